@@ -1,0 +1,249 @@
+"""Which inputs are observed on the target (x1) and which are never measured there (x2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from halfseen.errors import InputError
+
+__all__ = ["Array", "Blocks", "View"]
+
+Array = TypeVar("Array", torch.Tensor, npt.NDArray[np.float32])
+View = Literal["full", "zero", "ignore"]
+"""What a model without imputation is shown: (x1, x2), (x1, 0) or x1 alone."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The split of every input row into an observed block x1 and a missing block x2.
+
+    Build one with :meth:`columns` (tables) or :meth:`rows` (images); the constructor takes
+    positions that are already resolved.
+
+    Parameters
+    ----------
+    shape
+        Shape of one input: ``(features,)`` or ``(channels, height, width)``.
+    missing
+        Sorted positions of the missing block: columns of a table, pixel rows of an image.
+    names
+        Column names of a table, when it has them.
+    fill
+        The value that stands where nothing was measured.
+
+    Examples
+    --------
+    >>> blocks = Blocks.columns(["age", "chol", "thal"], missing=["thal"])
+    >>> x = torch.tensor([[63.0, 233.0, 6.0]])
+    >>> observed, missing = blocks.split(x)
+    >>> observed.tolist(), missing.tolist()
+    ([[63.0, 233.0]], [[6.0]])
+    >>> Blocks.rows((1, 32, 32), fraction=0.5, side="bottom").missing[:3]
+    (16, 17, 18)
+    """
+
+    shape: tuple[int, ...]
+    missing: tuple[int, ...]
+    names: tuple[str, ...] | None = None
+    fill: float = 0.0
+
+    def __post_init__(self) -> None:
+        if len(self.shape) not in (1, 3):
+            raise InputError(
+                f"An input row must be a vector or a (channels, height, width) image, "
+                f"not of shape {self.shape}."
+            )
+        unit = "column" if self.is_table else "image row"
+        if not self.missing:
+            raise InputError(
+                f"The missing block is empty: name at least one {unit} that the target lacks."
+            )
+        outside = [p for p in self.missing if not 0 <= p < self.length]
+        if outside:
+            raise InputError(
+                f"The missing block names {unit} {outside[0]}, but there are {self.length}."
+            )
+        if len(self.missing) >= self.length:
+            raise InputError(
+                f"Every {unit} is in the missing block (n_features={self.length}): the target "
+                "has nothing left to predict from."
+            )
+        object.__setattr__(self, "missing", tuple(sorted(set(self.missing))))
+
+    @classmethod
+    def columns(
+        cls,
+        columns: int | Sequence[str],
+        missing: Sequence[str] | Sequence[int] | npt.NDArray[np.bool_],
+        *,
+        fill: float = 0.0,
+    ) -> Blocks:
+        """Split a table's columns; `missing` holds names, indices or a boolean mask."""
+        names = None if isinstance(columns, int) else tuple(columns)
+        width = columns if isinstance(columns, int) else len(columns)
+        return cls((width,), _positions(missing, width, names), names, fill)
+
+    @classmethod
+    def rows(
+        cls,
+        shape: tuple[int, int, int],
+        *,
+        fraction: float = 0.5,
+        side: Literal["top", "bottom"] = "bottom",
+        fill: float = 0.0,
+    ) -> Blocks:
+        """Split an image: the given fraction of its rows, at one side, is missing."""
+        if not 0.0 < fraction < 1.0:
+            raise InputError(
+                f"fraction={fraction} must lie strictly between 0 and 1: "
+                "part of the image is missing, and part of it is seen."
+            )
+        if side not in ("top", "bottom"):
+            raise InputError(f"side={side!r} is unknown; choose 'top' or 'bottom'.")
+        height = shape[1]
+        count = min(max(round(height * fraction), 1), height - 1)
+        first = 0 if side == "top" else height - count
+        return cls(tuple(shape), tuple(range(first, first + count)), None, fill)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether a row is a vector of columns (otherwise it is an image)."""
+        return len(self.shape) == 1
+
+    @property
+    def length(self) -> int:
+        """How many columns, or image rows, the two blocks share out."""
+        return self.shape[0] if self.is_table else self.shape[1]
+
+    @property
+    def observed(self) -> tuple[int, ...]:
+        """Positions of the observed block."""
+        hidden = set(self.missing)
+        return tuple(p for p in range(self.length) if p not in hidden)
+
+    @property
+    def observed_shape(self) -> tuple[int, ...]:
+        """Shape of one x1, as :meth:`split` returns it."""
+        return (len(self.observed),) if self.is_table else self.shape
+
+    @property
+    def missing_shape(self) -> tuple[int, ...]:
+        """Shape of one x2, as :meth:`split` returns it."""
+        return (len(self.missing),) if self.is_table else self.shape
+
+    def names_of(self, positions: Sequence[int]) -> list[str]:
+        """Readable names of some positions, for messages and reports."""
+        if self.names is not None:
+            return [self.names[p] for p in positions]
+        unit = "column" if self.is_table else "row"
+        return [f"{unit} {p}" for p in positions]
+
+    def split(self, x: Array) -> tuple[Array, Array]:
+        """Return (x1, x2): the columns of each block, or for images two full canvases.
+
+        An image keeps its size, with the other block's rows at the fill value, because a
+        convolutional encoder needs the whole canvas.
+        """
+        if self.is_table:
+            return x[:, list(self.observed)], x[:, list(self.missing)]
+        return self._filled(x, self.missing), self._filled(x, self.observed)
+
+    def hide(self, x: Array) -> Array:
+        """Return `x` with its missing block at the fill value: what the target looks like."""
+        return self._filled(x, self.missing)
+
+    def view(self, x: Array, view: View) -> Array:
+        """Return what a model without imputation is shown of `x`."""
+        if view == "full":
+            return x
+        if view == "zero":
+            return self.hide(x)
+        return self.split(x)[0]
+
+    def view_shape(self, view: View) -> tuple[int, ...]:
+        """Shape of one row of :meth:`view`."""
+        return self.observed_shape if view == "ignore" else self.shape
+
+    def flat(self, x: Array, block: Literal["observed", "missing"]) -> Array:
+        """Return one block's own values as a matrix, for models that take plain columns."""
+        positions = list(self.observed if block == "observed" else self.missing)
+        if self.is_table:
+            return x[:, positions]
+        return x[:, :, positions, :].reshape(x.shape[0], -1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Blocks:
+        """Rebuild from :meth:`to_dict`."""
+        names = data["names"]
+        return cls(
+            tuple(data["shape"]),
+            tuple(data["missing"]),
+            None if names is None else tuple(names),
+            float(data["fill"]),
+        )
+
+    def _filled(self, x: Array, positions: Sequence[int]) -> Array:
+        index = _slice_if_contiguous(positions)
+        if isinstance(x, torch.Tensor):
+            filled = x.clone()
+        else:
+            filled = x.copy()
+        if self.is_table:
+            filled[:, index] = self.fill
+        else:
+            filled[..., index, :] = self.fill
+        return filled
+
+
+def _positions(
+    missing: Sequence[str] | Sequence[int] | npt.NDArray[np.bool_],
+    width: int,
+    names: tuple[str, ...] | None,
+) -> tuple[int, ...]:
+    """Resolve names, indices or a mask to column positions."""
+    if isinstance(missing, str):
+        missing = [missing]
+    entries: list[Any] = list(missing)
+    if any(isinstance(e, str) for e in entries):
+        if names is None:
+            raise InputError(
+                f"missing={entries!r} holds column names, but the inputs have none; "
+                "give indices, or a data frame."
+            )
+        unknown = [e for e in entries if e not in names]
+        if unknown:
+            raise InputError(
+                f"The missing block names column {unknown[0]!r}, which the source does not have."
+            )
+        return tuple(names.index(e) for e in entries)
+    array = np.asarray(entries)
+    if array.dtype == bool:
+        if array.shape != (width,):
+            raise InputError(
+                f"The mask of the missing block has {array.size} entries for {width} columns."
+            )
+        return tuple(int(p) for p in np.flatnonzero(array))
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise InputError(f"missing={entries!r} must hold column names, indices or a mask.")
+    outside = [int(p) for p in array if not -width <= p < width]
+    if outside:
+        raise InputError(f"The missing block names column {outside[0]}, but there are {width}.")
+    return tuple(int(p) % width for p in array)
+
+
+def _slice_if_contiguous(positions: Sequence[int]) -> slice | list[int]:
+    """A slice copies without a gather; the usual half image is one."""
+    first, last = positions[0], positions[-1]
+    if last - first + 1 == len(positions):
+        return slice(first, last + 1)
+    return cast(list[int], list(positions))

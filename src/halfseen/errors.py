@@ -1,0 +1,21 @@
+"""Errors a person can act on: each message says what was wrong, where, and what to do."""
+
+from __future__ import annotations
+
+__all__ = ["HalfseenError", "InputError", "OptionError", "TrainingDivergedError"]
+
+
+class HalfseenError(Exception):
+    """Base of every error that halfseen raises on purpose."""
+
+
+class InputError(HalfseenError, ValueError):
+    """The data given cannot be used as they are."""
+
+
+class OptionError(HalfseenError, ValueError):
+    """An option has a value that means nothing here."""
+
+
+class TrainingDivergedError(HalfseenError, RuntimeError):
+    """A loss stopped being a finite number."""
