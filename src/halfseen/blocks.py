@@ -194,10 +194,7 @@ class Blocks:
 
     def _filled(self, x: Array, positions: Sequence[int]) -> Array:
         index = _slice_if_contiguous(positions)
-        if isinstance(x, torch.Tensor):
-            filled = x.clone()
-        else:
-            filled = x.copy()
+        filled = x.clone() if isinstance(x, torch.Tensor) else x.copy()
         if self.is_table:
             filled[:, index] = self.fill
         else:
@@ -242,7 +239,7 @@ def _positions(
 
 
 def _slice_if_contiguous(positions: Sequence[int]) -> slice | list[int]:
-    """A slice copies without a gather; the usual half image is one."""
+    """Return a slice where one will do: it copies without a gather."""
     first, last = positions[0], positions[-1]
     if last - first + 1 == len(positions):
         return slice(first, last + 1)
