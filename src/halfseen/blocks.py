@@ -31,7 +31,8 @@ class Blocks:
     shape
         Shape of one input: ``(features,)`` or ``(channels, height, width)``.
     missing
-        Sorted positions of the missing block: columns of a table, pixel rows of an image.
+        Positions of the missing block: columns of a table, pixel rows of an image. Empty only
+        where a benchmark shows a model the complete target.
     names
         Column names of a table, when it has them.
     fill
@@ -60,10 +61,6 @@ class Blocks:
                 f"not of shape {self.shape}."
             )
         unit = "column" if self.is_table else "image row"
-        if not self.missing:
-            raise InputError(
-                f"The missing block is empty: name at least one {unit} that the target lacks."
-            )
         outside = [p for p in self.missing if not 0 <= p < self.length]
         if outside:
             raise InputError(

@@ -1,0 +1,23 @@
+"""Encoders, generator and classifier, and the module that joins them."""
+
+from __future__ import annotations
+
+from halfseen.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
+from halfseen.nets.layers import initialize, mlp
+from halfseen.nets.networks import Latents, Networks, apply_to_both, build_networks
+from halfseen.nets.prediction import chunks, latents, probabilities
+
+__all__ = [
+    "ConvEncoder",
+    "EncoderFactory",
+    "Latents",
+    "Networks",
+    "VectorEncoder",
+    "apply_to_both",
+    "build_networks",
+    "chunks",
+    "initialize",
+    "latents",
+    "mlp",
+    "probabilities",
+]

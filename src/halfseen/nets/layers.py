@@ -1,0 +1,89 @@
+"""The few pieces every network here is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from halfseen.errors import OptionError
+from halfseen.options import Activation, Initialization, Normalization
+
+__all__ = ["activation", "initialize", "mlp", "normalization"]
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "sigmoid": nn.Sigmoid,
+    "tanh": nn.Tanh,
+    "relu": nn.ReLU,
+    "none": nn.Identity,
+}
+
+
+def activation(kind: Activation) -> nn.Module:
+    """Return an activation by name."""
+    if kind not in _ACTIVATIONS:
+        raise OptionError(f"activation={kind!r} is unknown; choose one of {list(_ACTIVATIONS)}.")
+    return _ACTIVATIONS[kind]()
+
+
+def normalization(kind: Normalization, features: int, *, image: bool = False) -> nn.Module:
+    """Return a normalisation of `features` units, or of `features` channels of an image."""
+    if kind == "batch":
+        return nn.BatchNorm2d(features) if image else nn.BatchNorm1d(features)
+    if kind == "layer":
+        # One group over all channels is layer normalisation for an image of any size.
+        return nn.GroupNorm(1, features) if image else nn.LayerNorm(features)
+    if kind == "none":
+        return nn.Identity()
+    raise OptionError(f"normalization={kind!r} is unknown; choose 'batch', 'layer' or 'none'.")
+
+
+def mlp(
+    inputs: int,
+    widths: Sequence[int],
+    outputs: int,
+    *,
+    normalize: Normalization = "none",
+    normalize_output: bool = False,
+    output_activation: Activation = "none",
+    dropout: float = 0.0,
+) -> nn.Sequential:
+    """Return a fully connected network: hidden ReLU layers of the given widths, then the output.
+
+    Dropout follows the first hidden layer alone, as in the paper's classifier.
+
+    Examples
+    --------
+    >>> [type(layer).__name__ for layer in mlp(4, [8], 2, normalize="batch")]
+    ['Linear', 'BatchNorm1d', 'ReLU', 'Linear']
+    """
+    layers: list[nn.Module] = []
+    for index, width in enumerate(widths):
+        layers += [nn.Linear(inputs, width), normalization(normalize, width), nn.ReLU()]
+        if dropout and index == 0:
+            layers.append(nn.Dropout(dropout))
+        inputs = width
+    layers.append(nn.Linear(inputs, outputs))
+    if normalize_output:
+        layers.append(normalization(normalize, outputs))
+    layers.append(activation(output_activation))
+    return nn.Sequential(*(layer for layer in layers if not isinstance(layer, nn.Identity)))
+
+
+def initialize(module: nn.Module, kind: Initialization) -> None:
+    """Draw the initial weights anew.
+
+    ``reference`` is the authors' scheme: Xavier-uniform linear weights with bias 0.01,
+    convolution weights N(0, 0.02), batch-norm scales N(1, 0.02). ``torch`` keeps PyTorch's.
+    """
+    if kind == "torch":
+        return
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.constant_(layer.bias, 0.01)
+        elif isinstance(layer, nn.Conv2d):
+            nn.init.normal_(layer.weight, 0.0, 0.02)
+        elif isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.normal_(layer.weight, 1.0, 0.02)
+            nn.init.zeros_(layer.bias)

@@ -1,0 +1,137 @@
+"""From a problem in memory to a trained objective: everything between data and weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from halfseen.blocks import Blocks
+from halfseen.errors import OptionError
+from halfseen.methods import Method
+from halfseen.nets import EncoderFactory, chunks
+from halfseen.objective import Objective, build_objective
+from halfseen.options import Options
+from halfseen.training import augmentation as augmentations
+from halfseen.training.augmentation import Augmentation
+from halfseen.training.batches import LabelledRows, ResidentBatches, Rows
+from halfseen.training.loop import EpochHook, History, Trainer, derived_seed
+from halfseen.training.phases import plan_phases
+from halfseen.training.progress import NoProgress, Progress
+
+__all__ = ["Problem", "fit_objective", "resolve_device"]
+
+_INITIALIZATION = 2**20
+"""Keeps the seed of the initial weights apart from those of the phases."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a model learns from: labelled source rows and unlabelled target rows."""
+
+    blocks: Blocks
+    source: LabelledRows
+    target: Rows
+    n_classes: int
+
+    def to(self, device: torch.device) -> Problem:
+        """Return the problem with its tensors on a device."""
+        source = LabelledRows(self.source.inputs.to(device), self.source.labels.to(device))
+        return Problem(self.blocks, source, Rows(self.target.inputs.to(device)), self.n_classes)
+
+
+def fit_objective(
+    problem: Problem,
+    method: Method,
+    options: Options,
+    *,
+    seed: int,
+    refine: bool = False,
+    encoder: nn.Module | EncoderFactory | None = None,
+    augmentation: Augmentation | None = None,
+    device: str = "auto",
+    progress: Progress | None = None,
+    on_epoch: EpochHook | None = None,
+    checkpoint: Path | None = None,
+) -> tuple[Objective, History]:
+    """Train one model on a problem; return it with its history."""
+    place = resolve_device(device)
+    problem = problem.to(place)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(seed, _INITIALIZATION))
+        objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
+    objective.to(place)
+    if objective.networks.standardize is not None:
+        objective.networks.standardize.learn(problem.source.inputs)
+    batches = ResidentBatches(problem.source, problem.target, balanced=options.balanced)
+    rows = min(len(problem.source), len(problem.target))
+    phases = plan_phases(options, method, batches, rows=rows, refine=refine)
+
+    def match_target_statistics() -> None:
+        if options.prediction_statistics == "target":
+            size = phases[-1].batch_size if phases else rows
+            objective.networks.estimate_statistics(chunks(problem.target.inputs, size))
+
+    def evaluated(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        assert on_epoch is not None
+        match_target_statistics()
+        return on_epoch(objective, record)
+
+    trainer = Trainer(
+        objective,
+        batches,
+        seed,
+        augmentation or augmentations.named(options.augmentation),
+        progress or NoProgress(),
+        None if on_epoch is None else evaluated,
+        checkpoint,
+        "" if checkpoint is None else _fingerprint(problem, method, options, seed, refine),
+    )
+    history = trainer.train(phases)
+    match_target_statistics()
+    objective.eval()
+    return objective, history
+
+
+def resolve_device(device: str) -> torch.device:
+    """Return the device to train on; ``auto`` takes a GPU where there is one.
+
+    Examples
+    --------
+    >>> resolve_device("cpu")
+    device(type='cpu')
+    """
+    if device == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        return torch.device(device)
+    except RuntimeError:
+        raise OptionError(
+            f"device={device!r} is unknown; choose 'auto', 'cpu', 'cuda' or 'mps'."
+        ) from None
+
+
+def _fingerprint(
+    problem: Problem, method: Method, options: Options, seed: int, refine: bool
+) -> str:
+    """Hash all that determines a run, so that a checkpoint is never continued by another."""
+    facts = {
+        "blocks": problem.blocks.to_dict(),
+        "method": method.name,
+        "options": options.model_dump(mode="json"),
+        "seed": seed,
+        "refine": refine,
+    }
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    tensors: list[Tensor] = [problem.source.inputs, problem.source.labels, problem.target.inputs]
+    for tensor in tensors:
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

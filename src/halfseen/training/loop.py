@@ -1,0 +1,203 @@
+"""The one training loop: phases, epochs, steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from halfseen.errors import TrainingDivergedError
+from halfseen.objective import Losses, Objective
+from halfseen.training.augmentation import Augmentation
+from halfseen.training.batches import Batch, Batches
+from halfseen.training.checkpoints import (
+    Checkpoint,
+    optimizer_state,
+    read_checkpoint,
+    restore_optimizer,
+    write_checkpoint,
+)
+from halfseen.training.phases import Phase
+from halfseen.training.progress import NoProgress, Progress
+from halfseen.training.schedules import ramp
+
+__all__ = ["EpochHook", "History", "Trainer", "derived_seed", "make_optimizer"]
+
+History = list[dict[str, Any]]
+"""One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds."""
+
+EpochHook = Callable[[Objective, Mapping[str, Any]], Mapping[str, Any] | None]
+"""Called after each epoch with the objective and its record; what it returns joins the record."""
+
+
+@dataclass
+class Trainer:
+    """Trains an objective through all phases.
+
+    Each epoch draws its randomness from the seed, the phase and the epoch's number alone. So a
+    run that was killed and resumed from its checkpoint ends with the very same weights. The
+    caller's random state is left as it was.
+
+    Parameters
+    ----------
+    objective
+        Trained in place.
+    batches
+        The data.
+    seed
+        Determines batches, dropout, noise and augmentation.
+    augmentation
+        Applied to every source batch.
+    progress
+        Told of every step and epoch.
+    on_epoch
+        Called after each epoch.
+    checkpoint, run
+        File that keeps the state after every epoch, and the run's fingerprint in it.
+    """
+
+    objective: Objective
+    batches: Batches
+    seed: int
+    augmentation: Augmentation | None = None
+    progress: Progress = field(default_factory=NoProgress)
+    on_epoch: EpochHook | None = None
+    checkpoint: Path | None = None
+    run: str = ""
+
+    def train(self, phases: Sequence[Phase]) -> History:
+        """Run what is left of the phases and return the whole history."""
+        saved = None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
+        history: History = []
+        if saved is not None:
+            self.objective.load_state_dict(saved.model)
+            history = saved.history
+        names = {parameter: name for name, parameter in self.objective.named_parameters()}
+        # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
+        with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
+            self.progress.start(phases, done=len(history))
+            for number, phase in enumerate(phases):
+                if saved is not None and number < saved.phase:
+                    continue
+                optimizer = make_optimizer(self.objective, phase)
+                first = 0
+                if saved is not None and number == saved.phase:
+                    restore_optimizer(optimizer, names, saved.optimizer)
+                    first = saved.epoch
+                for epoch in range(first, phase.epochs):
+                    seed = derived_seed(self.seed, number, epoch)
+                    record = self._epoch(phase, epoch, optimizer, seed)
+                    history.append(record)
+                    self.progress.end_epoch(record)
+                    if self.checkpoint is not None:
+                        state = Checkpoint(
+                            self.run,
+                            number,
+                            epoch + 1,
+                            self.objective.state_dict(),
+                            optimizer_state(optimizer, names),
+                            history,
+                        )
+                        write_checkpoint(self.checkpoint, state)
+        self.objective.eval()
+        return history
+
+    def _epoch(
+        self, phase: Phase, epoch: int, optimizer: torch.optim.Optimizer, seed: int
+    ) -> dict[str, Any]:
+        """Run one epoch and return its record."""
+        torch.manual_seed(seed)
+        started = time.perf_counter()
+        self.objective.train()
+        steps = self.batches.steps(phase.batch_size)
+        sums: dict[str, float] = {}
+        strength = 0.0
+        for step, batch in enumerate(self.batches.epoch(phase.batch_size, seed)):
+            done = (epoch * steps + step) / (phase.epochs * steps)
+            strength = ramp(done)
+            for group in optimizer.param_groups:
+                group["lr"] = phase.rate(group["name"], done)
+            for name, value in self._step(phase, epoch, batch, strength, optimizer).items():
+                sums[name] = sums.get(name, 0.0) + value
+            self.progress.step(phase, epoch, step, steps)
+        record = {
+            "phase": phase.name,
+            "epoch": epoch + 1,
+            **{name: total / steps for name, total in sums.items()},
+            "strength": strength if phase.name == "joint" else None,
+            "learning_rate": optimizer.param_groups[0]["lr"],
+            "seconds": time.perf_counter() - started,
+        }
+        if self.on_epoch is not None:
+            record |= self.on_epoch(self.objective, record) or {}
+        return record
+
+    def _step(
+        self,
+        phase: Phase,
+        epoch: int,
+        batch: Batch,
+        strength: float,
+        optimizer: torch.optim.Optimizer,
+    ) -> dict[str, float]:
+        """Take one gradient step and return the losses as numbers."""
+        source, labels, target = batch
+        if self.augmentation is not None:
+            source = self.augmentation(source)
+        losses = self.objective(phase.name, source, labels, target, strength)
+        values = _finite_values(losses, phase, epoch)
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(self.objective.total(phase.name, losses))
+        clip = self.objective.options.gradient_clip
+        if clip is not None:
+            parameters: list[Tensor] = [p for g in optimizer.param_groups for p in g["params"]]
+            torch.nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+        return values
+
+
+def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
+    """Return one Adam with a group per module, so that each can have its own rate."""
+    options = objective.options
+    groups = [
+        {"params": list(module.parameters()), "name": name}
+        for name, module in objective.modules_by_name().items()
+        if name in phase.modules and any(True for _ in module.parameters())
+    ]
+    device = next(objective.parameters()).device
+    return torch.optim.AdamW(
+        groups,
+        lr=phase.learning_rate,
+        betas=options.betas,
+        weight_decay=options.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+    )
+
+
+def derived_seed(*numbers: int) -> int:
+    """Mix numbers into one seed; neighbouring inputs give unrelated seeds."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def _finite_values(losses: Losses, phase: Phase, epoch: int) -> dict[str, float]:
+    stacked = torch.stack([loss.detach() for loss in losses.values()]).tolist()
+    values = dict(zip(losses, stacked, strict=True))
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise TrainingDivergedError(
+                f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} phase. "
+                f"Try a lower learning_rate (it was {phase.learning_rate:g}), gradient_clip=1.0, "
+                "or check the inputs for extreme values."
+            )
+    return values
+
+
+def _cuda_devices(objective: Objective) -> list[int]:
+    device = next(objective.parameters()).device
+    return [device.index or 0] if device.type == "cuda" else []

@@ -1,0 +1,101 @@
+"""The plan of a run: warm-up on the source, joint training, refinement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from halfseen.errors import OptionError
+from halfseen.methods import Method
+from halfseen.objective import PhaseName
+from halfseen.options import Options
+from halfseen.training.batches import Batches
+from halfseen.training.schedules import annealed_rate
+
+__all__ = ["Phase", "plan_phases"]
+
+JOINT_STEPS = 2000
+"""Steps that ``joint_epochs="auto"`` aims for."""
+
+SOURCE_MODULES = frozenset({"encoder", "missing_encoder", "classifier"})
+TARGET_MODULES = frozenset({"encoder", "generator", "classifier", "missing_encoder"})
+ALL_MODULES = TARGET_MODULES | {"adaptation", "imputation"}
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some epochs with one loss, one batch size and one rule for the learning rates.
+
+    Parameters
+    ----------
+    name
+        ``warm-up``, ``joint`` or ``refine``.
+    epochs, batch_size
+        How long, and how many rows of each domain a step sees.
+    learning_rate
+        At the start of the phase.
+    modules
+        Which parts are updated.
+    decays
+        a in lr / (1 + a p)^0.75 for each part that decays; the others keep their rate.
+    """
+
+    name: PhaseName
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    modules: frozenset[str]
+    decays: Mapping[str, float] = field(default_factory=dict)
+
+    def rate(self, module: str, progress: float) -> float:
+        """Return one part's learning rate at some progress through the phase."""
+        return annealed_rate(self.learning_rate, progress, self.decays.get(module, 0.0))
+
+
+def plan_phases(
+    options: Options, method: Method, batches: Batches, *, rows: int, refine: bool
+) -> list[Phase]:
+    """Return the phases of a run on data whose smaller domain has `rows` rows."""
+    if refine and not method.adapts:
+        raise OptionError(
+            f"{method.name} does not adapt, so there is nothing to refine; refine=True needs "
+            "adapt=True."
+        )
+    batch_size = _batch_size(options.batch_size, rows, 128)
+    steps = max(batches.steps(batch_size), 1)
+    if options.joint_epochs == "auto":
+        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), 200)
+    else:
+        joint_epochs = options.joint_epochs
+    decays = dict.fromkeys(ALL_MODULES, options.rate_decay)
+    decays |= dict.fromkeys(("generator", "imputation"), options.imputation_rate_decay)
+    refined = TARGET_MODULES if options.refine_modules == "all" else frozenset({"classifier"})
+    phases = [
+        Phase(
+            "warm-up",
+            options.warmup_epochs,
+            _batch_size(options.warmup_batch_size, rows, 32),
+            options.learning_rate,
+            SOURCE_MODULES,
+        ),
+        Phase(
+            "joint",
+            joint_epochs,
+            batch_size,
+            options.learning_rate * options.joint_rate_factor,
+            ALL_MODULES,
+            decays,
+        ),
+    ]
+    if refine:
+        rate = options.learning_rate * options.refine_rate_factor
+        phases.append(Phase("refine", options.refine_epochs, batch_size, rate, refined))
+    return [phase for phase in phases if phase.epochs]
+
+
+def _batch_size(wanted: int | Literal["auto"], rows: int, usual: int) -> int:
+    """Fit ``auto`` to the data: at least about four batches an epoch, never below two rows."""
+    if wanted == "auto":
+        return max(min(usual, rows // 4), min(rows, 16), 2)
+    return wanted
