@@ -205,7 +205,8 @@ class Networks(nn.Module):
             return
         with _averaging_over_batches(self, layers):
             for batch in batches:
-                self(batch)
+                if len(batch) > 1:  # one row has no spread to learn from
+                    self(batch)
 
 
 def apply_to_both(

@@ -1,0 +1,386 @@
+"""The scikit-learn face of the seven models."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from halfseen import nets
+from halfseen.blocks import View
+from halfseen.errors import OptionError
+from halfseen.inputs import (
+    Missing,
+    encode_labels,
+    prepare_domains,
+    prepare_rows,
+    read_inputs,
+    split_stacked,
+)
+from halfseen.methods import Method, method_named
+from halfseen.nets import EncoderFactory
+from halfseen.options import Options, Preset, make_options, preset
+from halfseen.training import Augmentation, EpochHook, LabelledRows, ProgressBar, Rows
+from halfseen.training.fitting import Problem, fit_objective
+
+__all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
+
+
+class _DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What the seven models share: reading inputs, fitting, predicting."""
+
+    def __init__(
+        self,
+        *,
+        missing: Missing = None,
+        preset: Preset = "default",
+        divergence: str = "adversarial",
+        refine: bool = False,
+        encoder: nn.Module | EncoderFactory | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | Literal["auto"] | None = None,
+        warmup_epochs: int | None = None,
+        joint_epochs: int | Literal["auto"] | None = None,
+        augmentation: str | Augmentation | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        checkpoint: str | Path | None = None,
+        on_epoch: EpochHook | None = None,
+    ) -> None:
+        self.missing = missing
+        self.preset = preset
+        self.divergence = divergence
+        self.refine = refine
+        self.encoder = encoder
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.warmup_epochs = warmup_epochs
+        self.joint_epochs = joint_epochs
+        self.augmentation = augmentation
+        self.options = options
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_epoch = on_epoch
+
+    def fit(
+        self, X: Any, y: Any = None, X_target: Any = None, *, sample_domain: Any = None
+    ) -> Self:
+        """Learn from a labelled source and an unlabelled target.
+
+        Parameters
+        ----------
+        X
+            Complete source inputs; or, with `sample_domain`, both domains stacked.
+        y
+            Labels of the source rows; in the stacked form those of target rows are not read.
+        X_target
+            Target inputs, without the missing block or with it empty. When neither this nor
+            `sample_domain` is given, the source's own rows stand in for a target without shift.
+        sample_domain
+            One number per row of the stacked form: positive for source, negative for target.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if sample_domain is not None:
+            if X_target is not None:
+                raise OptionError("Give either X_target or sample_domain, not both.")
+            X, y, X_target = split_stacked(X, y, sample_domain)
+        method = self._method()
+        source = read_inputs(X, "source")
+        target = None if X_target is None else read_inputs(X_target, "target")
+        classes, labels = encode_labels(y, len(source))
+        blocks, source_matrix, target_matrix = prepare_domains(
+            source, target, self.missing, complete_target=method.needs_complete_target
+        )
+        if target is None:
+            warnings.warn(
+                "No target was given: the source's own rows without the missing block stand in "
+                "for it. Pass X_target=... to adapt to a shifted target.",
+                stacklevel=2,
+            )
+        options = self._options(method, image=not blocks.is_table)
+        problem = Problem(
+            blocks,
+            LabelledRows(torch.from_numpy(source_matrix), torch.from_numpy(labels)),
+            Rows(torch.from_numpy(target_matrix)),
+            len(classes),
+        )
+        seed = self._seed()
+        augmentation = self.augmentation if callable(self.augmentation) else None
+        objective, history = fit_objective(
+            problem,
+            method,
+            options,
+            seed=seed,
+            refine=self.refine,
+            encoder=self.encoder,
+            augmentation=augmentation,
+            device=self.device,
+            progress=ProgressBar(method.name) if self.verbose else None,
+            on_epoch=self.on_epoch,
+            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+        )
+        self.networks_ = objective.networks
+        self.objective_ = objective
+        self.blocks_ = blocks
+        self.method_ = method.name
+        self.options_ = options
+        self.classes_ = classes
+        self.history_ = history
+        self.seed_ = seed
+        self.n_features_in_ = source_matrix.shape[1]
+        if source.names is not None:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, in the order of ``classes_``.
+
+        `X` holds target rows: all columns of the source in any order (what is in the missing
+        block is not looked at), or the observed columns alone.
+        """
+        rows = self._rows(X)
+        probability = nets.probabilities(
+            self.networks_, rows, samples=self.options_.prediction_samples, seed=self.seed_
+        ).double()
+        array: npt.NDArray[np.float64] = (probability / probability.sum(1, keepdim=True)).numpy()
+        return array
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        probability = self.predict_proba(X)
+        predicted: npt.NDArray[Any] = self.classes_[probability.argmax(1)]
+        return predicted
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
+        rows = self._rows(X)
+        latent: npt.NDArray[np.float32] = nets.latents(
+            self.networks_, rows, seed=self.seed_
+        ).numpy()
+        return latent
+
+    def _rows(self, X: Any) -> torch.Tensor:
+        check_is_fitted(self)
+        table = read_inputs(X, "X")
+        self._compare_names(table.names)
+        complete = method_named(self.method_).needs_complete_target
+        return torch.from_numpy(prepare_rows(table, self.blocks_, complete=complete))
+
+    def _compare_names(self, names: tuple[str, ...] | None) -> None:
+        fitted = getattr(self, "feature_names_in_", None)
+        own = type(self).__name__
+        if fitted is not None and names is None:
+            warnings.warn(
+                f"X does not have valid feature names, but {own} was fitted with feature names",
+                stacklevel=3,
+            )
+        elif fitted is None and names is not None:
+            warnings.warn(
+                f"X has feature names, but {own} was fitted without feature names", stacklevel=3
+            )
+        elif fitted is not None and names is not None:
+            extra = [name for name in names if name not in set(fitted)]
+            if extra:
+                warnings.warn(f"Columns {extra} were not seen in fit; ignored.", stacklevel=3)
+
+    def _options(self, method: Method, *, image: bool) -> Options:
+        """Combine preset, named parameters and the rest, the later ones winning."""
+        base = preset(
+            self.preset,
+            inputs="image" if image else "table",
+            divergence=self.divergence,
+            imputes=method.imputes,
+        )
+        named = {
+            "learning_rate": self.learning_rate,
+            "batch_size": self.batch_size,
+            "warmup_epochs": self.warmup_epochs,
+            "joint_epochs": self.joint_epochs,
+            "augmentation": self.augmentation if isinstance(self.augmentation, str) else None,
+        }
+        given = {name: value for name, value in named.items() if value is not None}
+        return make_options({**given, **(self.options or {})}, base)
+
+    def _seed(self) -> int:
+        """Return the run's seed without touching NumPy's global generator."""
+        if self.random_state is None:
+            return int(np.random.SeedSequence().generate_state(1)[0])
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(2**31 - 1))
+        return int(self.random_state)
+
+    def _method(self) -> Method:
+        raise NotImplementedError
+
+
+class AdaptationImputationClassifier(_DomainClassifier):
+    """Adaptation-Imputation: classify a shifted target in which some inputs are never measured.
+
+    An encoder g1 reads the observed inputs, an encoder g2 those that the target lacks, a
+    generator r imputes the latent of the second from that of the first, and a classifier f reads
+    both. Two divergences align source with target, and imputed with true latents.
+
+    Parameters
+    ----------
+    missing : names, indices, boolean mask, Blocks, or "top" / "bottom" for images, optional
+        The block that the target lacks. By default: the columns that `X_target` does not have or
+        has entirely empty.
+    preset : {"default", "paper", "reference"}
+        Where every other setting starts from: our measured choice, the paper's text, or the
+        authors' code.
+    divergence : {"adversarial", "transport"} or a registered name
+        How distributions of latents are compared.
+    refine : bool
+        Whether to end with self-training on the target.
+    encoder : torch.nn.Module or callable, optional
+        An encoder of your own: a module (copied for g1 and for g2) or a function from an input
+        shape to a module. It must give one flat latent per row.
+    learning_rate, batch_size, warmup_epochs, joint_epochs : optional
+        Replace the preset's values.
+    augmentation : {"affine", "swap", "mask"} or callable, optional
+        Applied to source batches.
+    options : mapping, optional
+        Any other field of :class:`halfseen.Options` by name.
+    device : str
+        ``auto`` takes a GPU where there is one.
+    random_state : int or RandomState, optional
+        Same seed, same machine: identical weights.
+    verbose : int
+        Whether to show a progress bar.
+    checkpoint : path, optional
+        File that keeps the state after every epoch; an interrupted fit continues from it.
+    on_epoch : callable, optional
+        Called after each epoch with the objective and its record.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The class labels.
+    blocks_ : Blocks
+        Which inputs are observed and which are missing.
+    networks_ : torch.nn.Module
+        g1, g2, r and f.
+    options_ : Options
+        Every setting that was used.
+    history_ : list of dict
+        One record per epoch: its phase and the mean of each named loss.
+    n_features_in_ : int
+        Columns of the source.
+    feature_names_in_ : ndarray
+        Their names, when the source has names.
+
+    References
+    ----------
+    Kirchmeyer, Gallinari, Rakotomamonjy and Mantrach, Unsupervised domain adaptation with
+    non-stochastic missing data, Data Mining and Knowledge Discovery, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> source = random.normal(size=(200, 4))
+    >>> label = (source[:, 0] + source[:, 3] > 0).astype(int)
+    >>> target = random.normal(size=(150, 4)) + 0.5
+    >>> target[:, 3] = np.nan                               # never measured there
+    >>> model = AdaptationImputationClassifier(joint_epochs=3, random_state=0)
+    >>> model = model.fit(source, label, X_target=target)
+    >>> model.blocks_.missing
+    (3,)
+    >>> model.predict_proba(target).shape
+    (150, 2)
+    """
+
+    def _method(self) -> Method:
+        return method_named("Adaptation-Imputation")
+
+
+class DomainAdaptationClassifier(_DomainClassifier):
+    """The six relatives of Adaptation-Imputation, which do not impute.
+
+    Parameters
+    ----------
+    view : {"ignore", "zero", "full"}
+        What the model is shown: the observed inputs alone; complete source inputs and a target
+        whose missing block is zero; or complete inputs in both domains, which only a benchmark
+        has.
+    adapt : bool
+        Whether to align source and target latents.
+    missing, preset, divergence, refine, encoder, learning_rate, batch_size, warmup_epochs, \
+joint_epochs, augmentation, options, device, random_state, verbose, checkpoint, on_epoch
+        As for :class:`AdaptationImputationClassifier`.
+
+    Examples
+    --------
+    >>> DomainAdaptationClassifier(view="zero", adapt=False)._method().name
+    'Source-ZeroImputation'
+    """
+
+    def __init__(
+        self,
+        *,
+        view: View = "ignore",
+        adapt: bool = True,
+        missing: Missing = None,
+        preset: Preset = "default",
+        divergence: str = "adversarial",
+        refine: bool = False,
+        encoder: nn.Module | EncoderFactory | None = None,
+        learning_rate: float | None = None,
+        batch_size: int | Literal["auto"] | None = None,
+        warmup_epochs: int | None = None,
+        joint_epochs: int | Literal["auto"] | None = None,
+        augmentation: str | Augmentation | None = None,
+        options: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        checkpoint: str | Path | None = None,
+        on_epoch: EpochHook | None = None,
+    ) -> None:
+        super().__init__(
+            missing=missing,
+            preset=preset,
+            divergence=divergence,
+            refine=refine,
+            encoder=encoder,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            warmup_epochs=warmup_epochs,
+            joint_epochs=joint_epochs,
+            augmentation=augmentation,
+            options=options,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+            checkpoint=checkpoint,
+            on_epoch=on_epoch,
+        )
+        self.view = view
+        self.adapt = adapt
+
+    def _method(self) -> Method:
+        views = {"full": "Full", "zero": "ZeroImputation", "ignore": "IgnoreComponent"}
+        if self.view not in views:
+            raise OptionError(f"view={self.view!r} is unknown; choose one of {list(views)}.")
+        return method_named(f"{'Adaptation' if self.adapt else 'Source'}-{views[self.view]}")
