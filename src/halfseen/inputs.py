@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
 
 import narwhals as nw
 import numpy as np
@@ -226,9 +226,7 @@ def _find_blocks(
             raise InputError(f"The blocks are for rows of shape {missing.shape}, not {shape}.")
         return missing
     if len(shape) == 3 and isinstance(missing, str):
-        if missing != "top" and missing != "bottom":
-            raise InputError(f"missing={missing!r} is unknown for images: 'top' or 'bottom'.")
-        return Blocks.rows(shape, side=missing)
+        return Blocks.rows(shape, side=cast(Literal["top", "bottom"], missing))
     columns: int | tuple[str, ...] = source.names or shape[0]
     if missing is not None and len(shape) == 1:
         blocks = Blocks.columns(columns, missing)

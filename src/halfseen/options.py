@@ -56,6 +56,11 @@ class Options(BaseModel):
     dropout: Annotated[float, Field(ge=0, lt=1)] = Field(0.5, description="after f's first layer")
     critic_widths: Widths = Field((512, 512), description="hidden layers of D1 and D2")
     normalization: Normalization = Field("batch", description="inside every network")
+    critic_normalization: Normalization | None = Field(
+        None,
+        description="inside D1 and D2, where it differs; batch statistics of each batch apart "
+        "hide a shift of the mean from a critic",
+    )
     initialization: Initialization = Field("torch", description="of all weights")
     batch_statistics: Literal["separate", "joint"] = Field(
         "separate",

@@ -42,7 +42,7 @@ def _adversarial(latent_size: int, options: Options) -> nn.Module:
     return AdversarialDivergence(
         latent_size,
         widths=options.critic_widths,
-        normalize=options.normalization,
+        normalize=options.critic_normalization or options.normalization,
         initialization=options.initialization,
         joint_statistics=options.batch_statistics == "joint",
     )

@@ -1,0 +1,142 @@
+"""Compare settings without any target label: rehearsals made of one labelled domain.
+
+Each rehearsal splits scikit-learn's digits in two, shifts one part by a synthetic change (the
+labels are known because the part comes from the source) and hides its lower half. A setting
+that does well on all of them is a candidate for a default; the demo's photo target, and every
+real target, is never looked at.
+
+    python benchmarks/defaults.py --output defaults.jsonl --seeds 2
+    python benchmarks/defaults.py --output defaults.jsonl --table
+
+Finished runs are kept in the output file and not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from joblib import Parallel, delayed
+from sklearn.datasets import load_digits
+from torch.nn.functional import affine_grid, grid_sample, interpolate
+
+from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
+
+SIZE = 16
+BLOCKS = Blocks.rows((3, SIZE, SIZE), fraction=0.5, side="bottom")
+NETWORK = {"channels": (16, 32, 64), "kernel_size": 3, "padding": "same", "pools": 3}
+MODELS = ("ignore", "imputation")
+
+
+def clutter(digits: torch.Tensor) -> torch.Tensor:
+    """Blend onto smooth random colours, darker than the ink."""
+    field = 0.6 * torch.rand(len(digits), 3, 4, 4)
+    return (interpolate(field, size=(SIZE, SIZE), mode="bicubic").clamp(0, 1) - digits).abs()
+
+
+def frame(digits: torch.Tensor) -> torch.Tensor:
+    """Show the digits smaller, as one camera frames them differently from another."""
+    turn = torch.eye(2, 3).repeat(len(digits), 1, 1) * 1.4
+    turn[:, :, 2] = torch.empty(len(digits), 2).uniform_(-0.2, 0.2)
+    return grid_sample(digits, affine_grid(turn, list(digits.shape), False), align_corners=False)
+
+
+def faint(digits: torch.Tensor) -> torch.Tensor:
+    """Lower the contrast on a grey ground and add noise."""
+    return (0.5 + 0.35 * digits + 0.1 * torch.randn_like(digits)).clamp(0, 1)
+
+
+SHIFTS = {"clutter": clutter, "frame": frame, "faint": faint}
+
+
+def rehearsal(shift: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    digits = load_digits()
+    grey = torch.tensor(digits.images / 16.0, dtype=torch.float32)[:, None]
+    images = interpolate(grey, size=(SIZE, SIZE), mode="bilinear").repeat(1, 3, 1, 1)
+    order = np.random.default_rng(seed).permutation(len(images))
+    source, target = order[:700], order[700:1400]
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        shifted = SHIFTS[shift](images[target])
+    labels = digits.target
+    hidden = BLOCKS.hide(shifted.numpy() * 2 - 1)
+    return images[source].numpy() * 2 - 1, labels[source], hidden, labels[target]
+
+
+def run(name: str, settings: dict, shift: str, model: str, seed: int) -> dict:
+    torch.set_num_threads(1)
+    source, labels, target, truth = rehearsal(shift, seed)
+    common = {"missing": BLOCKS, "random_state": seed, "options": {**NETWORK, **settings}}
+    estimator = (
+        AdaptationImputationClassifier(**common)
+        if model == "imputation"
+        else DomainAdaptationClassifier(view="ignore", **common)
+    )
+    estimator.fit(source, labels, X_target=target)
+    accuracy = estimator.score(target, truth)
+    seconds = sum(record["seconds"] for record in estimator.history_)
+    return {
+        "setting": name,
+        "shift": shift,
+        "model": model,
+        "seed": seed,
+        "accuracy": accuracy,
+        "seconds": seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--settings", type=Path, help="JSON: name -> options")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--table", action="store_true", help="only print what is there")
+    arguments = parser.parse_args()
+    records = []
+    if arguments.output.exists():
+        records = [json.loads(line) for line in arguments.output.read_text().splitlines()]
+    if not arguments.table:
+        settings = json.loads(arguments.settings.read_text())
+        done = {(r["setting"], r["shift"], r["model"], r["seed"]) for r in records}
+        todo = [
+            (name, options, shift, model, seed)
+            for name, options in settings.items()
+            for seed in range(arguments.seeds)
+            for shift in SHIFTS
+            for model in MODELS
+            if (name, shift, model, seed) not in done
+        ]
+        results = Parallel(arguments.jobs, return_as="generator_unordered")(
+            delayed(run)(*item) for item in todo
+        )
+        with arguments.output.open("a") as file:
+            for record in results:
+                records.append(record)
+                file.write(json.dumps(record) + "\n")
+                file.flush()
+    print_table(records)
+
+
+def print_table(records: list[dict]) -> None:
+    cells = defaultdict(list)
+    for record in records:
+        cells[record["setting"], record["model"], record["shift"]].append(record["accuracy"])
+    columns = [(model, shift) for model in MODELS for shift in SHIFTS]
+    print("| setting | " + " | ".join(f"{m} {s}" for m, s in columns) + " | ignore | imputation |")
+    print("|---" * (len(columns) + 3) + "|")
+    for setting in dict.fromkeys(record["setting"] for record in records):
+        means = {c: 100 * np.mean(cells[setting, *c]) for c in columns if cells[setting, *c]}
+        row = [f"{means[c]:.1f}" if c in means else "-" for c in columns]
+        for model in MODELS:
+            of_model = [value for (name, _), value in means.items() if name == model]
+            row.append(f"**{np.mean(of_model):.1f}**" if of_model else "-")
+        print(f"| {setting} | " + " | ".join(row) + " |")
+
+
+if __name__ == "__main__":
+    main()
