@@ -81,9 +81,7 @@ def test_strength_leaves_the_critic_and_the_value_alone():
 def test_what_a_critic_sees_of_a_shifted_mean(normalize, joint, sees):
     """Batch statistics of each batch apart, as the authors coded it, blind a critic to means."""
     torch.manual_seed(0)
-    divergence = AdversarialDivergence(
-        2, widths=(16,), normalize=normalize, joint_statistics=joint
-    )
+    divergence = AdversarialDivergence(2, widths=(16,), normalize=normalize, joint_statistics=joint)
     optimizer = torch.optim.Adam(divergence.parameters(), lr=0.01)
     losses = []
     for _ in range(200):

@@ -55,7 +55,7 @@ def test_a_users_encoder_that_does_not_fit_gets_a_sentence():
         make_encoder(nn.Linear(4, 2), (3,), role="observed")
     with pytest.raises(InputError, match=r"gave shape \(2, 8, 1, 1\) for two rows"):
         make_encoder(nn.Conv2d(1, 8, 4), (1, 4, 4), role="missing")
-    with pytest.raises(OptionError, match="must return a torch.nn.Module"):
+    with pytest.raises(OptionError, match=r"must return a torch\.nn\.Module"):
         make_encoder(lambda shape: "nothing", (4,), role="observed")
 
 

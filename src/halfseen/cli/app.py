@@ -6,7 +6,9 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
+from halfseen.cli.demo import demo
 from halfseen.errors import HalfseenError
 
 app = typer.Typer(
@@ -23,12 +25,15 @@ def root() -> None:
     """Classify a shifted, unlabelled target in which some inputs are never measured."""
 
 
+app.command()(demo)
+
+
 def main() -> None:
     """Run the command line; a mistake in the input is one sentence and exit code 2."""
     try:
         app()
     except HalfseenError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(Text.assemble(("error: ", "red"), str(error)))
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from halfseen.errors import InputError
+from halfseen.files import replacing
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -59,14 +59,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "epoch": checkpoint.epoch,
         "history": checkpoint.history,
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as temporary:
         save_file(owned, temporary, metadata={"halfseen": json.dumps(header)})
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path, run: str) -> Checkpoint | None:

@@ -135,6 +135,7 @@ class Trainer:
             "seconds": time.perf_counter() - started,
         }
         if self.on_epoch is not None:
+            self.objective.eval()  # looking must not move running statistics
             record |= self.on_epoch(self.objective, record) or {}
         return record
 

@@ -1,0 +1,1 @@
+"""Benchmarks: the paper's models measured on pairs of domains."""
