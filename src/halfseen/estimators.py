@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -34,7 +34,7 @@ from halfseen.training.fitting import Problem, fit_objective
 __all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
 
 
-class _DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _DomainClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the seven models share: reading inputs, fitting, predicting."""
 
     def __init__(
@@ -179,6 +179,11 @@ class _DomainClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.networks_, rows, seed=self.seed_
         ).numpy()
         return latent
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # latents are single precision
+        return tags
 
     def _rows(self, X: Any) -> torch.Tensor:
         check_is_fitted(self)

@@ -161,8 +161,9 @@ def align(table: Table, names: tuple[str, ...] | None, blocks: Blocks) -> Matrix
         return widened
     if blocks.is_table and matrix.ndim == 2:
         raise InputError(
-            f"X has {matrix.shape[1]} features, but {blocks.length} are expected as input "
-            f"({len(blocks.observed)} without the missing block): the {table.role} does not fit."
+            f"{table.role} has {matrix.shape[1]} features, but halfseen is expecting "
+            f"{blocks.length} features as input, or {len(blocks.observed)} without the missing "
+            "block."
         )
     raise InputError(
         f"Rows of the {table.role} have shape {matrix.shape[1:]}, but {blocks.shape} is expected."
@@ -208,8 +209,8 @@ def encode_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.i
     classes, encoded = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise InputError(
-            f"The source labels hold a single class, {classes.tolist()[0]!r}; two or more classes "
-            "are needed to learn a classifier."
+            f"The source labels hold one class, {classes.tolist()[0]!r}; two or more are needed to "
+            "learn a classifier."
         )
     return classes, encoded.astype(np.int64)
 

@@ -258,5 +258,23 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "transport-plain": {"joint_rate_factor": 0.5, "rate_decay": 0.0},
     },
-    "default": {},
+    "default": {
+        "all": {
+            "batch_size": "auto",
+            "warmup_batch_size": "auto",
+            "joint_epochs": "auto",
+            "classifier_latent": "both",
+            "prediction_statistics": "target",
+            "gradient_clip": 10.0,
+        },
+        "image": {"learning_rate": 3e-3},
+        "table": _TABLE_NETWORKS
+        | {
+            "standardize": True,
+            "learning_rate": 1e-3,
+            "betas": (0.9, 0.999),
+            "weight_decay": 1e-2,
+        },
+        "transport": {"adaptation_weight": 0.1, "imputation_weight": 0.1},
+    },
 }

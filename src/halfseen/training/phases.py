@@ -95,7 +95,7 @@ def plan_phases(
 
 
 def _batch_size(wanted: int | Literal["auto"], rows: int, usual: int) -> int:
-    """Fit ``auto`` to the data: at least about four batches an epoch, never below two rows."""
+    """Fit ``auto`` to the data: about twenty batches an epoch, of 16 rows up to the usual size."""
     if wanted == "auto":
-        return max(min(usual, rows // 4), min(rows, 16), 2)
+        return max(min(usual, max(rows // 20, 16), rows), 2)
     return wanted

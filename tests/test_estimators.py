@@ -1,0 +1,281 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from torch import nn
+
+from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
+
+QUICK = {
+    "warmup_epochs": 2,
+    "joint_epochs": 2,
+    "random_state": 0,
+    "device": "cpu",
+    "options": {"refine_epochs": 1},
+}
+SMALL = {
+    "encoder_widths": (32,),
+    "latent_size": 16,
+    "generator_widths": (32,),
+    "classifier_widths": (32,),
+    "critic_widths": (32,),
+}
+COLUMNS = ["age", "chol", "rate", "thal"]
+
+# What a check asks that this kind of model does not do, and why.
+ANY_ORDER = {"check_dataframe_column_names_consistency": "columns are found by name, in any order"}
+NARROW = {
+    check: "rows without the missing block are what the model is for, so they are no error"
+    for check in ("check_transformer_general", "check_transformer_general(readonly_memmap=True)")
+}
+BLIND = NARROW | {
+    check: "one of the check's two features is hidden, and the other does not tell its blobs apart"
+    for check in (
+        "check_classifiers_train",
+        "check_classifiers_train(readonly_memmap=True)",
+        "check_classifiers_train(readonly_memmap=True,X_dtype=float32)",
+    )
+}
+
+
+def estimators_to_check():
+    common = {"missing": [-1], "random_state": 0, "device": "cpu", "learning_rate": 1e-2}
+    settings = {"warmup_epochs": 10, "joint_epochs": 10, "options": SMALL}
+    return [
+        AdaptationImputationClassifier(**common, **settings),
+        DomainAdaptationClassifier(view="full", **(common | {"missing": None}), **settings),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:No target was given")
+@parametrize_with_checks(
+    estimators_to_check(),
+    expected_failed_checks=lambda model: ANY_ORDER | ({} if model.missing is None else BLIND),
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def domains(rows=80, seed=0):
+    random = np.random.default_rng(seed)
+    source = random.normal(size=(rows, 4))
+    target = random.normal(size=(rows, 4)) + 0.3
+    labels = (source[:, 0] + source[:, 3] > 0).astype(int)
+    return source, labels, target
+
+
+def frames(kind, source, target):
+    make = {
+        "pandas": lambda d: pd.DataFrame(d),
+        "polars": lambda d: pl.DataFrame(d),
+        "arrow": lambda d: pa.table(d),
+    }[kind]
+    full = {name: source[:, i] for i, name in enumerate(COLUMNS)}
+    partial = {name: target[:, i] for i, name in enumerate(COLUMNS[:3])}
+    return make(full), make(partial)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_two_tables_with_different_columns(kind):
+    source, labels, target = domains()
+    whole, partial = frames(kind, source, target)
+    model = AdaptationImputationClassifier(**QUICK).fit(whole, labels, X_target=partial)
+    assert model.feature_names_in_.tolist() == COLUMNS
+    assert model.blocks_.names_of(model.blocks_.missing) == ["thal"]
+    arrays = AdaptationImputationClassifier(**QUICK, missing=[3]).fit(
+        source, labels, X_target=target[:, :3]
+    )
+    assert np.array_equal(model.predict_proba(partial), arrays.predict_proba(target[:, :3]))
+
+
+def test_columns_of_new_rows_are_found_by_name():
+    source, labels, target = domains()
+    whole, partial = frames("pandas", source, target)
+    model = AdaptationImputationClassifier(**QUICK).fit(whole, labels, X_target=partial)
+    expected = model.predict_proba(partial)
+    assert np.array_equal(model.predict_proba(partial[COLUMNS[2::-1]]), expected)
+    with_block = partial.assign(thal=np.nan)
+    assert np.array_equal(model.predict_proba(with_block), expected)
+    with pytest.warns(UserWarning, match=r"Columns \['extra'\] were not seen in fit"):
+        assert np.array_equal(model.predict_proba(partial.assign(extra=1.0)), expected)
+
+
+def test_all_three_ways_to_state_the_problem_agree():
+    source, labels, target = domains()
+    empty = target.copy()
+    empty[:, 3] = np.nan
+    by_index = AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels, target)
+    by_emptiness = AdaptationImputationClassifier(**QUICK).fit(source, labels, X_target=empty)
+    stacked = AdaptationImputationClassifier(**QUICK).fit(
+        np.vstack([source, empty]),
+        np.concatenate([labels, np.full(len(target), -1)]),
+        sample_domain=np.concatenate([np.ones(len(source)), -np.ones(len(target))]),
+    )
+    expected = by_index.predict_proba(target)
+    assert np.array_equal(by_emptiness.predict_proba(empty), expected)
+    assert np.array_equal(stacked.predict_proba(empty), expected)
+
+
+def test_labels_of_target_rows_are_never_read():
+    source, labels, target = domains()
+    target[:, 3] = np.nan
+    X = np.vstack([source, target])
+    domain = np.concatenate([np.ones(80), -np.ones(80)])
+    results = []
+    for hint in (np.full(80, -1), np.arange(80) % 2, np.full(80, 7)):
+        model = DomainAdaptationClassifier(**QUICK, refine=True)
+        model.fit(X, np.concatenate([labels, hint]), sample_domain=domain)
+        results.append(model.predict_proba(target))
+        assert model.classes_.tolist() == [0, 1]
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+
+
+@pytest.mark.parametrize(
+    "names", [["no", "yes"], [3, 8], [False, True], ["a", "b", "c"], [1.0, 2.0]]
+)
+def test_labels_of_any_kind(names):
+    source, _, target = domains()
+    labels = np.array(names)[np.arange(80) % len(names)]
+    model = AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels, target)
+    assert model.classes_.tolist() == sorted(names)
+    assert set(model.predict(target)) <= set(names)
+    probability = model.predict_proba(target)
+    assert probability.shape == (80, len(names))
+    assert np.allclose(probability.sum(1), 1)
+    assert 0 <= model.score(target, labels) <= 1
+
+
+def test_images_with_a_missing_half_and_an_encoder_of_ones_own():
+    random = np.random.default_rng(0)
+    images = random.normal(size=(40, 1, 12, 12)).astype(np.float32)
+    labels = np.arange(40) % 2
+    images[labels == 1, :, :6] += 1.0
+    own = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5))
+    own(torch.zeros(1, 1, 12, 12))
+    model = AdaptationImputationClassifier(**QUICK, missing="bottom", encoder=own)
+    model.fit(images, labels, X_target=images[:30])
+    assert model.blocks_ == Blocks.rows((1, 12, 12), side="bottom")
+    assert model.transform(images[:3]).shape == (3, 10)
+    hidden = images.copy()
+    hidden[:, :, 6:] = np.nan
+    assert np.array_equal(model.predict_proba(hidden), model.predict_proba(images))
+    found = AdaptationImputationClassifier(**QUICK, encoder=own).fit(images[:, 0], labels, hidden)
+    assert found.blocks_.missing == tuple(range(6, 12))
+    factory = DomainAdaptationClassifier(
+        **QUICK, missing="top", encoder=lambda shape: nn.Sequential(nn.Flatten(), nn.LazyLinear(4))
+    )
+    assert factory.fit(images, labels, images).transform(images).shape == (40, 4)
+
+
+def test_full_view_sees_the_targets_missing_block_and_the_others_do_not():
+    source, labels, target = domains()
+    changed = target.copy()
+    changed[:, 3] += 5
+    full = DomainAdaptationClassifier(view="full", **QUICK).fit(source, labels, X_target=target)
+    assert not np.array_equal(full.predict_proba(target), full.predict_proba(changed))
+    for view in ("zero", "ignore"):
+        model = DomainAdaptationClassifier(view=view, missing=[3], **QUICK)
+        model.fit(source, labels, X_target=target)
+        assert np.array_equal(model.predict_proba(target), model.predict_proba(changed))
+
+
+def test_clone_pipeline_and_grid_search():
+    source, labels, target = domains()
+    target[:, 3] = np.nan
+    X = np.vstack([source, target])
+    y = np.concatenate([labels, np.full(80, -1)])
+    domain = np.concatenate([np.ones(80), -np.ones(80)])
+    model = clone(AdaptationImputationClassifier(**QUICK, missing=[3]))
+    pipeline = make_pipeline(StandardScaler(), model)
+    pipeline.fit(X, y, adaptationimputationclassifier__sample_domain=domain)
+    assert pipeline.predict(target).shape == (80,)
+    search = GridSearchCV(model, {"learning_rate": [1e-3, 1e-2], "refine": [True]}, cv=2)
+    search.fit(source, labels, X_target=target[:50])
+    assert search.best_params_["learning_rate"] in (1e-3, 1e-2)
+    assert search.best_estimator_.history_[-1]["phase"] == "refine"
+
+
+def test_fitting_leaves_global_state_alone():
+    source, labels, target = domains()
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    for random_state in (None, 0, np.random.RandomState(1)):
+        options = {**QUICK, "random_state": random_state}
+        AdaptationImputationClassifier(**options, missing=[3]).fit(source, labels, target)
+    assert torch.equal(before[0], torch.random.get_rng_state())
+    assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_a_fit_interrupted_and_started_again_gives_the_same_model(tmp_path):
+    source, labels, target = domains()
+    settings = {**QUICK, "missing": [3]}
+
+    def interrupt(objective, record):
+        if record["phase"] == "joint":
+            raise KeyboardInterrupt
+
+    path = tmp_path / "fit.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        AdaptationImputationClassifier(**settings, checkpoint=path, on_epoch=interrupt).fit(
+            source, labels, target
+        )
+    resumed = AdaptationImputationClassifier(**settings, checkpoint=path)
+    resumed.fit(source, labels, target)
+    whole = AdaptationImputationClassifier(**settings).fit(source, labels, target)
+    assert np.array_equal(resumed.predict_proba(target), whole.predict_proba(target))
+
+
+def test_a_missing_target_is_said_aloud():
+    source, labels, target = domains()
+    with pytest.warns(UserWarning, match="No target was given"):
+        AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels, target)
+
+
+def test_unfitted_models_say_so():
+    with pytest.raises(NotFittedError):
+        AdaptationImputationClassifier().predict(np.zeros((2, 4)))
+
+
+@pytest.mark.parametrize("preset", ["default", "paper", "reference"])
+@pytest.mark.parametrize("divergence", ["adversarial", "transport"])
+def test_every_preset_runs_on_tables(preset, divergence):
+    source, labels, target = domains()
+    model = AdaptationImputationClassifier(
+        preset=preset, divergence=divergence, missing=[3], refine=True, batch_size=16,
+        warmup_epochs=1, joint_epochs=1, device="cpu", random_state=0,
+        options={"warmup_batch_size": 16, "refine_epochs": 1},
+    )  # fmt: skip
+    model.fit(source, labels, target)
+    assert {record["phase"] for record in model.history_} == {"warm-up", "joint", "refine"}
+    assert np.isfinite(model.predict_proba(target)).all()
+
+
+def test_stochastic_generator_in_the_estimator():
+    source, labels, target = domains()
+    options = {**QUICK["options"], "noise_size": 3, "prediction_samples": 4}
+    model = AdaptationImputationClassifier(**{**QUICK, "options": options}, missing=[3])
+    model.fit(source, labels, target)
+    assert np.array_equal(model.predict_proba(target), model.predict_proba(target))
+
+
+def test_progress_bar_names_phases_and_losses(capsys):
+    source, labels, target = domains()
+    AdaptationImputationClassifier(**QUICK, missing=[3], verbose=1).fit(source, labels, target)
+    shown = capsys.readouterr().err
+    assert "Adaptation-Imp" in shown
+    assert "imputation 1." in shown
