@@ -1,0 +1,374 @@
+"""A simulator of prospecting: ads data of any size whose right answer is known.
+
+Retargeting pairs (users that the partner knows) are the source, prospecting pairs the target. The
+shape is that of the paper's private ``ads-real`` set: 17 observed counts per user, 12 counts per
+user and partner that the target lacks, all log-bucketised. The world that rows are drawn from is
+in :mod:`halfseen.data.simulator_world`; because it is known, :class:`Truth` can say how far a
+prediction is from the best possible one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.blocks import Blocks
+from halfseen.data.pairs import Card, DomainPair, Inputs, Labelled, Labels, Sealed
+from halfseen.data.simulator_world import (
+    ACTIVITIES,
+    MISSING,
+    OBSERVED,
+    PARTNER_BUCKETS,
+    USER_BUCKETS,
+    Dials,
+    Domain,
+    Encoding,
+    World,
+    entropy,
+)
+from halfseen.errors import InputError, OptionError
+
+__all__ = [
+    "CARDINALITIES",
+    "DOMAINS",
+    "FILES",
+    "Dials",
+    "Rows",
+    "Simulation",
+    "Truth",
+    "Yardstick",
+    "draw",
+    "load_pair",
+    "simulate",
+    "stream",
+    "yardsticks",
+]
+
+Floats = npt.NDArray[np.float64]
+Part = Literal["train", "test", "check"]
+
+DOMAINS: tuple[Domain, ...] = ("retargeting", "prospecting")
+FILES: tuple[()] = ()
+"""Nothing to fetch."""
+
+_USER_FEATURES = len(OBSERVED) - 1  # the last one, active_days, is the activity itself
+CARDINALITIES = (
+    *(USER_BUCKETS,) * _USER_FEATURES,
+    ACTIVITIES,
+    *(PARTNER_BUCKETS,) * len(MISSING),
+)
+"""How many buckets each column has, x1 first: the sizes of its embeddings."""
+_DRAWS = 6 + _USER_FEATURES + len(MISSING)
+_PARTS: tuple[Part, ...] = ("train", "test", "check")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some simulated rows: x1 and x2 as whole numbers, and the label."""
+
+    observed: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.int64]
+    labels: Labels
+
+    @property
+    def inputs(self) -> Inputs:
+        """(x1, x2) side by side, as networks take them."""
+        return np.hstack([self.observed, self.missing]).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The best possible predictions on the target's test rows, as p(y=1|·); sealed.
+
+    Parameters
+    ----------
+    best_given_observed
+        p(y=1|x1): nobody can do better on the target, which lacks x2.
+    best_given_all
+        p(y=1|x1,x2): what could be reached if x2 were measured.
+    """
+
+    best_given_observed: Sealed[Floats]
+    best_given_all: Sealed[Floats]
+
+    def regret(self, probability: npt.ArrayLike) -> float:
+        """Return the expected cross-entropy above the best that x1 allows, in nats.
+
+        It is the mean of KL(p(y|x1) || prediction): no label enters, so that it has no label
+        noise. `probability` holds p(y=1), or one column per class.
+        """
+        best = self.best_given_observed.open("regret")
+        given = np.asarray(probability, dtype=np.float64)
+        given = given[:, 1] if given.ndim == 2 and given.shape[1] == 2 else given
+        if given.shape != best.shape:
+            raise InputError(
+                f"Predictions of shape {np.shape(probability)} do not fit the {len(best)} rows "
+                "of the target's test set."
+            )
+        if not ((given >= 0) & (given <= 1)).all():
+            row = int(np.argmin((given >= 0) & (given <= 1)))
+            raise InputError(f"Prediction {row} is {given[row]}, which is not a probability.")
+        return float(np.mean(_cross_entropy(best, given) - entropy(best)))
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated problem with its truth."""
+
+    pair: DomainPair
+    truth: Truth
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """One predictor that the world itself provides, with its cross-entropy on the target."""
+
+    predictor: str
+    expected: float
+    monte_carlo: float
+    standard_error: float
+
+
+def load_pair(
+    root: Path | None, source: str = "retargeting", target: str = "prospecting", **options: Any
+) -> DomainPair:
+    """Return the simulated problem as readers do; `root` is not used, `options` are `simulate`'s.
+
+    Examples
+    --------
+    >>> pair = load_pair(None, rows=1000, test_rows=500)
+    >>> pair.name, pair.target_test.shape, len(pair.blocks.missing)
+    ('retargeting->prospecting', (500, 29), 12)
+    """
+    if (source, target) != DOMAINS:
+        raise OptionError(
+            f"The simulator gives 'retargeting' -> 'prospecting', not {source!r} -> {target!r}: "
+            "a source needs the user-partner counts, which prospecting lacks."
+        )
+    return simulate(**options).pair
+
+
+def simulate(
+    *,
+    rows: int = 20_000,
+    test_rows: int = 5_000,
+    seed: int = 0,
+    encoding: Encoding = "buckets",
+    activity_shift: float = Dials.activity_shift,
+    click_rate_shift: float = Dials.click_rate_shift,
+    conditional_shift: float = Dials.conditional_shift,
+    predictability: float = Dials.predictability,
+    label_noise: float = Dials.label_noise,
+) -> Simulation:
+    """Draw a source and a target, with the best predictions on the target's test rows.
+
+    Parameters
+    ----------
+    rows, test_rows
+        Training and test rows of each domain.
+    seed
+        Fixes every row; more rows leave the first ones as they were.
+    encoding
+        ``buckets``: floor(log2(count + 1)), for embeddings; ``counts``: the counts themselves.
+    activity_shift, click_rate_shift, conditional_shift, predictability, label_noise
+        See :class:`~halfseen.data.simulator_world.Dials`.
+
+    Examples
+    --------
+    >>> simulation = simulate(rows=2000, test_rows=1000, seed=1)
+    >>> click_rate = simulation.pair.source_train.labels.mean()
+    >>> regret = simulation.truth.regret(np.full(1000, click_rate))
+    >>> bool(regret > 0.02)  # a constant is far from the best
+    True
+    """
+    for name, value in (("rows", rows), ("test_rows", test_rows)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OptionError(f"{name}={value!r} must be a whole number of at least 1.")
+    dials = Dials(activity_shift, click_rate_shift, conditional_shift, predictability, label_noise)
+    source, target = (_world(domain, dials, encoding) for domain in DOMAINS)
+    source_train, source_test = (
+        draw(source, 0, count, part=part, seed=seed) for part, count in _sizes(rows, test_rows)
+    )
+    target_train, target_test = (
+        draw(target, 0, count, part=part, seed=seed) for part, count in _sizes(rows, test_rows)
+    )
+    blocks = Blocks.columns([*OBSERVED, *MISSING], missing=list(MISSING))
+    complete = target_train.inputs, target_test.inputs
+    pair = DomainPair(
+        name="->".join(DOMAINS),
+        source_train=Labelled(source_train.inputs, source_train.labels),
+        source_test=Labelled(source_test.inputs, source_test.labels),
+        target_train=blocks.hide(complete[0]),
+        target_test=blocks.hide(complete[1]),
+        target_test_labels=Sealed(target_test.labels),
+        blocks=blocks,
+        classes=("no click", "click"),
+        card=_card(rows, test_rows, seed, encoding, dials),
+        complete_target=Sealed(complete),
+        target_train_labels=Sealed(target_train.labels),
+        cardinalities=CARDINALITIES if encoding == "buckets" else None,
+    )
+    truth = Truth(
+        Sealed(target.best_given_observed(target_test.observed)),
+        Sealed(target.best_given_all(target_test.observed, target_test.missing)),
+    )
+    return Simulation(pair, truth)
+
+
+def draw(world: World, start: int, stop: int, *, part: Part = "train", seed: int = 0) -> Rows:
+    """Draw the rows `start` to `stop` of one part of a domain.
+
+    Row i takes the same random numbers whatever range it is drawn in: chunks of any size, in any
+    order, give the same rows.
+
+    Examples
+    --------
+    >>> world = World("retargeting", Dials())
+    >>> whole, later = draw(world, 0, 10), draw(world, 6, 10)
+    >>> bool((whole.observed[6:] == later.observed).all())
+    True
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise OptionError(f"seed={seed!r} must be a whole number of at least 0.")
+    generator = np.random.PCG64([seed, _PARTS.index(part), DOMAINS.index(world.domain)])
+    generator.advance(start * _DRAWS)
+    uniform = np.random.Generator(generator).random((stop - start, _DRAWS)).T.copy()
+    activity = _choose(world.activity[None], 0, uniform[0])
+    user = _choose(world.user, activity, uniform[1])
+    partner = _choose(world.partner[None], 0, uniform[2])
+    partners, intents = world.intent.shape[1:]
+    intent = _choose(world.intent.reshape(-1, intents), user * partners + partner, uniform[3])
+    user_state = activity * world.user.shape[1] + user
+    partner_state = (activity * partners + partner) * intents + intent
+    observed = np.empty((stop - start, len(OBSERVED)), dtype=np.int64)
+    missing = np.empty((stop - start, len(MISSING)), dtype=np.int64)
+    for feature, table in enumerate(world.user_counts):
+        observed[:, feature] = _choose(
+            table.reshape(-1, table.shape[-1]), user_state, uniform[6 + feature]
+        )
+    for feature, table in enumerate(world.partner_counts):
+        missing[:, feature] = _choose(
+            table.reshape(-1, table.shape[-1]), partner_state, uniform[6 + _USER_FEATURES + feature]
+        )
+    if world.encoding == "counts":  # any count of days within the activity's bucket
+        width = 1 << activity
+        observed[:, -1] = width - 1 + (uniform[4] * width).astype(np.int64)
+    else:
+        observed[:, -1] = activity
+    labels = (uniform[5] < world.best_given_all(observed, missing)).astype(np.int64)
+    return Rows(observed, missing, labels)
+
+
+def stream(
+    world: World, rows: int, *, part: Part = "train", seed: int = 0, chunk: int = 100_000
+) -> Iterator[Rows]:
+    """Draw any number of rows with the memory of one chunk."""
+    for start in range(0, rows, chunk):
+        yield draw(world, start, min(start + chunk, rows), part=part, seed=seed)
+
+
+def yardsticks(
+    *, check_rows: int = 400_000, seed: int = 0, encoding: Encoding = "buckets", **dials: float
+) -> tuple[Yardstick, ...]:
+    """Return the target cross-entropy of the best predictors and of constants, two ways.
+
+    `expected` uses no label: for the constants and for p(y|x1,x2) it is a finite sum over the
+    world's states, for p(y|x1) the mean entropy over `check_rows` drawn x1. `monte_carlo` is the
+    mean of -log p(label) over as many rows drawn anew, with its standard error.
+
+    Examples
+    --------
+    >>> for line in yardsticks(check_rows=20_000):
+    ...     assert abs(line.expected - line.monte_carlo) < 4 * line.standard_error
+    """
+    world = _world("prospecting", Dials(**dials), encoding)
+    source_rate = _world("retargeting", Dials(**dials), encoding).click_rate()
+    rate = world.click_rate()
+    observed_entropy = sum(
+        float(entropy(world.best_given_observed(chunk.observed)).sum())
+        for chunk in stream(world, check_rows, part="train", seed=seed)
+    )
+    expected = {
+        "best given x1 and x2": world.best_cross_entropy(),
+        "best given x1": observed_entropy / check_rows,
+        "constant, target click rate": float(_cross_entropy(rate, rate)),
+        "constant, source click rate": float(_cross_entropy(rate, source_rate)),
+    }
+    sums = np.zeros((2, len(expected)))
+    for chunk in stream(world, check_rows, part="check", seed=seed):
+        predictions = (
+            world.best_given_all(chunk.observed, chunk.missing),
+            world.best_given_observed(chunk.observed),
+            np.full(len(chunk.labels), rate),
+            np.full(len(chunk.labels), source_rate),
+        )
+        losses = np.array([_cross_entropy(chunk.labels, p) for p in predictions])
+        sums += losses.sum(axis=1), (losses**2).sum(axis=1)
+    mean = sums[0] / check_rows
+    error = np.sqrt((sums[1] / check_rows - mean**2) / check_rows)
+    return tuple(
+        Yardstick(name, value, float(mean[i]), float(error[i]))
+        for i, (name, value) in enumerate(expected.items())
+    )
+
+
+@lru_cache(maxsize=8)
+def _world(domain: Domain, dials: Dials, encoding: Encoding) -> World:
+    return World(domain, dials, encoding)
+
+
+def _sizes(rows: int, test_rows: int) -> tuple[tuple[Part, int], tuple[Part, int]]:
+    return ("train", rows), ("test", test_rows)
+
+
+def _choose(
+    probabilities: Floats, state: npt.NDArray[np.int64] | int, uniform: Floats
+) -> npt.NDArray[np.int64]:
+    """Draw one value per row from the row of `probabilities` that its state names."""
+    states, values = probabilities.shape
+    cumulative = np.cumsum(probabilities, axis=1)
+    cumulative[:, -1] = 1.0
+    steps = (cumulative + np.arange(states)[:, None]).ravel()
+    found = np.searchsorted(steps, uniform + state, side="right") - state * values
+    return np.asarray(np.minimum(found, values - 1))
+
+
+def _cross_entropy(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> Floats:
+    """-[p log q + (1 - p) log(1 - q)], finite where a certain prediction is right."""
+    p, q = np.asarray(truth, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        yes = np.where(p > 0, -p * np.log(q), 0.0)
+        no = np.where(p < 1, -(1 - p) * np.log1p(-q), 0.0)
+    return np.asarray(yes + no)
+
+
+def _card(rows: int, test_rows: int, seed: int, encoding: Encoding, dials: Dials) -> Card:
+    unit = "log2 buckets" if encoding == "buckets" else "counts"
+    moved = "p(x1)" if dials.activity_shift else ""
+    for value, factor in (
+        (dials.conditional_shift, "p(x2|x1)"),
+        (dials.click_rate_shift, "p(y|x1,x2)"),
+    ):
+        moved += (", " if moved and value else "") + (factor if value else "")
+    return Card(
+        what="Simulated ads: will this user click on this partner's ad? 17 counts of the user "
+        f"and 12 of the user at the partner, as {unit}.",
+        origin=f"Drawn from a known world, seed {seed}.",
+        licence="None needed: no person's data.",
+        counts={
+            f"{domain} {part}": count
+            for domain in DOMAINS
+            for part, count in _sizes(rows, test_rows)
+        },
+        missing="The 12 user-partner counts of every prospecting pair.",
+        notes=(
+            f"What differs between the domains: {moved or 'nothing'}.",
+            ", ".join(f"{name}={value:g}" for name, value in vars(dials).items()),
+        ),
+    )
