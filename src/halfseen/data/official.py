@@ -8,11 +8,11 @@ import hashlib
 import importlib
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from halfseen.errors import HalfseenError, InputError
 
@@ -68,13 +68,24 @@ def locate(root: Path, *candidates: str) -> Path:
     )
 
 
-def read_chunks(path: Path, *, start: int = 0, size: int = 1 << 20) -> Iterator[bytes]:
-    """Yield the content from byte `start` on, decompressed where the name says so."""
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+def read_chunks(
+    path: Path,
+    *,
+    start: int = 0,
+    size: int = 1 << 20,
+    on_position: Callable[[int], None] = lambda position: None,
+) -> Iterator[bytes]:
+    """Yield the content from byte `start` on, decompressed where the name says so.
+
+    `on_position` hears how far the file on disk has been read: for a progress bar.
+    """
+    unpackers: dict[str, Any] = {".gz": _ungzipped, ".bz2": bz2.BZ2File}
     try:
-        with openers.get(path.suffix, open)(path, "rb") as stream:
+        with path.open("rb") as file:
+            stream = unpackers[path.suffix](file) if path.suffix in unpackers else file
             stream.seek(start)
             while chunk := stream.read(size):
+                on_position(file.tell())
                 yield chunk
     except EOFError:
         raise InputError(
@@ -82,6 +93,10 @@ def read_chunks(path: Path, *, start: int = 0, size: int = 1 << 20) -> Iterator[
         ) from None
     except (OSError, zlib.error) as error:
         raise InputError(f"{path} cannot be read: {error}.") from error
+
+
+def _ungzipped(file: BinaryIO) -> gzip.GzipFile:
+    return gzip.GzipFile(fileobj=file)
 
 
 def content(path: Path) -> bytes:

@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from halfseen.errors import OptionError
 
-__all__ = ["Evaluation", "check_choice", "check_domains", "held_out", "subset", "target_rows"]
+__all__ = [
+    "Evaluation",
+    "check_choice",
+    "check_domains",
+    "held_out",
+    "random_split",
+    "subset",
+    "target_rows",
+]
 
 Rows = npt.NDArray[np.int64]
 Evaluation = Literal["transductive", "split"]
@@ -58,8 +66,7 @@ def held_out(labels: npt.NDArray[np.int64], fraction: float, seed: int) -> tuple
     >>> len(kept), len(out)
     (5, 5)
     """
-    if not 0.0 < fraction < 1.0:
-        raise OptionError(f"A held-out fraction of {fraction} must lie strictly between 0 and 1.")
+    _check_fraction(fraction)
     generator = np.random.default_rng(seed)
     out = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
@@ -76,7 +83,24 @@ def target_rows(count: int, evaluation: Evaluation, seed: int) -> tuple[Rows, Ro
     """
     check_choice("evaluation", evaluation, get_args(Evaluation))
     rows = np.arange(count)
-    if evaluation == "transductive":
-        return rows, rows
-    rows = np.random.default_rng(seed).permutation(rows)
-    return np.sort(rows[count // 2 :]), np.sort(rows[: count // 2])
+    return (rows, rows) if evaluation == "transductive" else random_split(count, 0.5, seed)
+
+
+def random_split(count: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Return (kept, held out) rows, chosen without looking at anything.
+
+    Examples
+    --------
+    >>> kept, out = random_split(10, 0.2, seed=0)
+    >>> len(kept), len(out), len(set(kept) | set(out))
+    (8, 2, 10)
+    """
+    _check_fraction(fraction)
+    rows = np.random.default_rng(seed).permutation(count)
+    held = round(fraction * count)
+    return np.sort(rows[held:]), np.sort(rows[:held])
+
+
+def _check_fraction(fraction: float) -> None:
+    if not 0.0 < fraction < 1.0:
+        raise OptionError(f"A held-out fraction of {fraction} must lie strictly between 0 and 1.")
