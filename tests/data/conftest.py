@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from local_site import site  # noqa: F401
 
 VARIABLE = "HALFSEEN_DATA"
 

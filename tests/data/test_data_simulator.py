@@ -11,6 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from halfseen.data.simulator import (
     CARDINALITIES,
     DOMAINS,
+    Scenario,
     draw,
     load_pair,
     simulate,
@@ -33,7 +34,7 @@ SOURCE = World("retargeting", Dials())
 
 
 def test_shape_is_that_of_ads_real() -> None:
-    simulation = simulate(rows=300, test_rows=200)
+    simulation = simulate(Scenario(rows=300, test_rows=200))
     pair = simulation.pair
     assert (len(OBSERVED), len(MISSING)) == (17, 12)
     assert pair.source_train.inputs.shape == pair.target_train.shape == (300, 29)
@@ -98,7 +99,7 @@ def test_probability_given_x1_agrees_with_brute_force(encoding: str) -> None:
     ids=str,
 )
 def test_expected_cross_entropy_agrees_with_labels(options: dict[str, object]) -> None:
-    lines = yardsticks(check_rows=60_000, seed=1, **options)
+    lines = yardsticks(Scenario(seed=1, **options), check_rows=60_000)
     for line in lines:
         # twice the variance: p(y|x1) has a sampled expectation too
         assert abs(line.expected - line.monte_carlo) < 4 * np.sqrt(2) * line.standard_error
@@ -238,7 +239,9 @@ def test_rows_do_not_depend_on_chunks_or_on_how_many_follow() -> None:
         parts = list(stream(TARGET, 1_000, seed=5, chunk=chunk))
         assert (np.concatenate([p.inputs for p in parts]) == whole.inputs).all()
         assert (np.concatenate([p.labels for p in parts]) == whole.labels).all()
-    assert (simulate(rows=50, seed=5).pair.target_train[:, :17] == whole.observed[:50]).all()
+    assert (
+        simulate(Scenario(rows=50, seed=5)).pair.target_train[:, :17] == whole.observed[:50]
+    ).all()
 
 
 def test_seeds_parts_and_domains_differ() -> None:
@@ -250,7 +253,7 @@ def test_seeds_parts_and_domains_differ() -> None:
 
 
 def test_regret_is_zero_at_the_best_and_the_gap_of_a_constant() -> None:
-    truth = simulate(rows=10, test_rows=4_000).truth
+    truth = simulate(Scenario(rows=10, test_rows=4_000)).truth
     best = truth.best_given_observed.open("test")
     assert truth.regret(best) == pytest.approx(0.0, abs=1e-12)
     assert truth.regret(np.column_stack([1 - best, best])) == pytest.approx(0.0, abs=1e-12)
@@ -270,12 +273,12 @@ def test_regret_is_zero_at_the_best_and_the_gap_of_a_constant() -> None:
 )
 def test_regret_refuses_what_is_no_prediction(given: np.ndarray, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        simulate(rows=10, test_rows=10).truth.regret(given)
+        simulate(Scenario(rows=10, test_rows=10)).truth.regret(given)
 
 
 def test_a_learner_nears_the_best_but_does_not_beat_it() -> None:
     """Trees that see the target's own labels come close to p(y|x1): it is reachable."""
-    simulation = simulate(rows=30_000, test_rows=20_000, seed=2)
+    simulation = simulate(Scenario(rows=30_000, test_rows=20_000, seed=2))
     pair = simulation.pair
     model = HistGradientBoostingClassifier(max_iter=80, learning_rate=0.06, random_state=0)
     model.fit(pair.target_train[:, :17], pair.target_train_labels.open("ceiling"))
@@ -297,12 +300,13 @@ def test_a_learner_nears_the_best_but_does_not_beat_it() -> None:
         ({"encoding": "onehot"}, "encoding='onehot' is unknown"),
         ({"predictability": 1.5}, "predictability=1.5 must lie between 0 and 1"),
         ({"label_noise": float("nan")}, "label_noise=nan must lie between 0 and 0.5"),
+        ({"noise": 0.1}, "The simulator has no option 'noise'; it has activity_shift"),
         ({"activity_shift": "much"}, "activity_shift='much' must be a number"),
     ],
 )
 def test_bad_options_get_a_sentence(options: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        simulate(**options)
+        load_pair(None, **options)
 
 
 def test_prospecting_cannot_be_a_source() -> None:

@@ -6,7 +6,9 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
+from halfseen.cli import data
 from halfseen.errors import HalfseenError
 
 app = typer.Typer(
@@ -16,6 +18,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+app.add_typer(data.app)
 
 
 @app.callback()
@@ -28,7 +31,9 @@ def main() -> None:
     try:
         app()
     except HalfseenError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(
+            f"[red]error:[/red] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")

@@ -18,7 +18,7 @@ from halfseen.data.digit_files import Labels, Split, read_mnist
 from halfseen.data.official import content, locate, optional_module, written_whole
 from halfseen.errors import InputError
 
-__all__ = ["compose", "default_cache", "read_mnistm"]
+__all__ = ["compose", "default_cache", "read_mnistm", "read_photos"]
 
 Bytes = npt.NDArray[np.uint8]
 _SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -68,6 +68,12 @@ def read_mnistm(root: Path, split: Split, *, seed: int, cache: Path | None) -> t
         with written_whole(path) as partial, partial.open("wb") as file:
             np.save(file, made, allow_pickle=False)
     return made, labels
+
+
+def read_photos(root: Path, smallest: tuple[int, int] = (28, 28)) -> list[Bytes]:
+    """Return the photos that patches are taken from, each (height, width, 3)."""
+    paths = _photo_paths(locate(root, "bsds500/train"))
+    return _decoded(paths, [content(path) for path in paths], smallest)
 
 
 def default_cache() -> Path:

@@ -9,8 +9,8 @@ prediction is from the best possible one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -40,9 +40,11 @@ __all__ = [
     "FILES",
     "Dials",
     "Rows",
+    "Scenario",
     "Simulation",
     "Truth",
     "Yardstick",
+    "card",
     "draw",
     "load_pair",
     "simulate",
@@ -118,6 +120,61 @@ class Truth:
 
 
 @dataclass(frozen=True)
+class Scenario(Dials):
+    """What is simulated: how many rows, how they are written, and the dials of the world.
+
+    Parameters
+    ----------
+    rows, test_rows
+        Training and test rows of each domain.
+    seed
+        Fixes every row; more rows leave the first ones as they were.
+    encoding
+        ``buckets``: floor(log2(count + 1)), for embeddings; ``counts``: the counts themselves.
+
+    Examples
+    --------
+    >>> Scenario.of({"rows": 100, "noise": 0.1})
+    Traceback (most recent call last):
+    ...
+    halfseen.errors.OptionError: The simulator has no option 'noise'; it has activity_shift, \
+click_rate_shift, conditional_shift, predictability, label_noise, rows, test_rows, seed, encoding.
+    """
+
+    rows: int = 20_000
+    test_rows: int = 5_000
+    seed: int = 0
+    encoding: Encoding = "buckets"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("rows", 1), ("test_rows", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise OptionError(f"{name}={value!r} must be a whole number of at least {least}.")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Scenario:
+        """Build a scenario from options given by name."""
+        known = [option.name for option in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise OptionError(
+                    f"The simulator has no option {name!r}; it has {', '.join(known)}."
+                )
+        return cls(**options)
+
+    @property
+    def sizes(self) -> tuple[tuple[Part, int], tuple[Part, int]]:
+        """The parts of each domain with their rows."""
+        return ("train", self.rows), ("test", self.test_rows)
+
+    def world(self, domain: Domain) -> World:
+        """Return the world that a domain's rows are drawn from."""
+        return _world(domain, Dials(*(getattr(self, d.name) for d in fields(Dials))), self.encoding)
+
+
+@dataclass(frozen=True)
 class Simulation:
     """A simulated problem with its truth."""
 
@@ -138,7 +195,9 @@ class Yardstick:
 def load_pair(
     root: Path | None, source: str = "retargeting", target: str = "prospecting", **options: Any
 ) -> DomainPair:
-    """Return the simulated problem as readers do; `root` is not used, `options` are `simulate`'s.
+    """Return the simulated problem as readers do; `options` are those of :class:`Scenario`.
+
+    Nothing is read: `root` is not used.
 
     Examples
     --------
@@ -151,52 +210,25 @@ def load_pair(
             f"The simulator gives 'retargeting' -> 'prospecting', not {source!r} -> {target!r}: "
             "a source needs the user-partner counts, which prospecting lacks."
         )
-    return simulate(**options).pair
+    return simulate(Scenario.of(options)).pair
 
 
-def simulate(
-    *,
-    rows: int = 20_000,
-    test_rows: int = 5_000,
-    seed: int = 0,
-    encoding: Encoding = "buckets",
-    activity_shift: float = Dials.activity_shift,
-    click_rate_shift: float = Dials.click_rate_shift,
-    conditional_shift: float = Dials.conditional_shift,
-    predictability: float = Dials.predictability,
-    label_noise: float = Dials.label_noise,
-) -> Simulation:
+def simulate(scenario: Scenario | None = None) -> Simulation:
     """Draw a source and a target, with the best predictions on the target's test rows.
-
-    Parameters
-    ----------
-    rows, test_rows
-        Training and test rows of each domain.
-    seed
-        Fixes every row; more rows leave the first ones as they were.
-    encoding
-        ``buckets``: floor(log2(count + 1)), for embeddings; ``counts``: the counts themselves.
-    activity_shift, click_rate_shift, conditional_shift, predictability, label_noise
-        See :class:`~halfseen.data.simulator_world.Dials`.
 
     Examples
     --------
-    >>> simulation = simulate(rows=2000, test_rows=1000, seed=1)
+    >>> simulation = simulate(Scenario(rows=2000, test_rows=1000, seed=1))
     >>> click_rate = simulation.pair.source_train.labels.mean()
     >>> regret = simulation.truth.regret(np.full(1000, click_rate))
     >>> bool(regret > 0.02)  # a constant is far from the best
     True
     """
-    for name, value in (("rows", rows), ("test_rows", test_rows)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise OptionError(f"{name}={value!r} must be a whole number of at least 1.")
-    dials = Dials(activity_shift, click_rate_shift, conditional_shift, predictability, label_noise)
-    source, target = (_world(domain, dials, encoding) for domain in DOMAINS)
-    source_train, source_test = (
-        draw(source, 0, count, part=part, seed=seed) for part, count in _sizes(rows, test_rows)
-    )
-    target_train, target_test = (
-        draw(target, 0, count, part=part, seed=seed) for part, count in _sizes(rows, test_rows)
+    scenario = scenario or Scenario()
+    source, target = (scenario.world(domain) for domain in DOMAINS)
+    (source_train, source_test), (target_train, target_test) = (
+        [draw(world, 0, rows, part=part, seed=scenario.seed) for part, rows in scenario.sizes]
+        for world in (source, target)
     )
     blocks = Blocks.columns([*OBSERVED, *MISSING], missing=list(MISSING))
     complete = target_train.inputs, target_test.inputs
@@ -209,10 +241,10 @@ def simulate(
         target_test_labels=Sealed(target_test.labels),
         blocks=blocks,
         classes=("no click", "click"),
-        card=_card(rows, test_rows, seed, encoding, dials),
+        card=card(scenario),
         complete_target=Sealed(complete),
         target_train_labels=Sealed(target_train.labels),
-        cardinalities=CARDINALITIES if encoding == "buckets" else None,
+        cardinalities=CARDINALITIES if scenario.encoding == "buckets" else None,
     )
     truth = Truth(
         Sealed(target.best_given_observed(target_test.observed)),
@@ -234,8 +266,6 @@ def draw(world: World, start: int, stop: int, *, part: Part = "train", seed: int
     >>> bool((whole.observed[6:] == later.observed).all())
     True
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise OptionError(f"seed={seed!r} must be a whole number of at least 0.")
     generator = np.random.PCG64([seed, _PARTS.index(part), DOMAINS.index(world.domain)])
     generator.advance(start * _DRAWS)
     uniform = np.random.Generator(generator).random((stop - start, _DRAWS)).T.copy()
@@ -274,7 +304,7 @@ def stream(
 
 
 def yardsticks(
-    *, check_rows: int = 400_000, seed: int = 0, encoding: Encoding = "buckets", **dials: float
+    scenario: Scenario | None = None, *, check_rows: int = 400_000
 ) -> tuple[Yardstick, ...]:
     """Return the target cross-entropy of the best predictors and of constants, two ways.
 
@@ -287,9 +317,9 @@ def yardsticks(
     >>> for line in yardsticks(check_rows=20_000):
     ...     assert abs(line.expected - line.monte_carlo) < 4 * line.standard_error
     """
-    world = _world("prospecting", Dials(**dials), encoding)
-    source_rate = _world("retargeting", Dials(**dials), encoding).click_rate()
-    rate = world.click_rate()
+    scenario = scenario or Scenario()
+    world, seed = scenario.world("prospecting"), scenario.seed
+    rate, source_rate = world.click_rate(), scenario.world("retargeting").click_rate()
     observed_entropy = sum(
         float(entropy(world.best_given_observed(chunk.observed)).sum())
         for chunk in stream(world, check_rows, part="train", seed=seed)
@@ -318,13 +348,32 @@ def yardsticks(
     )
 
 
+def card(scenario: Scenario) -> Card:
+    """Describe a scenario."""
+    unit = "log2 buckets" if scenario.encoding == "buckets" else "counts"
+    factors = {
+        "p(x1)": scenario.activity_shift,
+        "p(x2|x1)": scenario.conditional_shift,
+        "p(y|x1,x2)": scenario.click_rate_shift,
+    }
+    moved = ", ".join(factor for factor, dial in factors.items() if dial)
+    return Card(
+        what="Simulated ads: will this user click on this partner's ad? 17 counts of the user "
+        f"and 12 of the user at the partner, as {unit}.",
+        origin=f"Drawn from a known world, seed {scenario.seed}.",
+        licence="None needed: no person's data.",
+        counts={f"{domain} {part}": rows for domain in DOMAINS for part, rows in scenario.sizes},
+        missing="The 12 user-partner counts of every prospecting pair.",
+        notes=(
+            f"What differs between the domains: {moved or 'nothing'}.",
+            ", ".join(f"{dial.name}={getattr(scenario, dial.name):g}" for dial in fields(Dials)),
+        ),
+    )
+
+
 @lru_cache(maxsize=8)
 def _world(domain: Domain, dials: Dials, encoding: Encoding) -> World:
     return World(domain, dials, encoding)
-
-
-def _sizes(rows: int, test_rows: int) -> tuple[tuple[Part, int], tuple[Part, int]]:
-    return ("train", rows), ("test", test_rows)
 
 
 def _choose(
@@ -346,29 +395,3 @@ def _cross_entropy(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> Floats:
         yes = np.where(p > 0, -p * np.log(q), 0.0)
         no = np.where(p < 1, -(1 - p) * np.log1p(-q), 0.0)
     return np.asarray(yes + no)
-
-
-def _card(rows: int, test_rows: int, seed: int, encoding: Encoding, dials: Dials) -> Card:
-    unit = "log2 buckets" if encoding == "buckets" else "counts"
-    moved = "p(x1)" if dials.activity_shift else ""
-    for value, factor in (
-        (dials.conditional_shift, "p(x2|x1)"),
-        (dials.click_rate_shift, "p(y|x1,x2)"),
-    ):
-        moved += (", " if moved and value else "") + (factor if value else "")
-    return Card(
-        what="Simulated ads: will this user click on this partner's ad? 17 counts of the user "
-        f"and 12 of the user at the partner, as {unit}.",
-        origin=f"Drawn from a known world, seed {seed}.",
-        licence="None needed: no person's data.",
-        counts={
-            f"{domain} {part}": count
-            for domain in DOMAINS
-            for part, count in _sizes(rows, test_rows)
-        },
-        missing="The 12 user-partner counts of every prospecting pair.",
-        notes=(
-            f"What differs between the domains: {moved or 'nothing'}.",
-            ", ".join(f"{name}={value:g}" for name, value in vars(dials).items()),
-        ),
-    )

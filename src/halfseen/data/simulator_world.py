@@ -136,7 +136,7 @@ class Dials:
     label_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        for dial in fields(self):
+        for dial in fields(Dials):
             value = getattr(self, dial.name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise OptionError(f"{dial.name}={value!r} must be a number.")
