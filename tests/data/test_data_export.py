@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from halfseen.blocks import Blocks
 from halfseen.data.export import pair_tables, simulated_tables, write_tables
 from halfseen.data.pairs import Card, DomainPair, Labelled, Sealed
-from halfseen.data.simulator import Scenario, card, simulate
+from halfseen.data.simulator import CLASSES, Scenario, card, simulate
 from halfseen.data.simulator_world import MISSING, OBSERVED
 from halfseen.errors import HalfseenError, InputError, OptionError
 
@@ -46,7 +47,9 @@ def read(folder: Path, name: str, format: str) -> pd.DataFrame:
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_the_target_has_neither_label_nor_missing_columns(tmp_path: Path, format: str) -> None:
     pair = small_pair(transductive=True)
-    rows = write_tables(tmp_path / "out", pair_tables(pair), pair.card, format=format)
+    rows = write_tables(
+        tmp_path / "out", pair_tables(pair), pair.card, classes=pair.classes, format=format
+    )
     assert rows == {"source": 3, "target": 2, "target_labels": 2}
     source, target, labels = (read(tmp_path / "out", n, format) for n in rows)
     assert list(source) == ["age", "chol", "thal", "label"]
@@ -55,12 +58,24 @@ def test_the_target_has_neither_label_nor_missing_columns(tmp_path: Path, format
     assert list(target) == ["age", "chol"]
     assert target["age"].tolist() == [61, 51]
     assert labels["label"].tolist() == [1, 0]
-    assert json.loads((tmp_path / "out/card.json").read_text())["licence"] == "licence"
+    about = json.loads((tmp_path / "out/card.json").read_text())
+    assert (about["licence"], about["classes"]) == ("licence", ["no", "yes"])
+
+
+def test_an_input_called_label_keeps_its_name(tmp_path: Path) -> None:
+    pair = small_pair(transductive=True)
+    blocks = Blocks.columns(["age", "label", "thal"], missing=["thal"])
+    pair = replace(pair, blocks=blocks)
+    write_tables(tmp_path, pair_tables(pair), pair.card, classes=pair.classes)
+    source = read(tmp_path, "source", "parquet")
+    assert list(source) == ["age", "label", "thal", "#label#"]
+    assert source["label"].iloc[0] == 200
+    assert list(read(tmp_path, "target_labels", "parquet")) == ["#label#"]
 
 
 def test_training_rows_come_first_where_they_are_others(tmp_path: Path) -> None:
     pair = small_pair(transductive=False)
-    rows = write_tables(tmp_path, pair_tables(pair), pair.card)
+    rows = write_tables(tmp_path, pair_tables(pair), pair.card, classes=pair.classes)
     assert rows == {"source": 3, "target": 3, "target_labels": 3}
     assert read(tmp_path, "target", "parquet")["age"].tolist() == [61, 61, 51]
     assert read(tmp_path, "target_labels", "parquet")["label"].tolist() == [1, 1, 0]
@@ -70,7 +85,9 @@ def test_simulated_rows_are_those_of_the_pair_whatever_the_chunk(tmp_path: Path)
     scenario = Scenario(rows=500, test_rows=300, seed=3)
     for chunk in (1_000, 70):
         folder = tmp_path / str(chunk)
-        write_tables(folder, simulated_tables(scenario, chunk=chunk), card(scenario))
+        write_tables(
+            folder, simulated_tables(scenario, chunk=chunk), card(scenario), classes=CLASSES
+        )
     simulation = simulate(scenario)
     pair = simulation.pair
     for folder in (tmp_path / "1000", tmp_path / "70"):
@@ -98,16 +115,15 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
             yield chunk
 
     with pytest.raises(KeyboardInterrupt):
-        write_tables(tmp_path, interrupted(), card(scenario))
+        write_tables(tmp_path, interrupted(), card(scenario), classes=CLASSES)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_images_and_unknown_formats_are_refused(tmp_path: Path) -> None:
     pair = small_pair(transductive=True)
     with pytest.raises(OptionError, match="format='xlsx' is unknown"):
-        write_tables(tmp_path, pair_tables(pair), pair.card, format="xlsx")
-    images = Blocks.rows((1, 32, 32))
-    object.__setattr__(pair, "blocks", images)
+        write_tables(tmp_path, pair_tables(pair), pair.card, classes=pair.classes, format="xlsx")
+    pair = replace(pair, blocks=Blocks.rows((1, 32, 32)))
     with pytest.raises(InputError, match="holds images; only tables can be exported"):
         list(pair_tables(pair))
 
@@ -116,4 +132,4 @@ def test_a_folder_that_cannot_be_made_gets_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     pair = small_pair(transductive=True)
     with pytest.raises(HalfseenError, match="could not be written"):
-        write_tables(tmp_path / "file" / "out", pair_tables(pair), pair.card)
+        write_tables(tmp_path / "file" / "out", pair_tables(pair), pair.card, classes=pair.classes)

@@ -233,6 +233,21 @@ def test_predictability_goes_from_independence_to_the_user_kind() -> None:
     assert gaps[0] > gaps[1] > gaps[2] > 0
 
 
+def test_label_noise_replaces_labels_by_their_opposite() -> None:
+    noisy = World("prospecting", Dials(label_noise=0.2))
+    rows = draw(TARGET, 0, 1_000)
+    for with_noise, without in (
+        (noisy.best_given_all, TARGET.best_given_all),
+        (
+            lambda x1, x2: noisy.best_given_observed(x1),
+            lambda x1, x2: TARGET.best_given_observed(x1),
+        ),
+    ):
+        clean = without(rows.observed, rows.missing)
+        expected = 0.8 * clean + 0.2 * (1 - clean)
+        np.testing.assert_allclose(with_noise(rows.observed, rows.missing), expected)
+
+
 def test_rows_do_not_depend_on_chunks_or_on_how_many_follow() -> None:
     whole = draw(TARGET, 0, 1_000, seed=5)
     for chunk in (1_000, 333, 64):

@@ -89,7 +89,8 @@ def get(name: Name, data_dir: DataDir = None) -> None:
     if not wanted:
         console.print(f"{name} is simulated: there is nothing to fetch.")
     for data_set in wanted:
-        console.print(f"{data_set.name}: licence {data_set.licence}; see {data_set.page}")
+        about = f"{data_set.name}: licence {data_set.licence}; see {data_set.page}"
+        console.print(about, soft_wrap=True, highlight=False)
         for finding in _fetched(root, data_set):
             path = escape(str(root / finding.path))
             console.print(f"{path}: {finding.detail}", soft_wrap=True, highlight=False)
@@ -153,13 +154,13 @@ def card(
     Example: halfseen data card heart cleveland:va --set evaluation=split
     """
     from halfseen.data import simulator
-    from halfseen.data.catalog import family, parse_pair
+    from halfseen.data.catalog import family
 
     of = family(name)
     options = _options(settings)
     console = Console()
     if of.name == "ads-sim":
-        parse_pair(pair, of)
+        _check_simulated(pair, of)
         scenario = simulator.Scenario.of(options)
         _print_card("->".join(of.example), simulator.card(scenario), console)
         _print_yardsticks(scenario, console)
@@ -187,21 +188,24 @@ def export(
     Example: halfseen data export heart cleveland:hungarian -o heart/ --format csv
     """
     from halfseen.data import simulator
-    from halfseen.data.catalog import family, parse_pair
+    from halfseen.data.catalog import family
     from halfseen.data.export import pair_tables, simulated_tables, write_tables
 
     of = family(name)
     options = _options(settings)
-    chosen: Format = _format(format)
+    chosen = _format(format)
+    if not of.is_table:
+        raise OptionError(f"{of.name} holds images; only tables can be exported.")
     if of.name == "ads-sim":
+        _check_simulated(pair, of)
         scenario = simulator.Scenario.of(options)
-        if parse_pair(pair, of) != of.example:
-            raise OptionError(f"The simulator has one pair, {':'.join(of.example)}.")
         chunks, described = simulated_tables(scenario), simulator.card(scenario)
+        classes: tuple[str, ...] = simulator.CLASSES
         expected = 2 * (scenario.rows + scenario.test_rows)
     else:
         loaded = _load(of, pair, options, data_dir)
         chunks, described, expected = pair_tables(loaded), loaded.card, None
+        classes = loaded.classes
     columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("rows", total=expected)
@@ -212,11 +216,29 @@ def export(
                 if table_name != "target_labels":
                     progress.advance(task, len(table))
 
-        rows = write_tables(output, counted(), described, format=chosen)
+        rows = write_tables(output, counted(), described, classes=classes, format=chosen)
     console = Console()
     for table_name, count in rows.items():
         path = output / f"{table_name}.{chosen}"
         console.print(f"{escape(str(path))}: {count:,} rows", soft_wrap=True, highlight=False)
+
+
+@app.command()
+def convert(data_dir: DataDir = None) -> None:
+    """Convert Criteo's text file to Parquet, so that it is read faster from then on.
+
+    Memory stays bounded whatever the file's length; a conversion that was stopped goes on.
+
+    Example: halfseen data convert --data-dir ~/data
+    """
+    from halfseen.data import criteo_parquet
+    from halfseen.data.catalog import data_folder
+    from halfseen.data.official import locate
+
+    root = data_folder(data_dir)
+    folder = root / "criteo" / "parquet"
+    done = criteo_parquet.convert(locate(root, "criteo/train.txt"), folder)
+    Console().print(f"{escape(str(folder))}: {done.rows:,} rows", soft_wrap=True, highlight=False)
 
 
 def _fetched(root: Path, data_set: DataSet) -> list[Finding]:
@@ -239,6 +261,13 @@ def _fetched(root: Path, data_set: DataSet) -> list[Finding]:
             progress.update(tasks[what], completed=done, total=total)
 
         return obtain(root, data_set, progress=show)
+
+
+def _check_simulated(pair: str | None, of: Family) -> None:
+    from halfseen.data.catalog import parse_pair
+
+    if parse_pair(pair, of) != of.example:
+        raise OptionError(f"The simulator has one pair, {':'.join(of.example)}.")
 
 
 def _format(given: str) -> Format:

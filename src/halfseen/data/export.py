@@ -29,12 +29,18 @@ LABEL = "label"
 
 
 def write_tables(
-    folder: Path, chunks: Iterable[Chunk], card: Card, *, format: Format = "parquet"
+    folder: Path,
+    chunks: Iterable[Chunk],
+    card: Card,
+    *,
+    classes: Sequence[str],
+    format: Format = "parquet",
 ) -> dict[str, int]:
     """Write chunks as they come, into one file per table; return the rows of each.
 
-    The memory is that of one chunk. The files get their names when all of them are whole, the
-    card last: where ``card.json`` is, nothing is missing.
+    The memory is that of one chunk. The files get their names when all of them are whole,
+    ``card.json`` last: where it is, nothing is missing. It also names the classes, of which the
+    labels are positions.
     """
     if format not in get_args(Format):
         raise OptionError(f"format={format!r} is unknown; choose 'parquet' or 'csv'.")
@@ -51,7 +57,8 @@ def write_tables(
             writers[name].write_table(table)
             rows[name] = rows.get(name, 0) + len(table)
     with written_whole(card_path) as part:
-        part.write_text(json.dumps(asdict(card), indent=2, ensure_ascii=False) + "\n", "utf-8")
+        about = asdict(card) | {"classes": list(classes)}
+        part.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
     return rows
 
 
@@ -64,16 +71,17 @@ def pair_tables(pair: DomainPair) -> Iterator[Chunk]:
     if not pair.blocks.is_table:
         raise InputError(f"{pair.name} holds images; only tables can be exported.")
     names = pair.blocks.names_of(range(pair.blocks.length))
+    label = LABEL if LABEL not in names else f"#{LABEL}#"  # a review may hold the word itself
     observed = list(pair.blocks.observed)
     for part in (pair.source_train, pair.source_test):
-        yield "source", _table(names, part.inputs, {LABEL: part.labels})
+        yield "source", _table(names, part.inputs, {label: part.labels})
     target = [(pair.target_test, pair.target_test_labels.open("export"))]
     is_split = not np.array_equal(pair.target_train, pair.target_test, equal_nan=True)
     if is_split and pair.target_train_labels is not None:
         target.insert(0, (pair.target_train, pair.target_train_labels.open("export")))
     for inputs, labels in target:
         yield "target", _table([names[c] for c in observed], inputs[:, observed], {})
-        yield "target_labels", _table([], inputs[:, :0], {LABEL: labels})
+        yield "target_labels", _table([], inputs[:, :0], {label: labels})
 
 
 def simulated_tables(scenario: Scenario, *, chunk: int = 100_000) -> Iterator[Chunk]:

@@ -36,6 +36,7 @@ from halfseen.errors import InputError, OptionError
 
 __all__ = [
     "CARDINALITIES",
+    "CLASSES",
     "DOMAINS",
     "FILES",
     "Dials",
@@ -56,6 +57,7 @@ Floats = npt.NDArray[np.float64]
 Part = Literal["train", "test", "check"]
 
 DOMAINS: tuple[Domain, ...] = ("retargeting", "prospecting")
+CLASSES = ("no click", "click")
 FILES: tuple[()] = ()
 """Nothing to fetch."""
 
@@ -240,7 +242,7 @@ def simulate(scenario: Scenario | None = None) -> Simulation:
         target_test=blocks.hide(complete[1]),
         target_test_labels=Sealed(target_test.labels),
         blocks=blocks,
-        classes=("no click", "click"),
+        classes=CLASSES,
         card=card(scenario),
         complete_target=Sealed(complete),
         target_train_labels=Sealed(target_train.labels),
