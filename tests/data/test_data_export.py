@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -102,6 +103,18 @@ def test_simulated_rows_are_those_of_the_pair_whatever_the_chunk(tmp_path: Path)
         assert (labels["label"].to_numpy()[500:] == pair.target_test_labels.open("test")).all()
         best = simulation.truth.best_given_observed.open("test")
         np.testing.assert_array_equal(labels["best_given_observed"].to_numpy()[500:], best)
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    peaks = []
+    for rows in (4_000, 40_000):
+        scenario = Scenario(rows=rows, test_rows=10)
+        tracemalloc.start()
+        chunks = simulated_tables(scenario, chunk=2_000)
+        write_tables(tmp_path, chunks, card(scenario), classes=CLASSES)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
