@@ -152,6 +152,17 @@ def test_a_bad_archive_leaves_nothing(
     assert files_in(tmp_path) == []
 
 
+def test_a_damaged_archive_is_not_tried_again(reviews: DataSet, site: Site, tmp_path: Path) -> None:
+    whole = site.body
+    noise = np.random.default_rng(0).bytes(300_000)
+    damaged = archive({"processed_acl/books/positive.review": noise})
+    site.body = damaged[:-8] + b"\0\0\0\0" + damaged[-4:]  # another checksum inside the gzip
+    with pytest.raises(DownloadError, match=r"cannot be unpacked.*run the command again"):
+        obtain(tmp_path, reviews, **QUICK)
+    site.body = whole
+    assert all(finding.verdict == "official" for finding in obtain(tmp_path, reviews, **QUICK))
+
+
 def test_a_complete_file_replaces_a_subset_of_another_name(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,7 +119,9 @@ def check(
         if name is None and not (root / data_set.name).is_dir():
             console.print(f"{data_set.name}: not there")
             continue
-        for finding in check_files(root, data_set):
+        with Console(stderr=True).status(f"Checking {data_set.name}"):
+            findings = list(check_files(root, data_set))
+        for finding in findings:
             seen += 1
             colour = _COLOURS.get(finding.verdict, "red")
             console.print(
@@ -315,7 +317,8 @@ def _load(
                 f"--set {key}={value} does not fit: it is {default!r} unless you say otherwise."
             )
     source, target = parse_pair(pair, of)
-    return of.reader.load_pair(data_folder(data_dir), source, target, **options)
+    with Console(stderr=True).status(f"Reading {of.name}"):
+        return of.reader.load_pair(data_folder(data_dir), source, target, **options)
 
 
 def _print_card(name: str, shown: Card, console: Console) -> None:

@@ -6,9 +6,10 @@ import os
 import shutil
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
 from halfseen.data.catalog import DataSet, Remote
 from halfseen.data.check import Finding, check
@@ -94,15 +95,26 @@ def _unpack(
                 ):
                     continue
                 with written_whole(incoming / path) as part, part.open("wb") as file:
-                    while chunk := stream.read(1 << 20):
+                    for chunk in _chunks(stream):
                         file.write(chunk)
                         show(f"unpack {name.name}", file.tell(), member.size)
+            for _ in _chunks(cast(IO[bytes], tar.fileobj)):
+                pass  # to the end of the compression, where its own checksum is
     except (tarfile.TarError, EOFError, zlib.error) as error:
         archive.unlink(missing_ok=True)
         raise DownloadError(
             f"{remote.addresses[0]} gave an archive that cannot be unpacked ({error}). It was "
             "removed; run the command again."
         ) from None
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield a member's bytes; a damaged archive is told apart from a disk that fails to write."""
+    try:
+        while chunk := stream.read(1 << 20):
+            yield chunk
+    except OSError as error:
+        raise tarfile.ReadError(str(error)) from None
 
 
 def _install(incoming: Path, root: Path, arrived: list[str], replaced: set[str]) -> None:
