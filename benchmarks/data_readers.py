@@ -7,6 +7,7 @@ a time.
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import resource
 import shutil
@@ -49,13 +50,10 @@ def time_criteo(root: Path, rows: int, packed: bool) -> None:
     lines = content(sample).splitlines(keepends=True)
     folder = Path(tempfile.mkdtemp())
     try:
-        text = folder / "train.txt"
-        with text.open("wb") as file:
+        text = folder / ("train.txt.gz" if packed else "train.txt")
+        with gzip.open(text, "wb", 1) if packed else text.open("wb") as file:
             for first in range(0, rows, len(lines)):
                 file.writelines(lines[: rows - first])
-        if packed:
-            os.system(f"gzip -1 '{text}'")
-            text = text.with_suffix(".txt.gz")
         del lines
         before, start = peak_megabytes(), time.perf_counter()
         state = convert(text, folder / "parquet", progress=False)
