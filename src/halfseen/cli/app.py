@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from halfseen.errors import HalfseenError
 
@@ -28,7 +29,7 @@ def main() -> None:
     try:
         app()
     except HalfseenError as error:
-        Console(stderr=True).print(f"[red]error:[/red] {error}", highlight=False, markup=True)
+        Console(stderr=True).print(f"[red]error:[/red] {escape(str(error))}", highlight=False)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")
