@@ -7,6 +7,7 @@ a time.
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import resource
 import shutil
@@ -49,13 +50,10 @@ def time_criteo(root: Path, rows: int, packed: bool) -> None:
     lines = content(sample).splitlines(keepends=True)
     folder = Path(tempfile.mkdtemp())
     try:
-        text = folder / "train.txt"
-        with text.open("wb") as file:
+        text = folder / ("train.txt.gz" if packed else "train.txt")
+        with gzip.open(text, "wb", 1) if packed else text.open("wb") as file:
             for first in range(0, rows, len(lines)):
                 file.writelines(lines[: rows - first])
-        if packed:
-            os.system(f"gzip -1 '{text}'")
-            text = text.with_suffix(".txt.gz")
         del lines
         before, start = peak_megabytes(), time.perf_counter()
         state = convert(text, folder / "parquet", progress=False)
@@ -75,13 +73,13 @@ def time_criteo(root: Path, rows: int, packed: bool) -> None:
         shutil.rmtree(folder)
 
 
-def print_ceilings(root: Path) -> None:
+def print_ceilings(root: Path, rules: list[str], seed: int) -> None:
     """Print the ceiling of each rule: a logistic regression on x1 with the target's labels."""
     print("rule, weighting: " + ", ".join(f"{s[0]}->{t[0]}" for s, t in _amazon_pairs()))
-    for rule in get_args(amazon.Rule):
+    for rule in rules:
         for weighting in ("binary", "tfidf"):
             scores = [
-                ceiling(amazon.load_pair(root, s, t, rule=rule, weighting=weighting))
+                ceiling(amazon.load_pair(root, s, t, rule=rule, weighting=weighting, seed=seed))
                 for s, t in _amazon_pairs()
             ]
             print(f"{rule}, {weighting}: " + " ".join(f"{100 * s:.0f}" for s in scores), flush=True)
@@ -100,7 +98,9 @@ def main() -> None:
     criteo_command = commands.add_parser("criteo")
     criteo_command.add_argument("--rows", type=int, default=2_000_000)
     criteo_command.add_argument("--packed", action="store_true", help="convert a .gz")
-    commands.add_parser("amazon")
+    amazon_command = commands.add_parser("amazon", help="ceilings of each rule")
+    amazon_command.add_argument("--rule", nargs="+", default=get_args(amazon.Rule))
+    amazon_command.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     root = Path(os.environ["HALFSEEN_DATA"])
     if options.command == "digits":
@@ -108,7 +108,7 @@ def main() -> None:
     elif options.command == "criteo":
         time_criteo(root, options.rows, options.packed)
     else:
-        print_ceilings(root)
+        print_ceilings(root, options.rule, options.seed)
 
 
 if __name__ == "__main__":

@@ -170,6 +170,8 @@ class TestConversion:
         assert left == ["conversion.json", "part-00000.parquet", "part-00001.parquet"]
         with pytest.raises(InputError, match=r"stopped after \d+ rows; run convert\(\) again"):
             finished_conversion(tmp_path / "out")
+        with pytest.raises(InputError, match="stopped after"):
+            criteo.load_pair(root, parquet=tmp_path / "out")
         before = (tmp_path / "out/part-00000.parquet").stat().st_mtime_ns
         convert(path, tmp_path / "out", **SMALL)
         assert (tmp_path / "out/part-00000.parquet").stat().st_mtime_ns == before
