@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HalfseenError", "InputError", "OptionError", "TrainingDivergedError"]
+__all__ = ["DownloadError", "HalfseenError", "InputError", "OptionError", "TrainingDivergedError"]
 
 
 class HalfseenError(Exception):
@@ -19,3 +19,7 @@ class OptionError(HalfseenError, ValueError):
 
 class TrainingDivergedError(HalfseenError, RuntimeError):
     """A loss stopped being a finite number."""
+
+
+class DownloadError(HalfseenError, OSError):
+    """A file could not be fetched, or what arrived is not the file."""

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from halfseen.cli import data
 from halfseen.cli.demo import demo
 from halfseen.errors import HalfseenError
 
@@ -26,6 +27,7 @@ def root() -> None:
 
 
 app.command()(demo)
+app.add_typer(data.app)
 
 
 def main() -> None:
@@ -33,7 +35,8 @@ def main() -> None:
     try:
         app()
     except HalfseenError as error:
-        Console(stderr=True).print(Text.assemble(("error: ", "red"), str(error)))
+        sentence = Text.assemble(("error: ", "red"), str(error))
+        Console(stderr=True).print(sentence, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")

@@ -100,6 +100,9 @@ class DomainPair:
         models alone. None where nature never measured it.
     target_train_labels
         Labels of `target_train`, sealed: for the supervised ceiling alone. None if unknown.
+    cardinalities
+        For tables whose columns hold codes 0, 1, ... that embeddings can be made of: how many
+        codes each column has (None for a column of plain numbers). None if no column has codes.
     """
 
     name: str
@@ -113,3 +116,4 @@ class DomainPair:
     card: Card
     complete_target: Sealed[tuple[Inputs, Inputs]] | None = field(default=None)
     target_train_labels: Sealed[Labels] | None = field(default=None)
+    cardinalities: tuple[int | None, ...] | None = field(default=None)

@@ -1,0 +1,106 @@
+"""Seeded choices of rows that the readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.errors import OptionError
+
+__all__ = [
+    "Evaluation",
+    "check_choice",
+    "check_domains",
+    "held_out",
+    "random_split",
+    "subset",
+    "target_rows",
+]
+
+Rows = npt.NDArray[np.int64]
+Evaluation = Literal["transductive", "split"]
+"""Whether a target without an official split is predicted on the rows it was adapted on."""
+
+
+def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Reject an option's value that is none of the allowed ones."""
+    if value not in allowed:
+        choices = ", ".join(repr(a) for a in allowed)
+        raise OptionError(f"{name}={value!r} is unknown; choose one of {choices}.")
+
+
+def check_domains(source: str, target: str, domains: Sequence[str]) -> None:
+    """Reject an unknown domain, and a pair that is one domain twice."""
+    check_choice("source", source, domains)
+    check_choice("target", target, domains)
+    if source == target:
+        raise OptionError(f"Source and target are both {source!r}; choose two domains.")
+
+
+def subset(count: int, limit: int | None, seed: int) -> Rows | slice:
+    """Return `limit` seeded rows out of `count` in their order, or all of them.
+
+    Examples
+    --------
+    >>> len(subset(10, 3, seed=0))
+    3
+    >>> subset(10, None, seed=0)
+    slice(None, None, None)
+    """
+    if limit is not None and limit < 1:
+        raise OptionError(f"A limit of {limit} rows leaves nothing; give at least 1.")
+    if limit is None or limit >= count:
+        return slice(None)
+    return np.sort(np.random.default_rng(seed).choice(count, limit, replace=False))
+
+
+def held_out(labels: npt.NDArray[np.int64], fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Return (kept, held out) rows; each class gives the same fraction, rounded.
+
+    Examples
+    --------
+    >>> kept, out = held_out(np.array([0] * 8 + [1] * 2), 0.5, seed=0)
+    >>> len(kept), len(out)
+    (5, 5)
+    """
+    _check_fraction(fraction)
+    generator = np.random.default_rng(seed)
+    out = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        rows = generator.permutation(np.flatnonzero(labels == label))
+        out[rows[: round(fraction * len(rows))]] = True
+    return np.flatnonzero(~out), np.flatnonzero(out)
+
+
+def target_rows(count: int, evaluation: Evaluation, seed: int) -> tuple[Rows, Rows]:
+    """Return (train, test) rows of a target that has no official split.
+
+    ``transductive``: all rows are adapted on, without labels, and all are predicted. ``split``:
+    a seeded half of each; chosen without looking at labels.
+    """
+    check_choice("evaluation", evaluation, get_args(Evaluation))
+    rows = np.arange(count)
+    return (rows, rows) if evaluation == "transductive" else random_split(count, 0.5, seed)
+
+
+def random_split(count: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
+    """Return (kept, held out) rows, chosen without looking at anything.
+
+    Examples
+    --------
+    >>> kept, out = random_split(10, 0.2, seed=0)
+    >>> len(kept), len(out), len(set(kept) | set(out))
+    (8, 2, 10)
+    """
+    _check_fraction(fraction)
+    rows = np.random.default_rng(seed).permutation(count)
+    held = round(fraction * count)
+    return np.sort(rows[held:]), np.sort(rows[:held])
+
+
+def _check_fraction(fraction: float) -> None:
+    if not 0.0 < fraction < 1.0:
+        raise OptionError(f"A held-out fraction of {fraction} must lie strictly between 0 and 1.")

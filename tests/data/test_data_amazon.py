@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import gzip
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import mutual_info_score
+
+from halfseen.data import amazon, reviews
+from halfseen.data.ceiling import ceiling
+from halfseen.data.official import content_sha256
+from halfseen.data.splitting import held_out, target_rows
+from halfseen.errors import InputError, OptionError
+
+WORDS = [f"w{i}" for i in range(60)]
+
+
+def review(generator: np.random.Generator, label: str) -> str:
+    chosen = generator.choice(WORDS, 15, replace=False)
+    mood = "great" if label == "positive" else "awful"
+    entries = [f"{word}:{generator.integers(1, 4)}" for word in chosen]
+    return " ".join([f"{mood}:1", *entries, f"#label#:{label}"])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(0)
+    for domain in amazon.DOMAINS:
+        folder = tmp_path / "amazon/processed_acl" / domain
+        folder.mkdir(parents=True)
+        for label in ("negative", "positive"):
+            lines = "".join(review(generator, label) + "\n" for _ in range(30))
+            packed = domain == "books"
+            path = folder / f"{label}.review{'.gz' if packed else ''}"
+            path.write_bytes(gzip.compress(lines.encode()) if packed else lines.encode())
+    return tmp_path
+
+
+def load(root: Path, **options):
+    return amazon.load_pair(root, "books", "kitchen", **{"dimensions": 20} | options)
+
+
+@pytest.mark.parametrize("rule", ["words", "informative", "leading"])
+def test_every_rule_hides_half_of_the_inputs(root, rule):
+    pair = load(root, rule=rule)
+    assert len(pair.blocks.missing) == len(pair.blocks.observed) == 10
+    assert len(set(pair.blocks.names)) == 20
+    complete = pair.complete_target.open("test")[0]
+    observed = list(pair.blocks.observed)
+    np.testing.assert_array_equal(pair.target_train[:, observed], complete[:, observed])
+    assert (pair.target_train[:, list(pair.blocks.missing)] == 0).all()
+    assert np.abs(complete[:, list(pair.blocks.missing)]).max() > 0
+    assert f"rule '{rule}'" in pair.card.missing
+    assert pair.card.counts == {
+        "books train": 48,
+        "books test": 12,
+        "kitchen train": 60,
+        "kitchen test": 60,
+    }
+
+
+@pytest.mark.parametrize(("source", "target"), list(permutations(amazon.DOMAINS, 2)))
+def test_all_twelve_pairs(root, source, target):
+    pair = amazon.load_pair(root, source, target, dimensions=20)
+    assert pair.name == f"{source}->{target}"
+    assert pair.source_train.inputs.shape == (48, 20)
+    assert np.bincount(pair.target_test_labels.open("test")).tolist() == [30, 30]
+
+
+def test_each_word_reaches_one_block_alone(root):
+    both, _ = reviews.read_domain(root, "books")
+    rows = np.arange(len(both))
+
+    def blocks(counts):
+        columns = amazon._half_of_the_words(counts, rows, 8, np.random.default_rng(0))
+        return columns.inputs[:, :4], columns.inputs[:, 4:]
+
+    counts = reviews.counts_matrix(both, WORDS[:20]).tolil()
+    plain = blocks(counts.tocsr())
+    reached = []
+    for word in range(20):
+        without = counts.copy()
+        without[:, word] = 0
+        changed = [
+            not np.allclose(np.abs(a), np.abs(b), atol=1e-4)
+            for a, b in zip(plain, blocks(without.tocsr()), strict=True)
+        ]
+        assert sum(changed) == 1
+        reached.append(changed.index(True))
+    assert sum(reached) == 10
+
+
+def test_the_seed_fixes_everything(root):
+    first, again, other = (load(root, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.target_train, again.target_train)
+    assert not np.allclose(first.target_train, other.target_train)
+
+
+def test_leading_is_the_projection_of_all_words(root):
+    pair = load(root, rule="leading", weighting="count", evaluation="split")
+    source, source_labels = reviews.read_domain(root, "books")
+    target, _ = reviews.read_domain(root, "kitchen")
+    train, _ = held_out(source_labels, 0.2, 0)
+    adapted, predicted = target_rows(len(target), "split", 0)
+    fitted = [source[i] for i in train] + [target[i] for i in adapted]
+    words = reviews.most_frequent(fitted, 5000)
+    projection = PCA(20, svd_solver="full").fit(reviews.counts_matrix(fitted, words).toarray())
+    expected = projection.transform(
+        reviews.counts_matrix([target[i] for i in predicted], words).toarray()
+    )
+    ours = pair.complete_target.open("test")[1]
+    np.testing.assert_allclose(np.abs(ours), np.abs(expected), atol=1e-3)
+    assert pair.blocks.missing == tuple(range(10))
+
+
+def test_informative_words_are_found(root):
+    pair = load(root, rule="informative")
+    assert set(pair.blocks.names[:2]) == {"great", "awful"}
+
+
+def test_vocabulary_of_the_source_alone(root):
+    path = root / "amazon/processed_acl/kitchen/negative.review"
+    path.write_text(path.read_text().replace("awful:1", "awful:1 burnt:9"))
+    both = load(root, rule="informative", dimensions=60, vocabulary=60)
+    source = load(root, rule="informative", dimensions=60, vocabulary=60, fit_rows="source")
+    assert "burnt" in both.blocks.names
+    assert "burnt" not in source.blocks.names
+    assert "the source alone" in " ".join(source.card.notes)
+
+
+def test_tfidf_agrees_with_scikit_learn(root):
+    both, _ = reviews.read_domain(root, "books")
+    counts = reviews.counts_matrix(both, reviews.most_frequent(both, 40))
+    fitted = np.arange(0, 60, 2)
+    ours = reviews.weighted(counts, "tfidf", fitted).toarray()
+    expected = TfidfTransformer().fit(counts[fitted]).transform(counts).toarray()
+    np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+def test_mutual_information_agrees_with_scikit_learn(root):
+    both, labels = reviews.read_domain(root, "books")
+    counts = reviews.counts_matrix(both, [*WORDS, "great", "nowhere"])
+    present = reviews.weighted(counts, "binary", labels)
+    ours = reviews.mutual_information(present, labels)
+    columns = present.toarray().T
+    expected = [mutual_info_score(column, labels) for column in columns]
+    np.testing.assert_allclose(ours, expected, atol=1e-9)
+
+
+def test_card_states_the_ceiling_when_asked(root):
+    pair = load(root, rule="leading", ceiling=True)
+    assert pair.card.notes[-1].startswith(f"Ceiling: {ceiling(pair):.1%} accuracy")
+    assert not any("Ceiling" in note for note in load(root).card.notes)
+
+
+class TestBadFiles:
+    @pytest.mark.parametrize(
+        ("line", "message"),
+        [
+            ("good:1 bad:2", r"negative.review, line 31: the review has no label"),
+            ("good:1 #label#:neutral", "line 31: the label 'neutral' is neither"),
+            ("good:1 bad #label#:negative", "line 31: 'bad' is not 'word:count'"),
+            ("good:many #label#:negative", "line 31: 'good:many' is not 'word:count'"),
+        ],
+    )
+    def test_bad_line(self, root, line, message):
+        with (root / "amazon/processed_acl/kitchen/negative.review").open("a") as file:
+            file.write(line + "\n")
+        with pytest.raises(InputError, match=message):
+            load(root)
+
+    def test_empty_domain(self, root):
+        for path in (root / "amazon/processed_acl/kitchen").iterdir():
+            path.write_text("")
+        with pytest.raises(InputError, match="The domain 'kitchen' is empty"):
+            load(root)
+
+    def test_missing_domain(self, root):
+        (root / "amazon/processed_acl/dvd/negative.review").unlink()
+        with pytest.raises(InputError, match=r"dvd/negative.review' is not in the data folder"):
+            amazon.load_pair(root, "books", "dvd")
+
+    @pytest.mark.parametrize("rule", ["words", "informative", "leading"])
+    def test_too_few_words(self, root, rule):
+        with pytest.raises(InputError, match="lower `dimensions`"):
+            load(root, rule=rule, dimensions=400)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"rule": "first"}, "rule='first' is unknown; choose one of 'words'"),
+            ({"weighting": "log"}, "weighting='log' is unknown"),
+            ({"fit_rows": "target"}, "fit_rows='target' is unknown"),
+            ({"dimensions": 5}, "must be even"),
+            ({"test_fraction": 1.0}, "strictly between 0 and 1"),
+        ],
+    )
+    def test_options(self, root, options, message):
+        with pytest.raises(OptionError, match=message):
+            load(root, **options)
+
+
+@pytest.mark.data("amazon")
+class TestRealFiles:
+    @pytest.mark.parametrize("file", amazon.FILES, ids=lambda f: f.path)
+    def test_hashes(self, data_root, file):
+        assert content_sha256(data_root / file.path) == file.sha256
+
+    @pytest.mark.parametrize("domain", amazon.DOMAINS)
+    def test_published_sizes(self, data_root, domain):
+        _, labels = reviews.read_domain(data_root, domain)
+        assert np.bincount(labels).tolist() == [1000, 1000]
+
+    # Ceilings and rows of a logistic regression measured by another implementation, other seeds.
+    @pytest.mark.parametrize(
+        ("rule", "weighting", "full", "ignore", "top"),
+        [
+            ("words", "binary", 0.82, 0.77, 0.80),
+            ("informative", "binary", 0.84, 0.80, 0.82),
+            ("leading", "tfidf", 0.84, 0.48, 0.54),
+        ],
+    )
+    def test_kitchen_to_electronics(self, data_root, rule, weighting, full, ignore, top):
+        pair = amazon.load_pair(data_root, "kitchen", "electronics", rule=rule, weighting=weighting)
+        labels = pair.target_test_labels.open("test")
+        scores = []
+        for source, target in (
+            (pair.source_train.inputs, pair.complete_target.open("test")[1]),
+            tuple(
+                pair.blocks.flat(x, "observed")
+                for x in (pair.source_train.inputs, pair.target_test)
+            ),
+        ):
+            model = LogisticRegression(max_iter=1000).fit(source, pair.source_train.labels)
+            scores.append(model.score(target, labels))
+        assert scores == pytest.approx([full, ignore], abs=0.05)
+        assert ceiling(pair) == pytest.approx(top, abs=0.04)

@@ -1,0 +1,248 @@
+"""Downloads against a server on this machine that truncates, stalls, lies and disappears."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from local_site import BODY, Site
+
+from halfseen.data import download
+from halfseen.data.download import fetch, partial_path
+from halfseen.errors import DownloadError
+
+SHA256 = "sha256:" + hashlib.sha256(BODY).hexdigest()
+
+
+def quick(site: Site, path: Path, **options: Any) -> Path:
+    given = {"checksum": SHA256, "timeout": 0.3, "attempts": 2, "pause": 0.0} | options
+    return fetch(site.address, path, **given)
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_a_file_arrives_whole_with_progress(site: Site, tmp_path: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+    path = quick(site, tmp_path / "new" / "file.gz", progress=lambda *p: seen.append(p))
+    assert path.read_bytes() == BODY
+    assert left_in(path.parent) == ["file.gz"]
+    assert seen[-1] == (len(BODY), len(BODY))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_truncation_is_continued_where_it_broke_off(site: Site, tmp_path: Path) -> None:
+    site.cut = [100_000, 250_000]
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert site.asked == [None, "bytes=100000-", "bytes=350000-"]
+
+
+def test_many_breaks_are_fine_while_each_brings_something(site: Site, tmp_path: Path) -> None:
+    site.cut = [50_000] * 10
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert len(site.asked) == 11
+
+
+def test_endless_truncation_keeps_the_part_and_says_so(site: Site, tmp_path: Path) -> None:
+    site.ranges, site.cut = False, [100_000] * 50
+    with pytest.raises(DownloadError, match=r"only 100,000 of 700,000 bytes arrived.*go on from"):
+        quick(site, tmp_path / "file.gz")
+    assert not (tmp_path / "file.gz").exists()
+    assert partial_path(tmp_path / "file.gz").stat().st_size == 100_000
+    site.ranges, site.cut, site.asked = True, [], []
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert site.asked == ["bytes=100000-"]
+
+
+def test_a_stall_is_noticed_and_continued(site: Site, tmp_path: Path) -> None:
+    site.stall = [200_000]
+    started = time.monotonic()
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert time.monotonic() - started < 10
+    assert site.asked == [None, "bytes=200000-"]
+
+
+def test_a_trickle_is_not_given_up(site: Site, tmp_path: Path) -> None:
+    site.stall, site.cut = [10_000, 0, 0], [0, 1, 1]  # a stall, then one byte at a time
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+
+
+def test_an_endless_stall_is_given_up(site: Site, tmp_path: Path) -> None:
+    site.ranges, site.stall = False, [10_000] * 5
+    with pytest.raises(DownloadError, match="no byte came for too long"):
+        quick(site, tmp_path / "file.gz")
+    assert not (tmp_path / "file.gz").exists()
+    assert partial_path(tmp_path / "file.gz").stat().st_size == 10_000
+
+
+def test_a_missing_file_is_not_asked_for_twice(site: Site, tmp_path: Path) -> None:
+    site.status = [404]
+    with pytest.raises(DownloadError, match=r"file\.gz answered 404 Not Found\."):
+        quick(site, tmp_path / "file.gz")
+    assert site.asked == [None]
+    assert left_in(tmp_path) == []
+
+
+def test_the_next_address_serves_where_one_fails(site: Site, tmp_path: Path) -> None:
+    site.status = [404, 200]
+    path = fetch([site.address, site.address], tmp_path / "file.gz", checksum=SHA256)
+    assert path.read_bytes() == BODY
+
+
+def test_a_busy_server_is_asked_again(site: Site, tmp_path: Path) -> None:
+    site.status = [503, 200]
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    site.status = [503] * 9
+    with pytest.raises(DownloadError, match="answered 503 Service Unavailable"):
+        quick(site, tmp_path / "other.gz")
+
+
+def test_wrong_bytes_are_refused_and_not_kept(site: Site, tmp_path: Path) -> None:
+    site.body = b"x" + BODY[1:]
+    with pytest.raises(DownloadError, match=r"not give the official file: its sha256 is .*, not"):
+        quick(site, tmp_path / "file.gz")
+    assert left_in(tmp_path) == []
+
+
+def test_wrong_bytes_leave_the_file_that_was_there(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "file.gz").write_bytes(BODY)
+    site.body = b"x" + BODY[1:]
+    with pytest.raises(DownloadError):
+        quick(site, tmp_path / "file.gz")
+    assert (tmp_path / "file.gz").read_bytes() == BODY
+
+
+def test_a_part_of_another_version_is_thrown_away(site: Site, tmp_path: Path) -> None:
+    partial_path(tmp_path / "file.gz").write_bytes(b"y" * 1000)
+    site.etag = None
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert site.asked == ["bytes=1000-", None]
+
+
+def test_a_part_that_is_too_long_is_thrown_away(site: Site, tmp_path: Path) -> None:
+    partial_path(tmp_path / "file.gz").write_bytes(BODY + b"more")
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+
+
+def test_a_whole_part_only_needs_its_name(site: Site, tmp_path: Path) -> None:
+    partial_path(tmp_path / "file.gz").write_bytes(BODY)
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert left_in(tmp_path) == ["file.gz"]
+
+
+def test_without_checksum_a_part_is_continued_only_if_unchanged(site: Site, tmp_path: Path) -> None:
+    site.ranges, site.cut = False, [100_000, 100_000]
+    with pytest.raises(DownloadError):
+        quick(site, tmp_path / "file.gz", checksum=None)
+    site.ranges, site.body, site.etag, site.asked = True, b"z" * 500_000, '"two"', []
+    assert quick(site, tmp_path / "file.gz", checksum=None).read_bytes() == b"z" * 500_000
+    assert site.asked == ["bytes=100000-"]  # asked, and answered with the whole new file
+    partial_path(tmp_path / "other.gz").write_bytes(b"of unknown origin")
+    site.asked = []
+    assert quick(site, tmp_path / "other.gz", checksum=None).read_bytes() == b"z" * 500_000
+    assert site.asked == [None]
+
+
+def test_without_length_and_checksum_nothing_is_trusted(site: Site, tmp_path: Path) -> None:
+    site.length = False
+    with pytest.raises(DownloadError, match="a truncated copy could not be told from a whole"):
+        quick(site, tmp_path / "file.gz", checksum=None)
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    site.cut = [1000, 1000]
+    with pytest.raises(DownloadError, match="did not give the official file"):
+        quick(site, tmp_path / "short.gz", attempts=1)
+
+
+def test_interruption_keeps_the_part_and_the_name_free(site: Site, tmp_path: Path) -> None:
+    def stop(done: int, _: int | None) -> None:
+        if done > 200_000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        quick(site, tmp_path / "file.gz", progress=stop)
+    kept = partial_path(tmp_path / "file.gz").stat().st_size
+    assert kept > 200_000
+    assert not (tmp_path / "file.gz").exists()
+    site.asked = []
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert site.asked == [f"bytes={kept}-"]
+
+
+def test_too_little_space_is_said_before_anything_is_written(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(DownloadError, match="has 1,000 bytes free and 700,000 more are needed"):
+        quick(site, tmp_path / "file.gz")
+    assert left_in(tmp_path) == []
+
+
+def test_a_disk_that_fills_up_gets_a_sentence_and_can_go_on(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        """A file on a disk that holds 300,000 bytes."""
+
+        def __init__(self, stream: Any) -> None:
+            self.stream = stream
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            self.stream.close()
+
+        def seek(self, position: int) -> None:
+            self.stream.seek(position)
+
+        def flush(self) -> None:
+            self.stream.flush()
+
+        def write(self, data: bytes) -> None:
+            if self.stream.tell() + len(data) > 300_000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            self.stream.write(data)
+
+    plain = Path.open
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            Path,
+            "open",
+            lambda p, mode="r", **k: Full(plain(p, mode, **k)) if "b" in mode else plain(p, mode),
+        )
+        with pytest.raises(DownloadError, match="No space is left where"):
+            quick(site, tmp_path / "file.gz")
+    assert not (tmp_path / "file.gz").exists()
+    assert 0 < partial_path(tmp_path / "file.gz").stat().st_size <= 300_000
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+
+
+def test_no_network_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: Any, **__: Any) -> None:
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(DownloadError, match=r"cannot be reached .*is there a network"):
+        fetch("http://data.invalid/file.gz", tmp_path / "file.gz", pause=0.0)
+    assert left_in(tmp_path) == []
+
+
+def test_nobody_listening_is_said_plainly(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/file.gz"
+    with pytest.raises(DownloadError, match="connection refused"):
+        fetch(address, tmp_path / "file.gz", pause=0.0)
+
+
+def test_other_kinds_of_address_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match="is not an http or https address"):
+        fetch("file:///etc/hostname", tmp_path / "file.gz")

@@ -1,0 +1,273 @@
+"""Fetching and checking whole data sets: what is not the real thing never gets its place."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+from local_site import Site
+from PIL import Image
+
+from halfseen.data import amazon, catalog, digits, heart
+from halfseen.data.catalog import DATA_SETS, DataSet, Remote, data_folder, data_sets, parse_pair
+from halfseen.data.check import check
+from halfseen.data.obtain import obtain
+from halfseen.data.official import OfficialFile
+from halfseen.errors import DownloadError, OptionError
+
+QUICK = {"timeout": 0.3, "attempts": 2, "pause": 0.0}
+HOSPITALS = {name: f"the patients of {name}\n".encode() * 400 for name in ("cleveland", "va")}
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def hospitals(site: Site, monkeypatch: pytest.MonkeyPatch) -> DataSet:
+    """A data set of two plain files, served here."""
+    official, remotes = [], []
+    for name, data in HOSPITALS.items():
+        path = f"heart/processed.{name}.data"
+        official.append(OfficialFile(path, sha256(data)))
+        site.bodies[f"/{name}"] = data
+        address = site.address.replace("/file.gz", f"/{name}")
+        remotes.append(Remote(path, (address,), f"sha256:{sha256(data)}"))
+    monkeypatch.setattr(heart, "FILES", tuple(official))
+    return replace(DATA_SETS["heart"], remotes=tuple(remotes))
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+@pytest.fixture
+def reviews(site: Site, monkeypatch: pytest.MonkeyPatch) -> DataSet:
+    """A data set of one archive, served here."""
+    kept = {
+        "books/positive": b"good:1 #label#:positive\n",
+        "dvd/negative": b"bad:1 #label#:negative\n",
+    }
+    monkeypatch.setattr(
+        amazon,
+        "FILES",
+        tuple(
+            OfficialFile(f"amazon/processed_acl/{name}.review.gz", sha256(data))
+            for name, data in kept.items()
+        ),
+    )
+    members = {f"processed_acl/{name}.review": data for name, data in kept.items()}
+    members |= {"processed_acl/books/unlabeled.review": b"x" * 1000, "../outside.review": b"y"}
+    site.body = archive(members)
+    remote = Remote(
+        "amazon/processed_acl.tar.gz",
+        (site.address,),
+        unpack=("processed_acl", "amazon/processed_acl"),
+    )
+    return replace(DATA_SETS["amazon"], remotes=(remote,))
+
+
+def test_files_are_fetched_checked_and_put_in_place(hospitals: DataSet, tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    seen: set[str] = set()
+    findings = obtain(root, hospitals, progress=lambda name, *_: seen.add(name), **QUICK)
+    assert [f.verdict for f in findings] == ["official", "official"]
+    assert files_in(root) == ["heart/processed.cleveland.data", "heart/processed.va.data"]
+    assert seen == {"processed.cleveland.data", "processed.va.data"}
+    assert not (root / ".incoming").exists()
+
+
+def test_what_is_there_is_not_fetched_again(hospitals: DataSet, site: Site, tmp_path: Path) -> None:
+    obtain(tmp_path, hospitals, **QUICK)
+    site.asked.clear()
+    obtain(tmp_path, hospitals, **QUICK)
+    assert site.asked == []
+    (tmp_path / "heart/processed.va.data").write_bytes(b"something else")
+    obtain(tmp_path, hospitals, **QUICK)
+    assert len(site.asked) == 1
+    assert (tmp_path / "heart/processed.va.data").read_bytes() == HOSPITALS["va"]
+
+
+def test_a_set_that_arrives_in_part_takes_no_place(
+    hospitals: DataSet, site: Site, tmp_path: Path
+) -> None:
+    site.status = [200, 404]
+    with pytest.raises(DownloadError, match="404"):
+        obtain(tmp_path, hospitals, **QUICK)
+    assert not (tmp_path / "heart").exists()
+    site.asked.clear()
+    obtain(tmp_path, hospitals, **QUICK)  # the first file was kept, in waiting
+    assert len(site.asked) == 1
+    assert all(f.verdict == "official" for f in check(tmp_path, hospitals))
+
+
+def test_an_archive_gives_the_wanted_files_alone(
+    reviews: DataSet, site: Site, tmp_path: Path
+) -> None:
+    root = tmp_path / "data"
+    findings = obtain(root, reviews, **QUICK)
+    assert [f.verdict for f in findings] == ["official", "official"]
+    assert files_in(tmp_path) == [
+        "data/amazon/processed_acl/books/positive.review",
+        "data/amazon/processed_acl/dvd/negative.review",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"this is no archive", "cannot be unpacked"),
+        (archive({"processed_acl/books/positive.review": b"a"})[:60], "cannot be unpacked"),
+        (
+            archive({"processed_acl/books/positive.review": b"forged"}),
+            "positive.review: the sha256",
+        ),
+        (archive({"elsewhere/books/positive.review": b"a"}), "positive.review.gz: not there"),
+    ],
+    ids=["no archive", "truncated", "forged", "other layout"],
+)
+def test_a_bad_archive_leaves_nothing(
+    reviews: DataSet, site: Site, tmp_path: Path, body: bytes, message: str
+) -> None:
+    site.body = body
+    with pytest.raises(DownloadError, match=message):
+        obtain(tmp_path, reviews, **QUICK)
+    assert files_in(tmp_path) == []
+
+
+def test_a_damaged_archive_is_not_tried_again(reviews: DataSet, site: Site, tmp_path: Path) -> None:
+    whole = site.body
+    noise = np.random.default_rng(0).bytes(300_000)
+    damaged = archive({"processed_acl/books/positive.review": noise})
+    site.body = damaged[:-8] + b"\0\0\0\0" + damaged[-4:]  # another checksum inside the gzip
+    with pytest.raises(DownloadError, match=r"cannot be unpacked.*run the command again"):
+        obtain(tmp_path, reviews, **QUICK)
+    site.body = whole
+    assert all(finding.verdict == "official" for finding in obtain(tmp_path, reviews, **QUICK))
+
+
+def test_a_complete_file_replaces_a_subset_of_another_name(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "\t".join(["0"] + ["1"] * 13 + ["ab"] * 26) + "\n"
+    remote = Remote("criteo/dac.tar.gz", (site.address,), unpack=(".", "criteo"))
+    data_set = replace(DATA_SETS["criteo"], remotes=(remote,), rows={"criteo/train.txt.gz": 5})
+    site.body = archive({"./readme.txt": b"read me", "./train.txt": line.encode() * 5})
+    (tmp_path / "criteo").mkdir()
+    (tmp_path / "criteo/train.txt.gz").write_bytes(gzip.compress(line.encode() * 2))
+    before = list(check(tmp_path, data_set))
+    assert [(f.verdict, f.detail) for f in before] == [("subset", "subset: 2 of 5 rows")]
+    after = obtain(tmp_path, data_set, **QUICK)
+    assert [(f.path, f.verdict) for f in after] == [("criteo/train.txt", "readable")]
+    assert files_in(tmp_path) == ["criteo/train.txt"]
+
+
+def test_check_names_what_is_missing_and_what_is_wrong(hospitals: DataSet, tmp_path: Path) -> None:
+    (tmp_path / "heart").mkdir()
+    (tmp_path / "heart/processed.va.data").write_bytes(HOSPITALS["va"][:-1])
+    cleveland, va = check(tmp_path, hospitals)
+    assert (cleveland.verdict, cleveland.is_good) == ("missing", False)
+    assert (va.verdict, va.is_good) == ("wrong", False)
+    assert "the sha256 of its content is" in va.detail
+
+
+def test_check_accepts_a_packed_or_unpacked_file(hospitals: DataSet, tmp_path: Path) -> None:
+    (tmp_path / "heart").mkdir()
+    for name, data in HOSPITALS.items():
+        path = tmp_path / f"heart/processed.{name}.data.gz"
+        path.write_bytes(gzip.compress(data))
+    assert [f.verdict for f in check(tmp_path, hospitals)] == ["official", "official"]
+    path.write_bytes(gzip.compress(data)[:-20])
+    assert [f.verdict for f in check(tmp_path, hospitals)] == ["official", "wrong"]
+
+
+def svhn_file(path: Path, rows: int, **extra: np.ndarray) -> None:
+    path.parent.mkdir(exist_ok=True)
+    images = np.zeros((32, 32, 3, rows), dtype=np.uint8)
+    scipy.io.savemat(path, {"X": images, "y": np.ones((rows, 1), dtype=np.uint8)} | extra)
+
+
+def test_check_counts_the_rows_of_a_subset(tmp_path: Path) -> None:
+    svhn_file(tmp_path / "svhn/train_32x32.mat", 7)
+    (tmp_path / "svhn/test_32x32.mat").write_bytes(b"MATLAB, but not quite")
+    train, test = check(tmp_path, DATA_SETS["svhn"])
+    assert (train.verdict, train.detail) == ("subset", "subset: 7 of 73,257 rows")
+    assert test.verdict == "wrong"
+    assert "cannot be read as a MATLAB file" in test.detail
+
+
+def test_check_reads_photos(tmp_path: Path) -> None:
+    folder = tmp_path / "bsds500/train"
+    folder.mkdir(parents=True)
+    (finding,) = check(tmp_path, DATA_SETS["bsds500"])
+    assert finding.verdict == "wrong"
+    Image.new("RGB", (40, 40)).save(folder / "a.jpg")
+    (finding,) = check(tmp_path, DATA_SETS["bsds500"])
+    assert (finding.verdict, finding.detail) == ("subset", "subset: 1 of 200 rows")
+
+
+def test_every_set_has_files_and_every_file_a_source() -> None:
+    for data_set in DATA_SETS.values():
+        assert data_set.files
+        assert data_set.licence
+        single = {remote.path for remote in data_set.remotes if not remote.unpack}
+        for official in data_set.files if single else ():
+            assert official.path in single or set(official.instead) <= single
+        for remote in data_set.remotes:
+            assert remote.path.startswith(f"{data_set.name}/")
+            assert all(a.startswith(("https://", "http://")) for a in remote.addresses)
+            if remote.checksum:
+                algorithm, digest = remote.checksum.split(":")
+                assert len(digest) == {"sha256": 64, "md5": 32}[algorithm]
+    heart_served = {r.path: r.checksum for r in DATA_SETS["heart"].remotes}
+    assert heart_served == {f.path: f"sha256:{f.sha256}" for f in heart.FILES}
+    held = {d.name for d in DATA_SETS.values() if d.family == "digits"}
+    assert {f.path.split("/")[0] for f in digits.FILES} == held
+
+
+def test_data_folder_is_named_by_option_then_variable_then_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HALFSEEN_DATA", str(tmp_path / "variable"))
+    assert data_folder(tmp_path / "option") == tmp_path / "option"
+    assert data_folder() == tmp_path / "variable"
+    monkeypatch.delenv("HALFSEEN_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert data_folder().parts[-2:] == ("halfseen", "data")
+
+
+@pytest.mark.parametrize("pair", ["dvd:kitchen", "dvd->kitchen", " dvd -> kitchen "])
+def test_pairs_are_written_in_several_ways(pair: str) -> None:
+    assert parse_pair(pair, catalog.FAMILIES["amazon"]) == ("dvd", "kitchen")
+
+
+@pytest.mark.parametrize("pair", ["dvd", "dvd:", "a:b:c", ""])
+def test_other_writings_are_refused(pair: str) -> None:
+    with pytest.raises(OptionError, match="write source:target, as in dvd:electronics"):
+        parse_pair(pair, catalog.FAMILIES["amazon"])
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(
+        OptionError, match="No data set is called 'mnits'; there are digits, amazon"
+    ):
+        list(data_sets("mnits"))
+    with pytest.raises(OptionError, match="No data set is called"):
+        catalog.family("mnits")
