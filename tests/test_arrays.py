@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from halfseen.arrays import labels, matrix, probabilities, same_length, vector
 from halfseen.errors import InputError
@@ -48,3 +49,8 @@ def test_the_given_array_is_left_as_it_was() -> None:
     given = np.array([[0.5, 0.5004]])
     probabilities("p", given)
     assert given.tolist() == [[0.5, 0.5004]]
+
+
+def test_a_tensor_that_still_has_a_gradient_is_refused_in_a_sentence() -> None:
+    with pytest.raises(InputError, match="loss does not hold numbers"):
+        vector("loss", torch.ones(3, requires_grad=True))

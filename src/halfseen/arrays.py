@@ -151,7 +151,7 @@ def same_length(**named: Sequence[object] | npt.NDArray[np.generic]) -> None:
 def _numbers(name: str, values: npt.ArrayLike) -> Floats:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:  # the last: a tensor with gradient
         raise InputError(f"{name} does not hold numbers: {error}.") from error
 
 

@@ -24,7 +24,7 @@ _PENALTY = 1e-3
 """Ridge on (1/T - 1, b), in rows: keeps both finite where the classes separate perfectly."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     r"""The map :math:`p \mapsto \mathrm{softmax}(\log p / T + b)`.
 

@@ -70,8 +70,8 @@ def fit_density_ratio(
         Inputs or latents, one row each, from a part of the data that is *not* weighted later
         (for instance the training part, when weights are wanted on the validation part).
     classifier
-        Any scikit-learn classifier with ``predict_proba``; a copy of it is fitted. By default
-        :func:`default_domain_classifier`.
+        Any scikit-learn classifier with calibrated ``predict_proba`` (a small forest's is not); a
+        copy of it is fitted. By default :func:`default_domain_classifier`.
 
     References
     ----------
@@ -114,13 +114,16 @@ def default_domain_classifier() -> Any:
 def odds_to_ratio(probability: npt.ArrayLike, source_rows: int, target_rows: int) -> Floats:
     """Return (n_S / n_T) p / (1 - p), the ratio of densities behind a domain probability p.
 
+    A classifier fitted on n_S + n_T rows cannot be surer than 1 - 1 / (n_S + n_T); p is taken as
+    that where it claims more, so that no weight is infinite.
+
     Examples
     --------
     >>> odds_to_ratio([0.5, 0.8], source_rows=100, target_rows=50)
     array([2., 8.])
     """
-    # A probability of exactly one would be an infinite weight; sixteen digits are enough.
-    bounded = np.clip(vector("probability", probability), 0.0, 1.0 - 1e-15)
+    surest = 1.0 - 1.0 / (source_rows + target_rows)
+    bounded = np.clip(vector("probability", probability), 0.0, surest)
     ratio: Floats = source_rows / target_rows * bounded / (1.0 - bounded)
     return ratio
 

@@ -240,7 +240,7 @@ def domain_separation(
     source, target
         One row each, of the same width.
     classifier
-        Any scikit-learn classifier with ``predict_proba``; by default
+        Any scikit-learn classifier with calibrated ``predict_proba``; by default
         :func:`halfseen.shift.default_domain_classifier`.
     folds, random_state
         How the rows are divided.

@@ -16,9 +16,8 @@ from halfseen.shift.prior import ESTIMATORS, mixture_distance
 
 __all__ = ["PriorEstimate", "correct_probabilities", "estimate_target_prior"]
 
-SIGNIFICANCE = 0.05
-"""A check speaks up when label shift alone would give what it sees less often than this: a
-needless refusal costs little, a wrong correction much."""
+SIGNIFICANCE = 0.02
+"""A check speaks up when label shift alone would give what it sees less often than this."""
 NEGLIGIBLE_MISFIT = 0.02
 """With very many rows every model is rejected; a distance below this changes nothing."""
 NEGLIGIBLE_GAP = 0.02
@@ -29,7 +28,7 @@ WIDEST = 0.5
 """An interval wider than this says next to nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PriorEstimate:
     """The target's class proportions as estimated, and what speaks against using them.
 
@@ -212,7 +211,7 @@ def estimate_target_prior(
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Sample:
     """Source predictions with labels, and target predictions."""
 
