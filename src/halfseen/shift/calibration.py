@@ -146,16 +146,16 @@ def _fit(array: Floats, y: Integers, *, with_bias: bool) -> Calibration:
     start = np.concatenate([[1.0], np.zeros(classes if with_bias else 0)])
     penalty = _PENALTY / rows
 
-    def logits(parameter: Floats) -> Floats:
-        scaled: Floats = parameter[0] * scores
-        return scaled + parameter[1:] if with_bias else scaled
+    def evaluate(parameter: Floats) -> tuple[float, Floats]:
+        """Return the objective, and the fitted probabilities."""
+        logits = parameter[0] * scores
+        if with_bias:
+            logits += parameter[1:]
+        log_fitted = log_softmax(logits, axis=1)
+        ridge = penalty / 2 * np.square(parameter - start).sum()
+        return float(ridge - log_fitted[np.arange(rows), y].mean()), np.exp(log_fitted)
 
-    def value(parameter: Floats) -> float:
-        likelihood = log_softmax(logits(parameter), axis=1)[np.arange(rows), y].mean()
-        return float(penalty / 2 * np.square(parameter - start).sum() - likelihood)
-
-    def newton_step(parameter: Floats) -> Floats:
-        fitted = softmax(logits(parameter), axis=1)
+    def newton_step(parameter: Floats, fitted: Floats) -> Floats:
         expected = (fitted * scores).sum(axis=1, keepdims=True)
         centred = fitted * (scores - expected)
         gradient = penalty * (parameter - start)
@@ -169,16 +169,18 @@ def _fit(array: Floats, y: Integers, *, with_bias: bool) -> Calibration:
         step: Floats = np.linalg.solve(hessian, gradient)
         return step
 
-    parameter, current = start, value(start)
-    for _ in range(100):
-        step, size = newton_step(parameter), 1.0
-        while (trial := value(parameter - size * step)) > current and size > 1e-6:
-            size /= 2
-        if trial >= current:
-            break
-        parameter, gain, current = parameter - size * step, current - trial, trial
-        if gain < 1e-10:
-            break
+    parameter = start
+    value, fitted = evaluate(parameter)
+    gain = np.inf
+    while gain > 1e-10:
+        step = newton_step(parameter, fitted)
+        trial, trial_fitted = evaluate(parameter - step)
+        while trial > value and np.abs(step).max() > 1e-9:
+            step = step / 2
+            trial, trial_fitted = evaluate(parameter - step)
+        gain = value - trial
+        if gain > 0:
+            parameter, value, fitted = parameter - step, trial, trial_fitted
     if parameter[0] <= 1e-6:
         raise InputError(
             "The held-out source rows are predicted no better than at random, or the wrong way "
