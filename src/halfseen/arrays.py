@@ -1,0 +1,172 @@
+"""Plain arrays, checked: what comes back has the shape that its name promises.
+
+A silently broadcast shape is worse than an error: an (n, 1) column times an (n,) vector is an
+(n, n) outer product whose mean looks like a number. Every formula on arrays begins here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.errors import InputError
+
+__all__ = ["Floats", "Integers", "labels", "matrix", "probabilities", "same_length", "vector"]
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_ROW_SUM_TOLERANCE = 1e-3
+"""Probabilities often come in single precision; what is further off is not a probability."""
+
+
+def vector(name: str, values: npt.ArrayLike) -> Floats:
+    """Return `values` as a vector of finite numbers, or say why it is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> vector("loss", [0.5, 1.0])
+    array([0.5, 1. ])
+    >>> vector("loss", np.zeros((3, 1)))
+    Traceback (most recent call last):
+    halfseen.errors.InputError: loss must be a vector with one number per row, but its shape is \
+(3, 1); flatten it first: a column times a vector would be an outer product.
+    """
+    array = _numbers(name, values)
+    if array.ndim != 1:
+        hint = (
+            "; flatten it first: a column times a vector would be an outer product"
+            if array.ndim == 2 and 1 in array.shape
+            else ""
+        )
+        raise InputError(
+            f"{name} must be a vector with one number per row, but its shape is "
+            f"{array.shape}{hint}."
+        )
+    return _finite(name, _not_empty(name, array))
+
+
+def matrix(name: str, values: npt.ArrayLike, *, allow_nan: bool = False) -> Floats:
+    """Return `values` as a matrix with one row per example; images are flattened.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> matrix("inputs", np.zeros((5, 1, 2, 2))).shape
+    (5, 4)
+    """
+    array = _numbers(name, values)
+    if array.ndim < 2:
+        raise InputError(
+            f"{name} must be a matrix with one row per example, but its shape is {array.shape}; "
+            "reshape a single column with values.reshape(-1, 1)."
+        )
+    array = _not_empty(name, array)
+    array = array.reshape(len(array), -1)
+    return array if allow_nan else _finite(name, array)
+
+
+def probabilities(name: str, values: npt.ArrayLike) -> Floats:
+    """Return `values` as class probabilities: rows in [0, 1] that sum to one.
+
+    Examples
+    --------
+    >>> probabilities("prediction", [[0.9, 0.3]])
+    Traceback (most recent call last):
+    halfseen.errors.InputError: Row 0 of prediction sums to 1.2 where probabilities sum to 1; \
+pass the output of predict_proba or of a softmax, not logits.
+    """
+    array = _numbers(name, values)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError(
+            f"{name} must have one row per example and one column per class (at least two), "
+            f"but its shape is {array.shape}."
+        )
+    array = _finite(name, _not_empty(name, array))
+    outside = np.flatnonzero((array < -_ROW_SUM_TOLERANCE).any(axis=1))
+    if outside.size:
+        row = int(outside[0])
+        raise InputError(
+            f"Row {row} of {name} holds {array[row].min():.4g}, which is no probability; "
+            "pass the output of predict_proba or of a softmax, not logits."
+        )
+    total = array.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(total - 1.0) > _ROW_SUM_TOLERANCE)
+    if wrong.size:
+        row = int(wrong[0])
+        raise InputError(
+            f"Row {row} of {name} sums to {total[row]:.4g} where probabilities sum to 1; "
+            "pass the output of predict_proba or of a softmax, not logits."
+        )
+    array = np.maximum(array, 0.0)
+    array /= array.sum(axis=1, keepdims=True)
+    return array
+
+
+def labels(name: str, values: npt.ArrayLike, classes: int) -> Integers:
+    """Return `values` as class positions 0 to `classes` - 1.
+
+    Examples
+    --------
+    >>> labels("y", [0, 1, 2], classes=2)
+    Traceback (most recent call last):
+    halfseen.errors.InputError: Row 2 of y holds 2, but with 2 classes a label is a position \
+from 0 to 1.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} must be a vector of labels, but its shape is {array.shape}.")
+    numbers = vector(name, array)
+    outside = np.flatnonzero((numbers < 0) | (numbers >= classes) | (numbers != np.rint(numbers)))
+    if outside.size:
+        row = int(outside[0])
+        raise InputError(
+            f"Row {row} of {name} holds {array[row]}, but with {classes} classes a label is a "
+            f"position from 0 to {classes - 1}."
+        )
+    return numbers.astype(np.int64)
+
+
+def same_length(**named: Sequence[object] | npt.NDArray[np.generic]) -> None:
+    """Refuse arrays whose numbers of rows differ.
+
+    Examples
+    --------
+    >>> same_length(loss=[1, 2], weight=[1])
+    Traceback (most recent call last):
+    halfseen.errors.InputError: loss has 2 rows and weight has 1: each row needs both.
+    """
+    (first, *_), *others = named.items()
+    for name, values in others:
+        if len(values) != len(named[first]):
+            raise InputError(
+                f"{first} has {len(named[first])} rows and {name} has {len(values)}: "
+                "each row needs both."
+            )
+
+
+def _numbers(name: str, values: npt.ArrayLike) -> Floats:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:  # the last: a tensor with gradient
+        raise InputError(f"{name} does not hold numbers: {error}.") from error
+
+
+def _not_empty(name: str, array: Floats) -> Floats:
+    if array.size == 0:
+        raise InputError(f"{name} is empty: its shape is {array.shape}.")
+    return array
+
+
+def _finite(name: str, array: Floats) -> Floats:
+    wrong = np.argwhere(~np.isfinite(array))
+    if wrong.size:
+        where = ", ".join(str(int(position)) for position in wrong[0])
+        raise InputError(
+            f"{name} holds {array[tuple(wrong[0])]} at position ({where}), where a finite number "
+            "is needed; drop or fill such rows first."
+        )
+    return array

@@ -1,0 +1,34 @@
+"""Choosing a model without target labels: risks and scores as plain functions on arrays.
+
+Each function returns its quantity in its natural sense, a risk as a risk and a density as a
+density; :data:`SCORES` says for each whether lower or higher is better.
+"""
+
+from __future__ import annotations
+
+from halfseen.selection.registry import SCORES, Score
+from halfseen.selection.reverse import reverse_validation
+from halfseen.selection.risk import (
+    RiskEstimate,
+    deep_embedded_validation,
+    importance_weighted_validation,
+)
+from halfseen.selection.scores import (
+    agreement,
+    entropy_score,
+    mutual_information_score,
+    soft_neighbourhood_density,
+)
+
+__all__ = [
+    "SCORES",
+    "RiskEstimate",
+    "Score",
+    "agreement",
+    "deep_embedded_validation",
+    "entropy_score",
+    "importance_weighted_validation",
+    "mutual_information_score",
+    "reverse_validation",
+    "soft_neighbourhood_density",
+]

@@ -1,0 +1,55 @@
+"""What differs between the domains, and what that allows: plain functions on arrays."""
+
+from __future__ import annotations
+
+from halfseen.shift.assumptions import (
+    Dependence,
+    ImputationVerdict,
+    imputation_verdict,
+    missing_block_dependence,
+)
+from halfseen.shift.calibration import (
+    Calibration,
+    expected_calibration_error,
+    fit_bias_corrected_temperature,
+    fit_temperature,
+)
+from halfseen.shift.density_ratio import (
+    DensityRatio,
+    clip_weights,
+    default_domain_classifier,
+    effective_sample_size,
+    fit_density_ratio,
+)
+from halfseen.shift.features import (
+    DomainSeparation,
+    FeatureShift,
+    domain_separation,
+    feature_shift,
+    population_stability,
+)
+from halfseen.shift.labels import PriorEstimate, correct_probabilities, estimate_target_prior
+
+__all__ = [
+    "Calibration",
+    "DensityRatio",
+    "Dependence",
+    "DomainSeparation",
+    "FeatureShift",
+    "ImputationVerdict",
+    "PriorEstimate",
+    "clip_weights",
+    "correct_probabilities",
+    "default_domain_classifier",
+    "domain_separation",
+    "effective_sample_size",
+    "estimate_target_prior",
+    "expected_calibration_error",
+    "feature_shift",
+    "fit_bias_corrected_temperature",
+    "fit_density_ratio",
+    "fit_temperature",
+    "imputation_verdict",
+    "missing_block_dependence",
+    "population_stability",
+]
