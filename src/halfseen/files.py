@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["replacing", "write_text"]
+from halfseen.errors import HalfseenError
+
+__all__ = ["write_text", "written_whole"]
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`, renamed to it at the end and removed on failure.
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path`; it becomes `path` when the block ends well.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with replacing(folder / "a.txt") as temporary:
-    ...     _ = temporary.write_text("whole")
+    >>> with written_whole(folder / "a.txt") as partial:
+    ...     _ = partial.write_text("whole")
     >>> [file.name for file in folder.iterdir()]
     ['a.txt']
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # The ending stays last: writers choose their format by it.
-    temporary = path.with_name(f".{os.getpid()}.partial.{path.name}")
+    # The ending stays last: some writers choose or append a format by it.
+    partial = path.with_name(f".{os.getpid()}.partial.{path.name}")
     try:
-        yield temporary
-        os.replace(temporary, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        os.replace(partial, path)
+    except OSError as error:
+        raise HalfseenError(f"{path} could not be written: {error}.") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one piece."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    with written_whole(path) as partial:
+        partial.write_text(text, encoding="utf-8")

@@ -13,9 +13,9 @@ from halfseen.data.official import (
     locate,
     optional_module,
     read_chunks,
-    written_whole,
 )
 from halfseen.errors import HalfseenError, InputError
+from halfseen.files import written_whole
 
 TEXT = b"some content\n" * 1000
 

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from halfseen import nets
 from halfseen.data import DomainPair
-from halfseen.files import replacing
+from halfseen.files import written_whole
 from halfseen.methods import Method
 from halfseen.objective import Objective
 from halfseen.options import Options
@@ -143,9 +143,9 @@ def save_latents(
 ) -> None:
     """Keep the latents of both test sets for a picture."""
     source_test = torch.from_numpy(pair.source_test.inputs)
-    with replacing(path) as temporary:
+    with written_whole(path) as partial:
         np.savez(
-            temporary,
+            partial,
             source=nets.latents(objective.networks, source_test).numpy(),
             target=nets.latents(objective.networks, target_test).numpy(),
             source_labels=pair.source_test.labels,

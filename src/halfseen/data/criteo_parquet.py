@@ -13,8 +13,9 @@ from typing import Any
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from halfseen.data.criteo_file import line_blocks, parsed, schema
-from halfseen.data.official import optional_module, read_chunks, written_whole
+from halfseen.data.official import optional_module, read_chunks
 from halfseen.errors import InputError
+from halfseen.files import written_whole
 
 __all__ = ["Conversion", "convert", "finished_conversion", "read_batches"]
 

@@ -14,17 +14,16 @@ from torch import from_numpy
 from torch.nn.functional import interpolate
 
 from halfseen.blocks import Blocks
+from halfseen.data.mnistm import compose
 from halfseen.data.pairs import Card, DomainPair, Labelled, Sealed
 
-__all__ = ["SIZE", "blend", "demo_pair"]
+__all__ = ["SIZE", "demo_pair"]
 
 SIZE = 16
 """Height and width of the demo's images: twice the resolution of the digits."""
 
 SOURCE_TEST = 150
 TARGET_TEST = 300
-
-Images = npt.NDArray[np.float32]
 
 
 def demo_pair(seed: int = 0) -> DomainPair:
@@ -43,11 +42,10 @@ def demo_pair(seed: int = 0) -> DomainPair:
     source_train, source_test, target_train, target_test = np.split(
         order, np.cumsum([half + 1, SOURCE_TEST, half])
     )
-    grey = _enlarged(digits.images.astype(np.float32) / 16.0)
+    grey = _enlarged(digits.images.astype(np.float32) * (255.0 / 16.0))
     labels = digits.target.astype(np.int64)
-    blended = blend(grey, [photo / 255.0 for photo in load_sample_images().images], random)
     source = _scaled(np.repeat(grey[:, None], 3, axis=1))
-    target = _scaled(blended)
+    target = _scaled(compose(grey, load_sample_images().images, seed=[seed]))
     blocks = Blocks.rows((3, SIZE, SIZE), fraction=0.5, side="bottom")
     return DomainPair(
         name="digits->photo-digits",
@@ -80,38 +78,13 @@ def demo_pair(seed: int = 0) -> DomainPair:
     )
 
 
-def blend(
-    digits: Images, photos: list[npt.NDArray[np.float64]], random: np.random.Generator
-) -> Images:
-    """Blend grey digits onto random patches of colour photos: |patch − digit| (Ganin, 2015).
-
-    Parameters
-    ----------
-    digits
-        (rows, height, width) in [0, 1].
-    photos
-        (height, width, 3) each, in [0, 1].
-    random
-        Chooses photo and place of every patch.
-    """
-    rows, height, width = digits.shape
-    blended = np.empty((rows, 3, height, width), dtype=np.float32)
-    for row in range(rows):
-        photo = photos[random.integers(len(photos))]
-        top = random.integers(photo.shape[0] - height)
-        left = random.integers(photo.shape[1] - width)
-        patch = photo[top : top + height, left : left + width].transpose(2, 0, 1)
-        blended[row] = np.abs(patch - digits[row])
-    return blended
-
-
-def _enlarged(images: Images) -> Images:
+def _enlarged(images: npt.NDArray[np.float32]) -> npt.NDArray[np.uint8]:
     """Resize (rows, 8, 8) digits to the demo's size."""
     tensor = interpolate(from_numpy(images)[:, None], size=(SIZE, SIZE), mode="bilinear")
-    enlarged: Images = tensor[:, 0].numpy()
+    enlarged: npt.NDArray[np.uint8] = tensor[:, 0].round().byte().numpy()
     return enlarged
 
 
-def _scaled(images: Images) -> Images:
-    """Bring [0, 1] to [-1, 1]."""
-    return images * 2.0 - 1.0
+def _scaled(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Bring 0..255 to [-1, 1]."""
+    return images.astype(np.float32) * (2.0 / 255.0) - 1.0

@@ -12,11 +12,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.data.official import optional_module, written_whole
+from halfseen.data.official import optional_module
 from halfseen.data.pairs import Card, DomainPair
 from halfseen.data.simulator import Rows, Scenario, stream
 from halfseen.data.simulator_world import MISSING, OBSERVED, World
 from halfseen.errors import InputError, OptionError
+from halfseen.files import written_whole
 
 __all__ = ["Format", "pair_tables", "simulated_tables", "write_tables"]
 

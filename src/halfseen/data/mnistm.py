@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.data.digit_files import Labels, Split, read_mnist
-from halfseen.data.official import content, locate, optional_module, written_whole
+from halfseen.data.official import content, locate, optional_module
 from halfseen.errors import InputError
+from halfseen.files import written_whole
 
 __all__ = ["compose", "default_cache", "read_mnistm", "read_photos"]
 

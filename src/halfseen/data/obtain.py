@@ -14,8 +14,8 @@ from typing import IO, cast
 from halfseen.data.catalog import DataSet, Remote
 from halfseen.data.check import Finding, check
 from halfseen.data.download import fetch
-from halfseen.data.official import written_whole
 from halfseen.errors import DownloadError
+from halfseen.files import written_whole
 
 __all__ = ["obtain"]
 

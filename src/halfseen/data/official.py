@@ -6,10 +6,8 @@ import bz2
 import gzip
 import hashlib
 import importlib
-import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,7 +21,6 @@ __all__ = [
     "locate",
     "optional_module",
     "read_chunks",
-    "written_whole",
 ]
 
 
@@ -110,31 +107,6 @@ def content_sha256(path: Path) -> str:
     for chunk in read_chunks(path):
         digest.update(chunk)
     return digest.hexdigest()
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside `path`; it becomes `path` when the block ends well.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with written_whole(folder / "a.txt") as partial:
-    ...     _ = partial.write_text("whole")
-    >>> [p.name for p in folder.iterdir()]
-    ['a.txt']
-    """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield partial
-        os.replace(partial, path)
-    except OSError as error:
-        raise HalfseenError(f"{path} could not be written: {error}.") from error
-    finally:
-        with suppress(OSError):
-            partial.unlink()
 
 
 def optional_module(name: str, purpose: str) -> Any:

@@ -16,7 +16,7 @@ from sklearn.manifold import TSNE
 
 from halfseen.blocks import Blocks
 from halfseen.data import DomainPair
-from halfseen.files import replacing
+from halfseen.files import written_whole
 from halfseen.training.progress import LOSS_NAMES
 
 __all__ = ["as_data_uri", "draw_domains", "draw_latents", "draw_losses", "save_figure"]
@@ -99,8 +99,8 @@ def draw_losses(history: Sequence[Mapping[str, Any]]) -> Figure:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in one piece."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+    with written_whole(path) as partial:
+        figure.savefig(partial, dpi=150)
 
 
 def as_data_uri(figure: Figure) -> str:

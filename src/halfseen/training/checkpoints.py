@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from halfseen.errors import InputError
-from halfseen.files import replacing
+from halfseen.files import written_whole
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -48,7 +48,7 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write to a temporary name, then rename: a reader never meets half a file."""
+    """Write to a partial name, then rename: a reader never meets half a file."""
     tensors = {f"model/{name}": tensor for name, tensor in checkpoint.model.items()}
     for parameter, fields in checkpoint.optimizer.items():
         tensors |= {f"optimizer/{field}/{parameter}": value for field, value in fields.items()}
@@ -60,8 +60,8 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "history": checkpoint.history,
     }
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    with replacing(path) as temporary:
-        save_file(owned, temporary, metadata={"halfseen": json.dumps(header)})
+    with written_whole(path) as partial:
+        save_file(owned, partial, metadata={"halfseen": json.dumps(header)})
 
 
 def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
