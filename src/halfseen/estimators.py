@@ -104,8 +104,8 @@ class _DomainClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # ty
                 raise OptionError("Give either X_target or sample_domain, not both.")
             X, y, X_target = split_stacked(X, y, sample_domain)
         method = self._method()
-        source = read_inputs(X, "source")
-        target = None if X_target is None else read_inputs(X_target, "target")
+        source = read_inputs(X, "the source")
+        target = None if X_target is None else read_inputs(X_target, "the target")
         classes, labels = encode_labels(y, len(source))
         blocks, source_matrix, target_matrix = prepare_domains(
             source, target, self.missing, complete_target=method.needs_complete_target

@@ -68,7 +68,7 @@ class Table:
             if _all_null(column):
                 return np.full(len(self), np.nan)
             raise InputError(
-                f"Column {name!r} of the {self.role} holds {column.dtype}, not numbers: encode "
+                f"Column {name!r} of {self.role} holds {column.dtype}, not numbers: encode "
                 "it first (for example with sklearn.preprocessing.OrdinalEncoder), or drop it."
             )
         values: npt.NDArray[np.float64] = column.cast(nw.Float64).to_numpy()
@@ -80,18 +80,20 @@ def read_inputs(X: Any, role: str) -> Table:
 
     Examples
     --------
-    >>> read_inputs(np.zeros((3, 2)), "source").names is None
+    >>> read_inputs(np.zeros((3, 2)), "the source").names is None
     True
     """
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(
+            f"{_capital(role)} has a column more than once: {' '.join(str(error).split())}."
+        ) from None
     if isinstance(frame, nw.DataFrame):
         names = [str(name) for name in frame.columns]
-        repeated = {name for name in names if names.count(name) > 1}
-        if repeated:
-            raise InputError(f"The {role} has column {sorted(repeated)[0]!r} more than once.")
         if not names or not len(frame):
             raise InputError(
-                f"The {role} has {len(frame)} row(s) and {len(names)} column(s): nothing to learn."
+                f"{_capital(role)} has {len(frame)} rows and {len(names)} columns: nothing to learn."
             )
         columns = dict(zip(names, frame.iter_columns(), strict=True))
         return Table(role, columns=columns)
@@ -100,13 +102,13 @@ def read_inputs(X: Any, role: str) -> Table:
         dtype=[np.float64, np.float32],
         allow_nd=True,
         ensure_all_finite=False,
-        input_name="X" if role == "source" else role,
+        input_name="X" if role == "the source" else role,
     )
     if array.ndim == 3:  # grey images without a channel axis
         array = array[:, None]
     if array.ndim not in (2, 4):
         raise InputError(
-            f"The {role} has shape {array.shape}; give (rows, columns) or images of shape "
+            f"{_capital(role)} has shape {array.shape}; give (rows, columns) or images of shape "
             "(rows, channels, height, width)."
         )
     return Table(role, array=array)
@@ -132,9 +134,9 @@ def prepare_domains(
     source_matrix = source.matrix()
     shape = source_matrix.shape[1:]
     blocks = _find_blocks(source, target, missing, shape, complete_target)
-    _check_complete(source_matrix, blocks, "source", range(blocks.length))
+    _check_complete(source_matrix, blocks, "the source", range(blocks.length))
     target_matrix = source_matrix if target is None else align(target, source.names, blocks)
-    return blocks, source_matrix, _hidden(target_matrix, blocks, complete_target, "target")
+    return blocks, source_matrix, _hidden(target_matrix, blocks, complete_target, "the target")
 
 
 def prepare_rows(rows: Table, blocks: Blocks, *, complete: bool) -> Matrix:
@@ -149,7 +151,7 @@ def align(table: Table, names: tuple[str, ...] | None, blocks: Blocks) -> Matrix
         absent = [name for name in needed if name not in table.columns]
         if absent:
             raise InputError(
-                f"The {table.role} lacks column {absent[0]!r}, which the model observes."
+                f"{_capital(table.role)} lacks column {absent[0]!r}, which the model observes."
             )
         return table.matrix(names)
     matrix = table.matrix()
@@ -166,7 +168,7 @@ def align(table: Table, names: tuple[str, ...] | None, blocks: Blocks) -> Matrix
             "block."
         )
     raise InputError(
-        f"Rows of the {table.role} have shape {matrix.shape[1:]}, but {blocks.shape} is expected."
+        f"Rows of {table.role} have shape {matrix.shape[1:]}, but {blocks.shape} is expected."
     )
 
 
@@ -303,29 +305,26 @@ def _check_complete(matrix: Matrix, blocks: Blocks, role: str, positions: Sequen
     if not bad.any():
         return
     row, *rest = (int(index) for index in np.argwhere(bad)[0])
-    place = rest[0] if blocks.is_table else rest[1]
-    name = blocks.names_of([chosen[place]])[0]
-    name = repr(name) if blocks.names is not None else name
+    (name,) = blocks.names_of([chosen[rest[0] if blocks.is_table else rest[1]]])
+    place = _capital(name) if blocks.names is None else f"Column {name!r}"
     value = part[(row, *rest)]
     if np.isinf(value):
         raise InputError(
-            f"{_capital(name)} of the {role} holds an infinite value (inf) in row {row}; replace "
+            f"{place} of {role} holds an infinite value (inf) in row {row}; replace "
             "it by a finite number or drop the row."
         )
     count = int(np.isnan(part).any(axis=tuple(range(1, part.ndim))).sum())
     advice = (
         "fill it first, for example with sklearn.impute.SimpleImputer"
-        if role == "source"
+        if role == "the source"
         else "it is observed, so fill it first, for example with sklearn.impute.SimpleImputer, or "
         "name it in missing=[...] if it was never measured"
     )
-    raise InputError(
-        f"{_capital(name)} of the {role} is NaN in row {row} ({count} rows hold NaN): {advice}."
-    )
+    raise InputError(f"{place} of {role} is NaN in row {row} ({count} rows hold NaN): {advice}.")
 
 
-def _capital(name: str) -> str:
-    return f"Column {name}" if name.startswith("'") else name[0].upper() + name[1:]
+def _capital(phrase: str) -> str:
+    return phrase[0].upper() + phrase[1:]
 
 
 def _float32(values: npt.NDArray[Any], role: str) -> Matrix:
@@ -335,8 +334,8 @@ def _float32(values: npt.NDArray[Any], role: str) -> Matrix:
     if too_large.any():
         row, column = (int(i) for i in np.argwhere(too_large)[0][:2])
         raise InputError(
-            f"The {role} holds {values[too_large][0]:g} in row {row}, column {column}: too large "
-            "for single precision; rescale the column."
+            f"{_capital(role)} holds {values[too_large][0]:g} in row {row}, column {column}: too "
+            "large for single precision; rescale the column."
         )
     return narrow
 
