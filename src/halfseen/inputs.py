@@ -93,7 +93,7 @@ def read_inputs(X: Any, role: str) -> Table:
         names = [str(name) for name in frame.columns]
         if not names or not len(frame):
             raise InputError(
-                f"{_capital(role)} has {len(frame)} rows and {len(names)} columns: nothing to learn."
+                f"{_capital(role)} has {len(frame)} rows and {len(names)} columns: nothing there."
             )
         columns = dict(zip(names, frame.iter_columns(), strict=True))
         return Table(role, columns=columns)
