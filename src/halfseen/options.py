@@ -264,16 +264,17 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "warmup_batch_size": "auto",
             "joint_epochs": "auto",
             "classifier_latent": "both",
+            "detach_true_latent": True,
             "prediction_statistics": "target",
             "gradient_clip": 10.0,
         },
-        "image": {"learning_rate": 3e-3},
         "table": _TABLE_NETWORKS
         | {
             "standardize": True,
             "learning_rate": 1e-3,
             "betas": (0.9, 0.999),
             "weight_decay": 1e-2,
+            "reconstruction_weight": 10.0,
         },
         "transport": {"adaptation_weight": 0.1, "imputation_weight": 0.1},
     },
