@@ -69,8 +69,8 @@ class Options(BaseModel):
     )
     prediction_statistics: Literal["running", "target"] = Field(
         "running",
-        description="batch-norm statistics at prediction: the running ones of training, or "
-        "estimated once on the unlabelled target",
+        description="batch-norm statistics of an adapting model at prediction: the running ones "
+        "of training, or estimated once on the unlabelled target",
     )
     standardize: bool = Field(False, description="scale columns by the source's mean and spread")
 

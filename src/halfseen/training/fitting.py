@@ -74,7 +74,7 @@ def fit_objective(
     phases = plan_phases(options, method, batches, rows=rows, refine=refine)
 
     def match_target_statistics() -> None:
-        if options.prediction_statistics == "target":
+        if options.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else rows
             objective.networks.estimate_statistics(chunks(problem.target.inputs, size))
 
