@@ -26,31 +26,40 @@ def draw(random, direction, rows, shift, *, related):
     return np.hstack([observed, missing]), (flip * side > 0).astype(int)
 
 
+def problem(seed, *, related):
+    """Few labelled source rows, a slightly shifted target, and a large test set of it."""
+    random = np.random.default_rng(seed)
+    direction = random.normal(size=OBSERVED)
+    direction /= np.linalg.norm(direction)
+    source, labels = draw(random, direction, 100, 0.0, related=related)
+    target, _ = draw(random, direction, 1000, 0.2, related=related)
+    test, truth = draw(random, direction, 4000, 0.2, related=related)
+    return source, labels, target, test, truth
+
+
+def fitted_score(model, seed, *, related, options=None):
+    """Accuracy on the test set of the model that imputes or of the one that ignores x2."""
+    source, labels, target, test, truth = problem(seed, related=related)
+    kind = AdaptationImputationClassifier if model == "imputation" else DomainAdaptationClassifier
+    estimator = kind(
+        missing=list(range(OBSERVED, OBSERVED + MISSING)),
+        random_state=seed,
+        joint_epochs=30,
+        device="cpu",
+        options=options,
+    )
+    return estimator.fit(source, labels, X_target=target).score(test, truth)
+
+
 def gains(*, related):
     """Accuracy of imputation minus that of ignoring, per seed."""
-    found = []
-    for seed in SEEDS:
-        random = np.random.default_rng(seed)
-        direction = random.normal(size=OBSERVED)
-        direction /= np.linalg.norm(direction)
-        source, labels = draw(random, direction, 100, 0.0, related=related)
-        target, _ = draw(random, direction, 1000, 0.2, related=related)
-        test, truth = draw(random, direction, 4000, 0.2, related=related)
-        common = {
-            "missing": list(range(OBSERVED, OBSERVED + MISSING)),
-            "random_state": seed,
-            "joint_epochs": 30,
-            "device": "cpu",
-        }
-        scores = [
-            model.fit(source, labels, X_target=target).score(test, truth)
-            for model in (
-                AdaptationImputationClassifier(**common),
-                DomainAdaptationClassifier(view="ignore", **common),
-            )
+    return np.array(
+        [
+            fitted_score("imputation", seed, related=related)
+            - fitted_score("ignore", seed, related=related)
+            for seed in SEEDS
         ]
-        found.append(scores[0] - scores[1])
-    return np.array(found)
+    )
 
 
 @pytest.mark.slow
