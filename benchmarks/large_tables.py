@@ -25,14 +25,13 @@ warmup_epochs = 0
 joint_epochs = 1
 batch_size = {batch_size}
 """
-COMMAND = "from halfseen.cli import main; main()"
 
 
 def run(*arguments: object) -> tuple[float, float]:
     """Run the command and return its seconds and its peak resident memory in MiB."""
     started = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *map(str, arguments)], stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "halfseen", *map(str, arguments)], stdout=subprocess.DEVNULL
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
