@@ -10,6 +10,8 @@ from rich.text import Text
 
 from halfseen.cli import data
 from halfseen.cli.demo import demo
+from halfseen.cli.export import export
+from halfseen.cli.serve import serve
 from halfseen.errors import HalfseenError
 
 app = typer.Typer(
@@ -27,6 +29,8 @@ def root() -> None:
 
 
 app.command()(demo)
+app.command()(export)
+app.command()(serve)
 app.add_typer(data.app)
 
 
