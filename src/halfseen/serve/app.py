@@ -58,7 +58,7 @@ def create_app(scorer: Scorer, limits: Limits | None = None, token: str | None =
     @app.exception_handler(RequestError)
     async def refuse(request: Request, refusal: RequestError) -> JSONResponse:
         note(request.scope, error=refusal.sentence)
-        return JSONResponse(refusal.content, refusal.status)
+        return JSONResponse(refusal.content, refusal.status, refusal.headers)
 
     @app.exception_handler(HTTPException)
     async def explain(request: Request, error: HTTPException) -> JSONResponse:

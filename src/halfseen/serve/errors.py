@@ -24,7 +24,22 @@ class RequestError(HalfseenError):
         super().__init__(sentence)
         self.status = status
         self.sentence = sentence
-        self.field = field
+        # A key from outside may hold half of a surrogate pair, which no answer can.
+        self.field = None if field is None else field.encode("utf-8", "replace").decode()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of the answer.
+
+        Where the body was not read to its end, the connection closes: else a client could go on
+        sending for ever.
+        """
+        headers = {} if self.status in (400, 422) else {"Connection": "close"}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if self.status == 429:
+            headers["Retry-After"] = "1"
+        return headers
 
     @property
     def content(self) -> dict[str, str | None]:

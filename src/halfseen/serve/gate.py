@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+
+from starlette.responses import JSONResponse
 
 from halfseen.serve.errors import RequestError
 from halfseen.serve.limits import Limits
@@ -64,7 +65,8 @@ class Gate:
             if refusal is None:
                 await self._app(scope, receive, watched)
             else:
-                await _answer(watched, refusal)
+                answer = JSONResponse(refusal.content, refusal.status, refusal.headers)
+                await answer(scope, receive, watched)
         finally:
             self._under_way -= 1
             log(
@@ -107,14 +109,3 @@ class Gate:
 def note(scope: Message, **fields: Any) -> None:
     """Add fields to the log line of a request."""
     scope.setdefault("halfseen", {}).update(fields)
-
-
-async def _answer(send: Send, refusal: RequestError) -> None:
-    headers = [(b"content-type", b"application/json")]
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    else:
-        headers.append((b"retry-after", b"1"))
-    await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    body = json.dumps(refusal.content).encode()
-    await send({"type": "http.response.body", "body": body})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ def read_json(
         values, ignored = _from_columns(content, columns, limits)
     else:
         raise RequestError(422, f"The body has the unknown key {_shown(form)}. {_EXPECTED}", form)
+    _check_text("".join(ignored), "The name of a column", None)
     arrays = [_array(column, values[column.name]) for column in columns]
     return form, pa.table(arrays, names=[column.name for column in columns]), ignored
 
@@ -148,21 +150,39 @@ def _array(column: Column, values: list[Any]) -> Any:
             f"{expected.words}, or null.",
             column.name,
         )
-    try:
-        if expected.arrow == pa.float64():
-            return pa.array([None if v is None else float(v) for v in values], pa.float64())
-        return pa.array(values, expected.arrow)
-    except OverflowError:
+    if expected.arrow == pa.float64():
+        return _numbers(column.name, values)
+    if expected.arrow == pa.string():
+        _check_text("".join(filter(None, values)), f"Column {column.name!r}", column.name)
+    return pa.array(values, expected.arrow)
+
+
+def _numbers(name: str, values: list[Any]) -> Any:
+    numbers = [None if value is None else _double(value) for value in values]
+    if math.inf in numbers:
         raise RequestError(
             422,
-            f"Column {column.name!r} holds a number that is too large for double precision.",
-            column.name,
-        ) from None
+            f"Column {name!r} holds a number in row {numbers.index(math.inf) + 1} that is too "
+            "large for double precision.",
+            name,
+        )
+    return pa.array(numbers, pa.float64())
+
+
+def _double(value: float) -> float:
+    """Return a number in double precision, ∞ for one of either sign that is too large."""
+    try:
+        return math.inf if math.isinf(value) else float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _check_text(text: str, where: str, field: str | None) -> None:
+    try:
+        text.encode()
     except UnicodeEncodeError:
         raise RequestError(
-            422,
-            f"Column {column.name!r} holds half of a surrogate pair, which is not a text.",
-            column.name,
+            422, f"{where} holds half of a surrogate pair, which is not a text.", field
         ) from None
 
 
