@@ -30,7 +30,14 @@ from halfseen.methods import method_named
 from halfseen.nets import EncoderFactory, Networks, build_networks
 from halfseen.options import Options, make_options
 
-__all__ = ["FORMAT", "Description", "library_versions", "read_model", "write_model"]
+__all__ = [
+    "FORMAT",
+    "Description",
+    "check_replaceable",
+    "library_versions",
+    "read_model",
+    "write_model",
+]
 
 FORMAT = 1
 TENSORS = "model.safetensors"
@@ -101,7 +108,7 @@ def library_versions() -> dict[str, str]:
 def write_model(folder: str | Path, description: Description, networks: nn.Module) -> None:
     """Write the folder whole or not at all; an older model of that name is replaced."""
     folder = Path(folder)
-    _check_replaceable(folder)
+    check_replaceable(folder)
     tensors = {n: t.detach().cpu().contiguous() for n, t in networks.state_dict().items()}
     content = save_tensors(tensors)
     described = description.model_copy(
@@ -231,7 +238,8 @@ def _inside(folder: Path, name: str) -> Path:
     return path
 
 
-def _check_replaceable(folder: Path) -> None:
+def check_replaceable(folder: Path) -> None:
+    """Refuse a place where a model cannot be written without touching other things."""
     if not folder.exists():
         return
     if not folder.is_dir():

@@ -85,13 +85,8 @@ class TableModel:
         if not table.num_rows:
             return np.empty((0, len(self.schema.classes)))
         known = np.zeros(table.num_rows, dtype=bool)
-        if use_missing or self.method.needs_complete_target:
+        if use_missing:
             known = has_missing_block(self.schema, table)
-        if self.method.needs_complete_target and not known.all():
-            row = int(np.argmin(known)) + first_row
-            raise InputError(
-                f"{self.method.name} needs every column, and row {row} of {where} lacks one."
-            )
         complete = bool(known.any())
         inputs = transform(self.schema, table, complete=complete, where=where, first_row=first_row)
         if not complete or known.all():
@@ -111,7 +106,7 @@ class TableModel:
     ) -> npt.NDArray[np.float64]:
         """Return probabilities of rows that :func:`transform` has prepared."""
         rows = torch.from_numpy(inputs)
-        if complete and self.method.imputes:
+        if complete:
             scored = nets.complete_probabilities(self.networks, rows)
         else:
             samples = self.options.prediction_samples

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
+from halfseen.tables.ipc import LARGEST_BATCH
 from halfseen.tables.schema import CategoryColumn, NumberColumn, TableSchema
 
 __all__ = ["as_categories", "as_numbers", "has_missing_block", "transform"]
@@ -143,6 +144,11 @@ def decoded(column: Any, name: str, where: str) -> Any:
     values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(values, pa.ChunkedArray):  # no chunk at all, or too many bytes for one
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0)
+    if _text_bytes(values) > LARGEST_BATCH:
+        raise InputError(
+            f"Column {name!r} of {where} repeats long texts: {len(values):,} rows would take "
+            f"{_text_bytes(values):,} bytes. Texts must be short names of categories."
+        )
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     kind = values.type
@@ -177,6 +183,15 @@ def is_number(kind: Any) -> bool:
     )
 
 
+def is_number_text(text: str) -> bool:
+    """Whether a text can be read as a number."""
+    try:
+        pa.scalar(text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _write_number(block: Matrix, column: NumberColumn, values: Numbers, clip: float) -> None:
     gaps = np.isnan(values)
     filled = np.where(gaps, column.fill, values)
@@ -199,19 +214,30 @@ def _write_category(block: Matrix, column: CategoryColumn, values: Any) -> None:
         block[:, -1] = gaps
 
 
+def _text_bytes(values: Any) -> int:
+    """Return what shared texts take at most once each row has its own copy."""
+    kind = values.type
+    if pa.types.is_dictionary(kind) and is_text(kind.value_type):
+        lengths = pc.binary_length(values.dictionary.cast(pa.large_string()))
+        return int(pc.max(lengths).as_py() or 0) * len(values)
+    if pa.types.is_string_view(kind) and len(values):
+        views = np.frombuffer(values.buffers()[1], dtype=np.int32).reshape(-1, 4)
+        lengths = views[values.offset : values.offset + len(values), 0]
+        return int(lengths.astype(np.int64).sum())
+    return 0
+
+
 def _parsed_numbers(values: Any, name: str, where: str, first_row: int) -> Any:
     try:
         return values.cast(pa.float64())
     except pa.ArrowInvalid:
         pass
     for row, text in enumerate(values.to_pylist()):
-        try:
-            _ = None if text is None else pa.scalar(text).cast(pa.float64())
-        except pa.ArrowInvalid:
+        if text is not None and not is_number_text(text):
             raise InputError(
                 f"Column {name!r} of {where} holds {_short(text)} in row {row + first_row}, where "
                 "a number is needed."
-            ) from None
+            )
     raise AssertionError("some text was not a number")
 
 

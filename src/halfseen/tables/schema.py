@@ -111,8 +111,8 @@ class TableSchema(_Plain):
     positive: Scalar | None = Field(None, description="the class that one-sided metrics speak of")
     id: tuple[str, ...] = Field((), description="columns carried through to predictions")
     dropped: tuple[str, ...] = Field((), description="columns of the source that are not used")
-    clip: Annotated[float, Field(gt=0)] = Field(
-        20.0, description="scaled numbers are kept within minus and plus this"
+    clip: float = Field(
+        default=20.0, gt=0, description="scaled numbers are kept within minus and plus this"
     )
 
     @property
