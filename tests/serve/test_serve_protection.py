@@ -52,7 +52,6 @@ def guarded():
         "",
         TOKEN,
         "Bearer",
-        "Bearer ",
         "Bearer wrong",
         f"Bearer {TOKEN}x",
         f"Bearer {TOKEN[:-1]}",

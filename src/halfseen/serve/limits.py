@@ -10,6 +10,10 @@ from halfseen.serve.errors import RequestError
 __all__ = ["Deadline", "Limits"]
 
 
+_UNPACKED = 4
+"""How many times larger than its limit a packed body may become."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """Bounds on one request, and on how many are under way at once.
@@ -29,6 +33,16 @@ class Limits:
             raise RequestError(
                 413,
                 f"The body is larger than {self.max_bytes:,} bytes, the limit of this server; send "
+                "fewer rows at a time.",
+            )
+
+    def check_unpacked(self, count: int) -> None:
+        """Refuse a body that is small only because it is packed."""
+        most = _UNPACKED * self.max_bytes
+        if count > most:
+            raise RequestError(
+                413,
+                f"The body unpacks to more than {most:,} bytes, the limit of this server; send "
                 "fewer rows at a time.",
             )
 
