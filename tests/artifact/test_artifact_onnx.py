@@ -9,14 +9,17 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 import pyarrow as pa
 import pytest
 from torch import nn
+from typer.testing import CliRunner
 
 from halfseen.artifact import onnx_export
 from halfseen.artifact.model_card import model_card
 from halfseen.artifact.onnx_graph import GraphBuilder
 from halfseen.artifact.onnx_tables import graph_input
+from halfseen.cli.app import app
 from halfseen.errors import HalfseenError, InputError
 from halfseen.tables import TableSchema
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
@@ -99,6 +102,61 @@ def test_a_process_without_torch_and_halfseen_gives_the_same(columns, tmp_path):
     probabilities, prediction = json.loads(done.stdout)
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=0, atol=1e-5)
     assert prediction == model.predict(frame).tolist()
+
+
+def two_tables(columns: str, rows: int = 80) -> tuple[pd.DataFrame, pd.DataFrame]:
+    random = np.random.default_rng(1)
+
+    def table(shift: float) -> pd.DataFrame:
+        age = random.normal(50 + shift, 9, rows).round(1)
+        visits = random.poisson(np.exp(random.normal(1, 1, rows))).astype(float)
+        gap = random.random(rows) < 0.1
+        numbers = {"age": np.where(gap, np.nan, age), "visits": visits, "dose": age - visits}
+        shop = random.choice(["north", "south", "é, ü"], rows)
+        kind = random.choice(["a", "b", "c"], rows)
+        texts = {"shop": np.where(gap, None, shop), "kind": kind, "taste": np.sort(kind)}
+        frame = pd.DataFrame(
+            {"numeric": numbers, "categorical": texts}.get(columns) or {**numbers, **texts}
+        )
+        return frame.assign(sick=np.where(age + 10 * (kind == "a") > 52, "yes", "no"))
+
+    source, target = table(0.0), table(6.0)
+    return source, target.drop(columns=["sick", "dose", "taste"], errors="ignore")
+
+
+@pytest.mark.parametrize("columns", ["numeric", "categorical", "mixed"])
+def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path):
+    source, target = two_tables(columns)
+    source.to_csv(tmp_path / "source.csv", index=False)
+    target.to_csv(tmp_path / "target.csv", index=False)
+    (tmp_path / "fit.toml").write_text(
+        "[options]\nencoder_widths = [8]\nlatent_size = 4\ngenerator_widths = [8]\n"
+        "classifier_widths = [8]\ncritic_widths = [8]\nwarmup_epochs = 1\njoint_epochs = 1\n"
+    )
+
+    def halfseen(*arguments: object) -> None:
+        done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+
+    files = [tmp_path / "source.csv", tmp_path / "target.csv"]
+    config = ["--label", "sick", "--config", tmp_path / "fit.toml"]
+    halfseen("fit", *files, *config, "-o", tmp_path / "model")
+    halfseen("predict", tmp_path / "model", files[1], "-o", tmp_path / "scores.csv")
+    halfseen("export", tmp_path / "model", "--onnx", tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    inputs = {
+        value.name: target[value.name].fillna("").to_numpy(object)
+        if value.type == "tensor(string)"
+        else target[value.name].to_numpy(float)
+        for value in session.get_inputs()
+    }
+    probabilities, prediction = session.run(None, inputs)
+    scores = pd.read_csv(tmp_path / "scores.csv")
+    np.testing.assert_allclose(probabilities, scores[["p_no", "p_yes"]], rtol=0, atol=1e-5)
+    assert prediction.tolist() == scores["prediction"].tolist()
+    assert scores["p_yes"].std() > 1e-4
+    card = (tmp_path / "model.md").read_text()
+    assert "held_out_source.without_missing_block.accuracy" in card
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
+import sys
 import time
 
 import httpx
 import numpy as np
 import pytest
-from local_server import COMMAND, ROW, Process, answer_of, begin_request
+from local_server import ROW, Process, answer_of, begin_request
 
+from halfseen import AdaptationImputationClassifier
 from halfseen.artifact.onnx_export import onnx_model, write_onnx
+from halfseen.cli import main
 from table_models import rows_of, table_model
 
 BODY = json.dumps({"records": [ROW]}).encode()
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
@@ -30,41 +32,39 @@ def content_of(folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_sigterm_lets_an_accepted_request_finish(folder):
-    with Process(folder) as server:
-        connection = begin_request(server.port, BODY)
-        server.process.send_signal(signal.SIGTERM)
-        time.sleep(1)
-        with pytest.raises(httpx.ConnectError):  # nothing new is accepted
-            httpx.get(f"http://127.0.0.1:{server.port}/health", timeout=1)
-        connection.sendall(BODY[len(BODY) // 2 :])
-        status, body = answer_of(connection)
-        assert status == 200
-        assert json.loads(body)["records"][0]["prediction"] in ("no", "yes")
-        assert server.ended() == 0
-        (request,) = [line for line in server.log("request") if line["path"] == "/predict"]
-        assert request["status"] == 200
-        assert all(json.loads(line)["time"] for line in server.lines)
-
-
-def test_killed_in_a_request_and_started_again_nothing_is_corrupt(folder):
+def test_killed_then_started_again_then_told_to_stop(folder):
     before = content_of(folder)
     with Process(folder) as server:
         connection = begin_request(server.port, BODY)
         first = httpx.post(f"http://127.0.0.1:{server.port}/predict", content=BODY, headers=JSON)
+        assert first.status_code == 200
         server.process.kill()
         assert server.ended() == -signal.SIGKILL
         connection.close()
     assert content_of(folder) == before
     with Process(folder, "--port", str(server.port)) as again:
-        second = httpx.post(f"http://127.0.0.1:{again.port}/predict", content=BODY, headers=JSON)
         assert again.port == server.port
+        second = httpx.post(f"http://127.0.0.1:{again.port}/predict", content=BODY, headers=JSON)
         assert second.json() == first.json()
+        assert_finishes_what_it_accepted(again)
     assert content_of(folder) == before
-    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
-JSON = {"Content-Type": "application/json"}
+def assert_finishes_what_it_accepted(server: Process) -> None:
+    connection = begin_request(server.port, BODY)
+    server.process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    with pytest.raises(httpx.ConnectError):  # nothing new is accepted
+        httpx.get(f"http://127.0.0.1:{server.port}/health", timeout=1)
+    connection.sendall(BODY[len(BODY) // 2 :])
+    status, body = answer_of(connection)
+    assert status == 200
+    assert json.loads(body)["records"][0]["prediction"] in ("no", "yes")
+    assert server.ended() == 0
+    assert [line["status"] for line in server.log("request")] == [200, 200]
+    assert server.log("stopped") or server.log("ready")
+    assert all(json.loads(line)["time"] for line in server.lines)
 
 
 def test_a_graph_is_served_with_the_token_of_the_environment(tmp_path, monkeypatch):
@@ -85,16 +85,6 @@ def test_a_graph_is_served_with_the_token_of_the_environment(tmp_path, monkeypat
         ready = server.log("ready")[0]
         assert ready["token"] is True
         assert "a-token" not in "".join(server.lines)
-
-
-def run(*arguments, **environment) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=os.environ | environment,
-    )
 
 
 def wrong_starts(folder, tmp_path):
@@ -119,34 +109,39 @@ def wrong_starts(folder, tmp_path):
     ]
 
 
-def test_a_wrong_start_is_one_sentence(folder, tmp_path):
-    # One process for all, because starting Python and torch is what takes the time.
-    cases = wrong_starts(folder, tmp_path)
-    code = (
-        "import sys, json\nfrom halfseen.cli import main\n"
-        "for arguments in json.loads(sys.argv[1]):\n"
-        "    sys.argv = ['halfseen', 'serve', *arguments]\n"
-        "    try:\n        main()\n"
-        "    except SystemExit as end:\n        print('exit', end.code, file=sys.stderr)\n"
-    )
-    arguments = json.dumps([[str(part) for part in case] for case, _ in cases])
-    done = subprocess.run(
-        [COMMAND[0], "-c", code, arguments], capture_output=True, text=True, timeout=60
-    )
-    lines = done.stderr.splitlines()
-    assert len(lines) == 2 * len(cases), done.stderr
-    for (_, words), sentence, end in zip(cases, lines[::2], lines[1::2], strict=True):
+def test_a_wrong_start_is_one_sentence(folder, tmp_path, monkeypatch, capsys):
+    for arguments, words in wrong_starts(folder, tmp_path):
+        monkeypatch.setattr(sys, "argv", ["halfseen", "serve", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        sentence = capsys.readouterr().err
+        assert end.value.code == 2
         assert sentence.startswith("error: ")
+        assert sentence.count("\n") == 1
         assert words in sentence
-        assert end == "exit 2"
 
 
-def test_export_writes_graph_and_card(folder, tmp_path):
-    done = run("export", folder, "--onnx", tmp_path / "out" / "model.onnx")
-    assert done.returncode == 0, done.stderr
-    assert "differ by at most" in done.stdout
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["model.md", "model.onnx"]
-    assert (tmp_path / "out" / "model.md").read_text().startswith("# Model card: sick")
-    assert (tmp_path / "out" / "model.onnx").read_bytes() == onnx_model(
-        table_model()
-    ).SerializeToString()
+def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
+    graph = tmp_path / "out" / "model.onnx"
+    monkeypatch.setattr(sys, "argv", ["halfseen", "export", str(folder), "--onnx", str(graph)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert "differ by at most" in capsys.readouterr().out
+    assert sorted(path.name for path in graph.parent.iterdir()) == ["model.md", "model.onnx"]
+    assert graph.with_suffix(".md").read_text().startswith("# Model card: sick")
+    assert graph.read_bytes() == onnx_model(table_model()).SerializeToString()
+
+
+def test_what_is_not_a_model_of_tables_is_not_exported(tmp_path, monkeypatch, capsys):
+    random = np.random.default_rng(0)
+    source, target = random.normal(size=(2, 40, 3))
+    model = AdaptationImputationClassifier(missing=[2], joint_epochs=1, random_state=0)
+    model.fit(source, source[:, 0] > 0, X_target=target).save(tmp_path / "arrays")
+    arguments = ["export", str(tmp_path / "arrays"), "--onnx", str(tmp_path / "a.onnx")]
+    monkeypatch.setattr(sys, "argv", ["halfseen", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "only models of tables" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["arrays"]
