@@ -37,7 +37,10 @@ def scorer_of(model=None) -> Scorer:
 def serving(scorer=None, limits: Limits | None = None, token: str | None = None):
     """Run a server on a thread and give its address."""
     config = uvicorn.Config(
-        create_app(scorer or scorer_of(), limits, token), log_config=None, access_log=False
+        create_app(scorer or scorer_of(), limits, token),
+        http="h11",
+        log_config=None,
+        access_log=False,
     )
     server = uvicorn.Server(config)
     listener = listen("127.0.0.1", 0)

@@ -63,7 +63,7 @@ def assert_finishes_what_it_accepted(server: Process) -> None:
     assert json.loads(body)["records"][0]["prediction"] in ("no", "yes")
     assert server.ended() == 0
     assert [line["status"] for line in server.log("request")] == [200, 200]
-    assert server.log("stopped") or server.log("ready")
+    assert server.log("stopped")
     assert all(json.loads(line)["time"] for line in server.lines)
 
 

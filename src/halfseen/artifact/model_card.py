@@ -59,11 +59,13 @@ def model_card(model: TableModel, graph_name: str) -> str:
         if model.training_data
         else "Not recorded.",
         "## Where to be careful",
-        "* It was fitted to the target given in training. When the target shifts again, its "
-        "probabilities are no longer calibrated: fit it again.\n"
+        "* Nothing could check its probabilities on the target, which had no labels: compare them "
+        "with a few labelled target rows before relying on them.\n"
+        "* It was fitted to the target given in training. When the target shifts again, fit it "
+        "again.\n"
         "* Numbers beyond what the source had are clipped after scaling "
-        f"(at {schema.clip:g} standard deviations); categories that training never saw "
-        + "are treated as one.\n"
+        f"(at {schema.clip:g} standard deviations); all categories that training never saw are "
+        "treated alike.\n"
         "* The metadata of the graph hold the schema: column names, categories, medians, means "
         "and spreads of the source. Whoever has the file can read them.",
         "## Settings",
@@ -107,6 +109,8 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, ...]]:
     """Return nested facts as rows, with the path of each as its name."""
     rows: list[tuple[str, ...]] = []
     for name, value in facts.items():
+        if isinstance(value, list):
+            value = {str(number): entry for number, entry in enumerate(value, start=1)}
         if isinstance(value, dict):
             rows += _flat(value, f"{prefix}{name}.")
         else:

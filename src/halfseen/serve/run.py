@@ -52,6 +52,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        http="h11",  # what the tests of hostile requests ran against
         ws="none",
         # A request ends by its deadline, so this is time enough for all of them.
         timeout_graceful_shutdown=math.ceil(limits.deadline) + 5,
@@ -62,8 +63,10 @@ def serve(
     log("ready", url=_url(listener), model=str(model), token=token is not None)
     if token is None and not _is_loopback(listener):
         log("anyone who reaches this port may use it: set a token", level=30)
-    uvicorn.Server(config).run(sockets=[listener])
-    log("stopped")
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        log("stopped")
 
 
 def check_token(token: str | None) -> None:
