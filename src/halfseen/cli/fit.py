@@ -115,7 +115,7 @@ def _understood(source: Any, target: Any, config: FitConfig, progress: Console) 
             found = understand(source, target, config.roles(), complete=complete)
         if isinstance(found, Understanding):
             return found
-        if not sys.stdin.isatty():
+        if not is_terminal():
             reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in found)
             names = ",".join(doubt.name for doubt in found)
             raise InputError(
@@ -126,6 +126,11 @@ def _understood(source: Any, target: Any, config: FitConfig, progress: Console) 
             question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
             chosen = config.missing if typer.confirm(question) else config.keep
             chosen.append(doubt.name)
+
+
+def is_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
 
 
 def print_understanding(found: Any, console: Console) -> None:

@@ -131,11 +131,11 @@ class TableFiles:
                 )
         elif part.number is not None:
             with pa.memory_map(str(part.path)) as mapped:
-                yield pa.ipc.open_file(mapped).get_batch(part.number).select(columns)
+                yield _valid(pa.ipc.open_file(mapped).get_batch(part.number).select(columns))
         else:
             with pa.memory_map(str(part.path)) as mapped:
                 for batch in pa.ipc.open_stream(mapped):
-                    yield batch.select(columns)
+                    yield _valid(batch.select(columns))
 
 
 def open_table(path: str | Path) -> TableFiles:
@@ -176,6 +176,12 @@ def open_table(path: str | Path) -> TableFiles:
     if next(opened.batches(), None) is None:
         raise InputError(f"{path} holds column names and no rows.")
     return opened
+
+
+def _valid(batch: Any) -> Any:
+    """Check what Arrow takes on trust: offsets that point outside would read foreign memory."""
+    batch.validate(full=True)
+    return batch
 
 
 def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
@@ -324,7 +330,11 @@ def _csv_error(path: Path, error: Exception) -> InputError:
     if "UTF8" in text:
         return InputError(f"{place}: {_NOT_UTF8}")
     if "Empty CSV" in text:
-        return InputError(f"{path} is empty.")
+        with path.open("rb") as file:
+            has_header = bool(file.read(_BLOCK).strip())
+        return InputError(
+            f"{path} holds column names and no rows." if has_header else f"{path} is empty."
+        )
     if "straddl" in text:
         return InputError(f"{path} has a line of more than {_BLOCK:,} bytes; is it CSV?")
     return InputError(f"{place} cannot be read as CSV: {text}.")

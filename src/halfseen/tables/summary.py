@@ -65,7 +65,8 @@ class Moments:
     def spread(self) -> float:
         """The standard deviation."""
         first, second, _ = self._sums / max(self.count, 1)
-        return float(np.sqrt(max(second - first * first, 0.0)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.sqrt(np.maximum(second - first * first, 0.0)))
 
     @property
     def skewness(self) -> float:
@@ -73,7 +74,8 @@ class Moments:
         first, second, third = self._sums / max(self.count, 1)
         if not self.spread > 0:
             return 0.0
-        return float((third - 3 * first * second + 2 * first**3) / self.spread**3)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float((third - 3 * first * second + 2 * first**3) / self.spread**3)
 
 
 @dataclass
