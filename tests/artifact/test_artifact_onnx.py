@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -124,6 +127,15 @@ def two_tables(columns: str, rows: int = 80) -> tuple[pd.DataFrame, pd.DataFrame
     return source, target.drop(columns=["sick", "dose", "taste"], errors="ignore")
 
 
+def assert_the_documented_code_gives(probabilities, folder) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "serving.md"
+    (code,) = re.findall(r"```python\n(.*?)```", guide.read_text(), re.DOTALL)
+    names: dict[str, object] = {}
+    with contextlib.chdir(folder):
+        exec(code, names)
+    np.testing.assert_array_equal(names["probabilities"], probabilities)
+
+
 @pytest.mark.parametrize("columns", ["numeric", "categorical", "mixed"])
 def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path):
     source, target = two_tables(columns)
@@ -155,6 +167,7 @@ def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path):
     np.testing.assert_allclose(probabilities, scores[["p_no", "p_yes"]], rtol=0, atol=1e-5)
     assert prediction.tolist() == scores["prediction"].tolist()
     assert scores["p_yes"].std() > 1e-4
+    assert_the_documented_code_gives(probabilities, tmp_path)
     card = (tmp_path / "model.md").read_text()
     assert "held_out_source.without_missing_block.accuracy" in card
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import time
@@ -131,6 +132,28 @@ def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
     assert sorted(path.name for path in graph.parent.iterdir()) == ["model.md", "model.onnx"]
     assert graph.with_suffix(".md").read_text().startswith("# Model card: sick")
     assert graph.read_bytes() == onnx_model(table_model()).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("command", "library", "extra"),
+    [
+        (["export", "model", "--onnx", "a.onnx"], "onnx", "halfseen[onnx]"),
+        (["serve", "model"], "fastapi", "halfseen[serve]"),
+    ],
+)
+def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch, capsys):
+    for name in [name for name in sys.modules if re.match(rf"halfseen\.serve|{library}\b", name)]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.startswith("halfseen.artifact.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("halfseen.serve", raising=False)
+    monkeypatch.delattr("halfseen.artifact.onnx_export", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr(sys, "argv", ["halfseen", *command])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert f"pip install '{extra}'" in capsys.readouterr().err
 
 
 def test_what_is_not_a_model_of_tables_is_not_exported(tmp_path, monkeypatch, capsys):

@@ -41,12 +41,14 @@ def create_app(scorer: Scorer, limits: Limits | None = None, token: str | None =
         What clients must show; None lets everybody in.
     """
     limits = limits or Limits()
-    pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score")
+    pool: ThreadPoolExecutor | None = None  # None is asyncio's own, for use without a lifespan
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        yield
-        pool.shutdown()
+        nonlocal pool
+        with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score") as pool:
+            yield
+        pool = None
 
     app = FastAPI(title="halfseen", docs_url=None, redoc_url=None, lifespan=lifespan)
     app.add_middleware(Gate, limits=limits, token=token)
