@@ -53,6 +53,10 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
 
 def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
     """Add one layer, or the layers that it is made of."""
+
+    def constants(*tensors: torch.Tensor) -> list[str]:
+        return [builder.constant(_array(tensor)) for tensor in tensors]
+
     match layer:
         case nn.Sequential():
             for inner in layer:
@@ -61,33 +65,27 @@ def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
         case VectorEncoder():
             return _add(builder, layer.layers, value)
         case nn.Linear():
-            weight = builder.constant(_array(layer.weight))
-            bias = [] if layer.bias is None else [builder.constant(_array(layer.bias))]
-            return builder.node("Gemm", value, weight, *bias, transB=1)
+            return builder.node("Gemm", value, *constants(layer.weight, layer.bias), transB=1)
         case nn.BatchNorm1d():
-            return _add_batch_norm(builder, layer, value)
+            assert layer.running_mean is not None
+            assert layer.running_var is not None
+            learned = constants(layer.weight, layer.bias, layer.running_mean, layer.running_var)
+            return builder.node("BatchNormalization", value, *learned, epsilon=layer.eps)
         case nn.LayerNorm():
-            scale, shift = (
-                builder.constant(_array(layer.weight)),
-                builder.constant(_array(layer.bias)),
-            )
-            return builder.node("LayerNormalization", value, scale, shift, epsilon=layer.eps)
-        case nn.ReLU() | nn.Sigmoid() | nn.Tanh():
-            return builder.node({"ReLU": "Relu"}.get(name := type(layer).__name__, name), value)
+            learned = constants(layer.weight, layer.bias)
+            return builder.node("LayerNormalization", value, *learned, epsilon=layer.eps)
+        case nn.ReLU():
+            return builder.node("Relu", value)
+        case nn.Sigmoid():
+            return builder.node("Sigmoid", value)
+        case nn.Tanh():
+            return builder.node("Tanh", value)
         case nn.Identity() | nn.Dropout():
             return value
     raise InputError(
         f"A layer of type {type(layer).__name__} cannot be exported to ONNX; the encoders that "
         "halfseen builds for tables can."
     )
-
-
-def _add_batch_norm(builder: GraphBuilder, layer: nn.BatchNorm1d, value: str) -> str:
-    assert layer.running_mean is not None
-    assert layer.running_var is not None
-    statistics = (layer.weight, layer.bias, layer.running_mean, layer.running_var)
-    constants = [builder.constant(_array(statistic)) for statistic in statistics]
-    return builder.node("BatchNormalization", value, *constants, epsilon=layer.eps)
 
 
 def _array(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
