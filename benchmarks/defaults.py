@@ -25,11 +25,12 @@ from sklearn.datasets import load_digits
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
+from halfseen.bench.demo import DEMO_NETWORK
 
 SIZE = 16
 BLOCKS = Blocks.rows((3, SIZE, SIZE), fraction=0.5, side="bottom")
-NETWORK = {"channels": (16, 32, 64), "kernel_size": 3, "padding": "same", "pools": 3}
-MODELS = ("ignore", "imputation")
+EPOCHS = {"warmup_epochs": 5, "joint_epochs": 20}
+MODELS = ("imputation", "ignore")
 
 
 def clutter(digits: torch.Tensor) -> torch.Tensor:
@@ -49,6 +50,35 @@ def faint(digits: torch.Tensor) -> torch.Tensor:
     """Lower the contrast on a grey ground and add noise."""
     return (0.5 + 0.35 * digits + 0.1 * torch.randn_like(digits)).clamp(0, 1)
 
+
+PAPER = {
+    "learning_rate": 1e-2,
+    "batch_size": 128,
+    "classifier_latent": "imputed",
+    "detach_true_latent": False,
+    "prediction_statistics": "running",
+    "gradient_clip": None,
+}
+SETTINGS = {
+    "default": {},
+    "paper's objective": PAPER,
+    "paper's, target statistics": PAPER | {"prediction_statistics": "target"},
+    "paper's, target statistics, small batches": PAPER
+    | {"prediction_statistics": "target", "batch_size": "auto"},
+    "default, z_S2 not detached": {"detach_true_latent": False},
+    "default, f sees the imputed latent": {"classifier_latent": "imputed"},
+    "default, f sees the true latent": {"classifier_latent": "true"},
+    "default, running statistics": {"prediction_statistics": "running"},
+    "default, joint batch statistics": {"batch_statistics": "joint"},
+    "default, critics not normalised": {"critic_normalization": "none"},
+    "default, learning rate 0.003": {"learning_rate": 3e-3},
+    "default, reconstruction 0.1": {"reconstruction_weight": 0.1},
+    "default, reconstruction 10": {"reconstruction_weight": 10.0},
+    "default, no divergence in L2": {"imputation_weight": 0.0},
+    "default, affine augmentation": {"augmentation": "affine"},
+    "default, transport": {"divergence": "transport"},
+}
+"""Each is a change of the default preset for images."""
 
 SHIFTS = {"clutter": clutter, "frame": frame, "faint": faint}
 
@@ -70,7 +100,9 @@ def rehearsal(shift: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def run(name: str, settings: dict, shift: str, model: str, seed: int) -> dict:
     torch.set_num_threads(1)
     source, labels, target, truth = rehearsal(shift, seed)
-    common = {"missing": BLOCKS, "random_state": seed, "options": {**NETWORK, **settings}}
+    options = {**DEMO_NETWORK, **EPOCHS, **settings}
+    divergence = options.pop("divergence", "adversarial")
+    common = {"missing": BLOCKS, "random_state": seed, "divergence": divergence, "options": options}
     estimator = (
         AdaptationImputationClassifier(**common)
         if model == "imputation"
@@ -92,23 +124,22 @@ def run(name: str, settings: dict, shift: str, model: str, seed: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--settings", type=Path, help="JSON: name -> options")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--table", action="store_true", help="only print what is there")
     arguments = parser.parse_args()
     records = []
     if arguments.output.exists():
         records = [json.loads(line) for line in arguments.output.read_text().splitlines()]
     if not arguments.table:
-        settings = json.loads(arguments.settings.read_text())
         done = {(r["setting"], r["shift"], r["model"], r["seed"]) for r in records}
         todo = [
             (name, options, shift, model, seed)
-            for name, options in settings.items()
+            for name, options in SETTINGS.items()
             for seed in range(arguments.seeds)
             for shift in SHIFTS
-            for model in MODELS
+            for model in arguments.models
             if (name, shift, model, seed) not in done
         ]
         results = Parallel(arguments.jobs, return_as="generator_unordered")(
@@ -127,7 +158,7 @@ def print_table(records: list[dict]) -> None:
     for record in records:
         cells[record["setting"], record["model"], record["shift"]].append(record["accuracy"])
     columns = [(model, shift) for model in MODELS for shift in SHIFTS]
-    print("| setting | " + " | ".join(f"{m} {s}" for m, s in columns) + " | ignore | imputation |")
+    print("| setting | " + " | ".join(f"{m} {s}" for m, s in columns) + " | imputation | ignore |")
     print("|---" * (len(columns) + 3) + "|")
     for setting in dict.fromkeys(record["setting"] for record in records):
         means = {c: 100 * np.mean(cells[setting, *c]) for c in columns if cells[setting, *c]}

@@ -2,7 +2,9 @@
 
 A folder holds ``model.safetensors`` and ``model.json``. Its format has a number. **Promise:** a
 version of halfseen reads every format up to its own, so a model that was saved once can be loaded
-by all later versions; a folder of a newer format is refused, never guessed at.
+by all later versions; a folder of a newer format is refused, never guessed at. An option that a
+folder does not have takes the default of :class:`halfseen.Options`, which therefore always means
+what was done before the option existed. A test keeps a folder of every format and its predictions.
 """
 
 from __future__ import annotations

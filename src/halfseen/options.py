@@ -49,6 +49,10 @@ class Options(BaseModel):
     padding: Literal["valid", "same"] = Field("valid", description="of their convolutions")
     pools: Count = Field(2, description="convolutions followed by 2x2 pooling")
     encoder_widths: Widths = Field((128, 128), description="hidden layers of the table encoders")
+    encoder_dropout: Annotated[float, Field(ge=0, lt=1)] = Field(
+        0.0, description="inside the table encoders"
+    )
+    linear_path: bool = Field(False, description="a linear map beside the table encoders' layers")
     latent_size: Size = Field(128, description="latent of the table encoders")
     latent_activation: Activation = Field("sigmoid", description="last activation of g1, g2, r")
     generator_widths: Widths = Field((512, 512), description="hidden layers of r")
@@ -69,8 +73,8 @@ class Options(BaseModel):
     )
     prediction_statistics: Literal["running", "target"] = Field(
         "running",
-        description="batch-norm statistics at prediction: the running ones of training, or "
-        "estimated once on the unlabelled target",
+        description="batch-norm statistics of an adapting model at prediction: the running ones "
+        "of training, or estimated once on the unlabelled target",
     )
     standardize: bool = Field(False, description="scale columns by the source's mean and spread")
 
@@ -119,7 +123,7 @@ class Options(BaseModel):
     balanced: bool = Field(True, description="oversample source classes to the largest one")
     warmup_epochs: Count = Field(10, description="source-only epochs before the joint phase")
     joint_epochs: Count | Literal["auto"] = Field(
-        90, description="epochs of L1 + L2 + L3; 'auto' gives about 2,000 steps"
+        90, description="epochs of L1 + L2 + L3; 'auto' gives about 1,000 steps"
     )
     augmentation: Literal["none", "affine", "mask", "swap"] = Field(
         "none", description="of source batches: affine for images, mask or swap noise for tables"
@@ -264,16 +268,22 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "warmup_batch_size": "auto",
             "joint_epochs": "auto",
             "classifier_latent": "both",
+            "detach_true_latent": True,
             "prediction_statistics": "target",
             "gradient_clip": 10.0,
         },
-        "image": {"learning_rate": 3e-3},
         "table": _TABLE_NETWORKS
         | {
             "standardize": True,
+            "encoder_widths": (128,),
+            "encoder_dropout": 0.3,
+            "linear_path": True,
+            "dropout": 0.5,
             "learning_rate": 1e-3,
             "betas": (0.9, 0.999),
-            "weight_decay": 1e-2,
+            "weight_decay": 0.1,
+            "warmup_epochs": 5,
+            "reconstruction_weight": 10.0,
         },
         "transport": {"adaptation_weight": 0.1, "imputation_weight": 0.1},
     },

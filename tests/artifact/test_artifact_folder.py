@@ -226,3 +226,14 @@ def test_an_absent_file_is_named(folder, name):
 def test_an_absent_folder_is_named(tmp_path):
     with pytest.raises(InputError, match="There is no model folder"):
         halfseen.load(tmp_path / "nowhere")
+
+
+def test_a_folder_of_the_first_format_is_read_and_predicts_as_it_did(tmp_path):
+    """The promise of the format: this folder was written once and must load for ever."""
+    kept = Path(__file__).parent / "format-1"
+    for name in ("model.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((kept / name).read_bytes())
+    expected = json.loads((kept / "expected.json").read_text())
+    loaded = halfseen.load(tmp_path)
+    found = loaded.predict_proba(pd.DataFrame(expected["rows"]))
+    np.testing.assert_allclose(found, expected["probabilities"], atol=1e-5)

@@ -37,6 +37,16 @@ def test_latents_stay_in_the_range_of_the_final_activation(normalize, activation
         assert latent.max() <= high
 
 
+def test_a_linear_path_starts_as_a_linear_model():
+    encoder = VectorEncoder((5,), latent_size=4, latent_activation="none", linear_path=True).eval()
+    first, second = torch.randn(8, 5), torch.randn(8, 5)
+    middle = encoder((first + second) / 2)
+    assert torch.allclose(middle, (encoder(first) + encoder(second)) / 2, atol=1e-5)
+    bent = VectorEncoder((5,), latent_size=4, latent_activation="none").eval()
+    middle = bent((first + second) / 2)
+    assert not torch.allclose(middle, (bent(first) + bent(second)) / 2, atol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 31, 31), (3, 32, 27)])
 def test_an_image_too_small_gets_a_sentence(shape):
     with pytest.raises(InputError, match=f"{shape[1]}x{shape[2]} image is too small"):

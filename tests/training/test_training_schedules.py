@@ -72,7 +72,7 @@ def test_reference_refines_the_classifier_alone_on_ads():
 
 def test_automatic_epochs_aim_for_a_number_of_steps():
     options = preset("paper").model_copy(update={"joint_epochs": "auto"})
-    assert plan(options)[1].epochs == 20
+    assert plan(options)[1].epochs == 10
 
 
 def test_source_models_cannot_be_refined():

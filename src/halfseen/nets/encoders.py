@@ -86,6 +86,20 @@ class ConvEncoder(nn.Module):
 class VectorEncoder(nn.Module):
     """A multi-layer perceptron for table columns, with a final activation (appendix E).
 
+    Parameters
+    ----------
+    shape
+        (columns,) of a row.
+    widths, latent_size
+        Hidden layers, and the width of the latent.
+    normalize, latent_activation
+        Normalisation of each layer; the last activation.
+    dropout
+        Share of the input and of the first hidden layer that is dropped in training.
+    linear_path
+        Whether a linear map runs beside the hidden layers, which then start at zero: few rows
+        are often best served by a model that is nearly linear.
+
     Examples
     --------
     >>> VectorEncoder((7,), latent_size=16)(torch.zeros(2, 7)).shape
@@ -100,6 +114,8 @@ class VectorEncoder(nn.Module):
         latent_size: int = 128,
         normalize: Normalization = "none",
         latent_activation: Activation = "sigmoid",
+        dropout: float = 0.0,
+        linear_path: bool = False,
     ) -> None:
         super().__init__()
         self.layers = mlp(
@@ -108,13 +124,22 @@ class VectorEncoder(nn.Module):
             latent_size,
             normalize=normalize,
             normalize_output=True,
-            output_activation=latent_activation,
+            dropout=dropout,
         )
+        self.drop_inputs = nn.Dropout(dropout)
+        self.linear = nn.Linear(shape[0], latent_size) if linear_path else None
+        if linear_path:
+            last = [layer for layer in self.layers if isinstance(layer, nn.Linear)][-1]
+            nn.init.zeros_(last.weight)
+        self.activation = activation(latent_activation)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the latent of a batch of rows."""
-        latent: Tensor = self.layers(x)
-        return latent
+        latent: Tensor = self.layers(self.drop_inputs(x))
+        if self.linear is not None:
+            latent = latent + self.linear(x)
+        activated: Tensor = self.activation(latent)
+        return activated
 
 
 def make_encoder(

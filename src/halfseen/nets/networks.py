@@ -246,6 +246,8 @@ def build_networks(
             latent_size=options.latent_size,
             normalize=options.normalization,
             latent_activation=options.latent_activation,
+            dropout=options.encoder_dropout,
+            linear_path=options.linear_path,
         )
 
     def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:

@@ -309,7 +309,7 @@ class _Streamed:
         rows = min(batches.source_rows, batches.target_rows)
         phases = plan_phases(options, method, batches, rows=rows, refine=refine)
         history = Trainer(objective, batches, seed, progress=progress).train(phases)
-        if options.prediction_statistics == "target":
+        if options.prediction_statistics == "target" and method.adapts:
             sample = torch.from_numpy(self.target_inputs)
             objective.networks.estimate_statistics(chunks(sample, phases[-1].batch_size))
         return objective.networks.eval(), history

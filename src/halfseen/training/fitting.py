@@ -74,7 +74,7 @@ def fit_objective(
     phases = plan_phases(options, method, batches, rows=rows, refine=refine)
 
     def match_target_statistics() -> None:
-        if options.prediction_statistics == "target":
+        if options.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else rows
             objective.networks.estimate_statistics(chunks(problem.target.inputs, size))
 
@@ -91,7 +91,7 @@ def fit_objective(
         progress or NoProgress(),
         None if on_epoch is None else evaluated,
         checkpoint,
-        "" if checkpoint is None else _fingerprint(problem, method, options, seed, refine),
+        "" if checkpoint is None else _fingerprint(problem, objective, seed, refine),
     )
     history = trainer.train(phases)
     match_target_statistics()
@@ -119,14 +119,16 @@ def resolve_device(device: str) -> torch.device:
         ) from None
 
 
-def _fingerprint(
-    problem: Problem, method: Method, options: Options, seed: int, refine: bool
-) -> str:
-    """Hash all that determines a run, so that a checkpoint is never continued by another."""
+def _fingerprint(problem: Problem, objective: Objective, seed: int, refine: bool) -> str:
+    """Hash what determines a run, so that a checkpoint is never continued by another.
+
+    An encoder or augmentation of the user's own counts by the shape of its tensors only.
+    """
     facts = {
         "blocks": problem.blocks.to_dict(),
-        "method": method.name,
-        "options": options.model_dump(mode="json"),
+        "method": objective.networks.method.name,
+        "options": objective.options.model_dump(mode="json"),
+        "tensors": {name: list(tensor.shape) for name, tensor in objective.state_dict().items()},
         "seed": seed,
         "refine": refine,
     }

@@ -15,7 +15,7 @@ from halfseen.training.schedules import annealed_rate
 
 __all__ = ["Phase", "plan_phases"]
 
-JOINT_STEPS = 2000
+JOINT_STEPS = 1000
 """Steps that ``joint_epochs="auto"`` aims for."""
 
 SOURCE_MODULES = frozenset({"encoder", "missing_encoder", "classifier"})
@@ -65,7 +65,7 @@ def plan_phases(
     batch_size = _batch_size(options.batch_size, rows, 128)
     steps = max(batches.steps(batch_size), 1)
     if options.joint_epochs == "auto":
-        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), 200)
+        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), 60)
     else:
         joint_epochs = options.joint_epochs
     decays = dict.fromkeys(ALL_MODULES, options.rate_decay)

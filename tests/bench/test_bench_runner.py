@@ -1,0 +1,90 @@
+import json
+
+import pytest
+
+from halfseen import InputError
+from halfseen.bench.runner import Task, run_tasks
+from halfseen.bench.tables import paired_difference, summarize
+
+
+def double(number, trace):
+    with open(trace, "a") as file:
+        file.write(f"{number}\n")
+    if number == 13:
+        raise ValueError("thirteen is not a number I like")
+    return {"value": 2 * number}
+
+
+def tasks(trace, numbers):
+    return [Task(f"number {n}", {"number": n, "trace": str(trace)}) for n in numbers]
+
+
+def test_finished_tasks_are_kept_and_never_repeated(tmp_path):
+    trace, log = tmp_path / "trace", tmp_path / "runs.jsonl"
+    first, _ = run_tasks(tasks(trace, [1, 2]), double, log, jobs=1, quiet=True)
+    again, _ = run_tasks(tasks(trace, [1, 2, 3]), double, log, jobs=1, quiet=True)
+    assert [result["value"] for result in first] == [2, 4]
+    assert [result["value"] for result in again] == [2, 4, 6]
+    assert trace.read_text().split() == ["1", "2", "3"]
+
+
+def test_a_line_cut_off_by_a_kill_is_run_again(tmp_path):
+    trace, log = tmp_path / "trace", tmp_path / "runs.jsonl"
+    run_tasks(tasks(trace, [1, 2]), double, log, jobs=1, quiet=True)
+    log.write_text(log.read_text()[:-8])
+    results, _ = run_tasks(tasks(trace, [1, 2]), double, log, jobs=1, quiet=True)
+    assert [result["value"] for result in results] == [2, 4]
+    assert len([json.loads(line) for line in log.read_text().splitlines()]) == 2
+
+
+def test_one_failed_task_does_not_end_the_others(tmp_path):
+    log = tmp_path / "runs.jsonl"
+    results, failures = run_tasks(
+        tasks(tmp_path / "trace", [1, 13, 3]), double, log, jobs=2, quiet=True
+    )
+    assert [result["value"] for result in results] == [2, 6]
+    (failure,) = failures
+    assert failure.startswith("number 13: thirteen is not a number I like")
+
+
+def test_a_damaged_log_gets_a_sentence(tmp_path):
+    log = tmp_path / "runs.jsonl"
+    log.write_text('nonsense\n{"key": "a", "result": {}}\n')
+    with pytest.raises(InputError, match=r"Line 1 of .* is not a finished run"):
+        run_tasks([], double, log, quiet=True)
+
+
+def runs(model, accuracies, refined=False, choice="last"):
+    return [
+        {
+            "model": model,
+            "divergence": None,
+            "refined": refined,
+            "seed": seed,
+            "epoch_choice": choice,
+            "accuracy": accuracy,
+        }
+        for seed, accuracy in enumerate(accuracies)
+    ]
+
+
+def test_tables_keep_models_refinement_and_choices_apart():
+    records = [
+        *runs("A", [0.5, 0.6]),
+        *runs("A", [0.9, 0.9], choice="oracle"),
+        *runs("A", [0.7, 0.7], refined=True),
+        *runs("B", [0.4, 0.1]),
+    ]
+    first, refined, other = summarize(records)
+    assert (first.label, refined.label, other.label) == ("A", "A + refinement", "B")
+    assert first.cells["last"].mean == pytest.approx(55.0)
+    assert first.cells["last"].deviation == pytest.approx(7.0711, abs=1e-3)
+    assert first.cells["oracle"].mean == pytest.approx(90.0)
+
+
+def test_differences_are_paired_by_seed():
+    records = [*runs("A", [0.5, 0.7, 0.9]), *runs("B", [0.4, 0.6, 0.8])]
+    difference = paired_difference(records, "A", "B")
+    assert difference.mean == pytest.approx(10.0)
+    assert difference.deviation == pytest.approx(0.0, abs=1e-9)
+    assert paired_difference(records, "A", "C") is None

@@ -1,0 +1,88 @@
+"""The demo as a newcomer runs it, at its smallest."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from halfseen.data.demo import demo_pair
+from halfseen.methods import METHODS
+
+KEYS = {"model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
+
+
+@pytest.fixture(scope="module", params=["adversarial", "transport"])
+def finished(request, tmp_path_factory):
+    output = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "halfseen", "demo", "--quick", "--seeds", "1", "--jobs", "1"]
+    command += ["--output", str(output), "--divergence", request.param]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return request.param, output, done
+
+
+@pytest.mark.xdist_group("demo")
+def test_results_hold_every_model_with_the_choice_of_epoch(finished):
+    divergence, output, _ = finished
+    records = json.loads((output / "results.json").read_text())
+    assert all(set(record) >= KEYS for record in records)
+    rows = {(r["model"], r["refined"], r["epoch_choice"]) for r in records}
+    for method in METHODS:
+        for refined in (False, True) if method.adapts else (False,):
+            assert {(method.name, refined, "last"), (method.name, refined, "oracle")} <= rows
+    assert ("Gradient-boosted trees", False, "last") in rows
+    assert {r["divergence"] for r in records if r["model"].startswith("Adapt")} == {divergence}
+    assert {r["divergence"] for r in records if not r["model"].startswith("Adapt")} == {None}
+    assert all(0 <= r["accuracy"] <= 1 for r in records)
+
+
+@pytest.mark.xdist_group("demo")
+def test_report_is_one_page_that_needs_nothing_else(finished):
+    _, output, _ = finished
+    page = (output / "report.html").read_text()
+    sources = re.findall(r'(?:src|href)="([^"]{0,40})', page)
+    assert len(sources) == 3
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert not re.search(r"https?://", page)
+    for method in METHODS:
+        assert method.name in page
+    assert page.count("<img") == page.count('alt="')
+    for figure in ("domains.png", "latents.png", "losses.png"):
+        assert (output / figure).stat().st_size > 5_000
+
+
+@pytest.mark.xdist_group("demo")
+def test_the_table_is_printed_with_the_choice_of_epoch(finished):
+    _, output, done = finished
+    assert "Adaptation-Imputation" in done.stdout
+    assert "oracle: best epoch in hindsight" in " ".join(done.stdout.split())
+    assert "report.html" in done.stdout
+    assert not list(output.glob("*partial*"))
+
+
+def test_domains_are_disjoint_and_the_test_set_is_sealed():
+    pair = demo_pair(3)
+    source = {image[:, :8].tobytes() for image in pair.source_train.inputs}
+    complete_train, complete_test = pair.complete_target.open("test")
+    assert len(source) > 600
+    assert not np.isnan(complete_train).any()
+    for hidden, complete in (
+        (pair.target_train, complete_train),
+        (pair.target_test, complete_test),
+    ):
+        assert (hidden[:, :, 8:] == 0).all()
+        assert np.array_equal(hidden[:, :, :8], complete[:, :, :8])
+    assert "Sealed" in repr(pair.target_test_labels)
+    counts = pair.card.counts
+    assert sum(counts.values()) == 1797, "every digit is dealt once"
+
+
+def test_an_unknown_divergence_is_one_sentence():
+    command = [sys.executable, "-m", "halfseen", "demo", "--divergence", "cosine"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "cosine" in done.stderr
