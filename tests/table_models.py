@@ -76,8 +76,8 @@ def table_model(
                 tensor.uniform_(0.5, 2.0)
             elif name.endswith(("running_mean", "mean")):
                 tensor.normal_()
-            elif tensor.ndim == 2:
-                tensor *= 3  # as drawn, the rows would hardly differ
+            elif tensor.ndim == 2:  # as initialised, rows hardly differ and some paths are 0
+                tensor.normal_(0.0, 2.0 / tensor.shape[1] ** 0.5)
     return TableModel(schema, method_named(method), settings, seed, networks)
 
 

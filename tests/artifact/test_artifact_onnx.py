@@ -84,9 +84,9 @@ def test_graph_and_model_agree(columns, method, normalization):
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu", "none"])
-@pytest.mark.parametrize("standardize", [True, False])
-def test_every_activation_agrees(activation, standardize):
-    model = table_model(latent_activation=activation, standardize=standardize)
+@pytest.mark.parametrize("given", [{}, {"standardize": False}, {"linear_path": False}])
+def test_every_activation_agrees(activation, given):
+    model = table_model(latent_activation=activation, **given)
     frame = rows_of(model)
     (probabilities,) = session_of(model).run(["probabilities"], inputs_of(model, frame))
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=0, atol=1e-5)

@@ -63,7 +63,10 @@ def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
                 value = _add(builder, inner, value)
             return value
         case VectorEncoder():
-            return _add(builder, layer.layers, value)
+            latent = _add(builder, layer.layers, value)
+            if layer.linear is not None:
+                latent = builder.node("Add", latent, _add(builder, layer.linear, value))
+            return _add(builder, layer.activation, latent)
         case nn.Linear():
             return builder.node("Gemm", value, *constants(layer.weight, layer.bias), transB=1)
         case nn.BatchNorm1d():
