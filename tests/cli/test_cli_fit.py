@@ -15,6 +15,9 @@ import typer
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 import halfseen as library
+from halfseen.cli.config import read_config
+from halfseen.methods import METHODS
+from halfseen.tables.fitting import IN_MEMORY
 
 HEART_CATEGORIES = "cp,restecg,slope,thal"
 
@@ -186,3 +189,13 @@ def test_no_pickle_is_in_a_model_folder(tables):
     json.loads((tables / "model/model.json").read_text())
     header = (tables / "model/model.safetensors").read_bytes()
     assert header[8:9] == b"{"
+
+
+def test_the_configuration_of_the_guide_is_one(tmp_path):
+    guide = (Path(__file__).parents[2] / "docs/tables.md").read_text()
+    path = tmp_path / "fit.toml"
+    path.write_text(guide.split("```toml\n")[1].split("```")[0])
+    config = read_config(path, {})
+    assert config.label == "click"
+    assert config.settings().options_for(METHODS[-1], resident=True).joint_epochs == 40
+    assert config.memory_mib * 2**20 == IN_MEMORY

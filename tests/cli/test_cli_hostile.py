@@ -273,6 +273,19 @@ def test_a_column_that_the_model_needs_is_absent(column, ending, tmp_path, out, 
     check(predict(path), out, f"lacks column '{column}'")
 
 
+@pytest.mark.parametrize("ids", [[[1, 2]] * 70, [{"a": 1}] * 70], ids=["lists", "structs"])
+def test_ids_that_csv_cannot_hold(ids, tmp_path, out, predict):
+    path = write(replaced(GOOD_TARGET, "user", ids), tmp_path / "data.parquet")
+    check(predict(path, to=out / "scores.csv"), out, "as CSV")
+
+
+def test_ids_that_change_their_type_between_files(tmp_path, out, predict):
+    write(GOOD_TARGET, tmp_path / "data/1.parquet")
+    texts = [f"user {row}" for row in range(70)]
+    write(replaced(GOOD_TARGET, "user", texts), tmp_path / "data/2.parquet")
+    check(predict(tmp_path / "data"), out, "as Parquet")
+
+
 # --- options -------------------------------------------------------------------------------------
 
 OPTIONS: dict[str, tuple[list[str], str]] = {

@@ -170,6 +170,11 @@ def test_a_label_of_the_target_is_not_read(tables):
     assert any("'y' is not read" in note for note in found.notes)
 
 
+def test_a_column_said_to_be_missing_is_not_read(tables):
+    found = understood(tables(target={"amount": [[1]] * 100}), missing=("amount",))
+    assert column(found, "amount").role == "missing"
+
+
 def test_a_complete_target_is_for_full_models(tables):
     with pytest.raises(InputError, match="lacks extra"):
         understand(*tables(), Roles("y"), complete=True)

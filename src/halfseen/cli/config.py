@@ -37,7 +37,7 @@ class FitConfig(BaseModel):
     refine: bool = False
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     memory_mib: Annotated[int, Field(ge=0)] = Field(
-        512, description="prepared rows beyond this are streamed from disk"
+        256, description="prepared rows beyond this are streamed from disk"
     )
     options: dict[str, Any] = Field({}, description="fields of halfseen.Options")
 

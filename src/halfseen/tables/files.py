@@ -125,7 +125,9 @@ class TableFiles:
             yield from _open_csv(part.path, self.delimiter, types, columns)
         elif self.format == "Parquet":
             groups = None if part.number is None else [part.number]
-            with pa.parquet.ParquetFile(part.path, pre_buffer=False) as file:
+            # Through a small buffer: otherwise whole column chunks are held.
+            options = {"pre_buffer": False, "buffer_size": 2**20}
+            with pa.parquet.ParquetFile(part.path, **options) as file:
                 yield from file.iter_batches(
                     BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False
                 )

@@ -36,7 +36,7 @@ from halfseen.training.fitting import Problem, fit_objective, resolve_device
 
 __all__ = ["RULE", "Settings", "fit_tables", "is_resident", "needs_complete_target"]
 
-IN_MEMORY = 512 * 2**20
+IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000

@@ -87,7 +87,7 @@ def understand(
     _check_roles(source, target, roles)
     apart = {roles.label, *roles.id, *roles.drop}
     candidates = [name for name in source.names if name not in apart]
-    shared = [name for name in candidates if name in target.names]
+    shared = [n for n in candidates if n in target.names and n not in roles.missing]
     seen = summarize(source, candidates, categorical=roles.categorical, label=roles.label)
     there = summarize(target, shared, categorical=_categories(seen))
     notes: list[str] = []

@@ -80,7 +80,12 @@ def held_out_metrics(model: TableModel, held_out: Sample) -> dict[str, Any]:
 
 
 def baseline_metrics(training: Sample, held_out: Sample, schema: TableSchema) -> dict[str, Any]:
-    """Measure logistic regression on the observed columns: what a model must not fall below."""
+    """Measure logistic regression on the observed columns: what a model must not fall below.
+
+    Nothing is measured where a sample of the source holds one class alone.
+    """
+    if len(np.unique(training.labels)) < 2:
+        return {}
     observed = list(schema.blocks.observed)
     classifier = LogisticRegression(max_iter=1000)
     classifier.fit(training.inputs[:, observed], training.labels)

@@ -89,7 +89,7 @@ def score_table(
             probability = model.predict_proba(
                 batch, use_missing=use_missing, where=str(table.path), first_row=rows + 1
             )
-            columns = {name: batch.column(name) for name in ids}
+            columns = {name: _plain(batch.column(name)) for name in ids}
             scores = zip(schema.class_names, probability.T, strict=True)
             columns |= {f"p_{name}": pa.array(column) for name, column in scores}
             columns[PREDICTION] = pa.array(schema.classes).take(pa.array(probability.argmax(1)))
@@ -142,19 +142,29 @@ def _writer(path: Path) -> Iterator[Callable[[Any], None]]:
     """Give a function that writes a table as the next rows of a file."""
     kind = FORMATS[path.suffix.lower()]
     writers: list[Any] = []
+    schemas: list[Any] = []
 
     def write(table: Any) -> None:
         if not writers:
+            schemas.append(table.schema)
             make = {
                 "CSV": pa.csv.CSVWriter,
                 "Parquet": pa.parquet.ParquetWriter,
                 "Arrow": pa.ipc.new_file,
             }[kind]
             writers.append(make(str(path), table.schema))
-        writers[0].write_table(table.cast(writers[0].schema) if kind == "Parquet" else table)
+        writers[0].write_table(table.cast(schemas[0]))  # files may differ in the type of an id
 
     try:
         yield write
+    except pa.ArrowException as error:
+        text = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"The scores cannot be written as {kind}: {text[:300]}.") from None
     finally:
         for writer in writers:
             writer.close()
+
+
+def _plain(column: Any) -> Any:
+    """Return an id column as its values: dictionaries may differ from batch to batch."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -23,7 +23,7 @@ Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 Chunk = tuple[Matrix, Labels]
 
-BUFFER_ROWS = 200_000
+BUFFER_ROWS = 131_072
 """Rows among which a batch is drawn."""
 OPEN_PARTS = 4
 """Parts of a table that are read side by side, so that neighbours come from different ones."""
@@ -95,13 +95,11 @@ class RowStream:
         for chunk in self.chunks(random=random):
             held.append(chunk)
             if sum(len(inputs) for inputs, _ in held) >= BUFFER_ROWS:
-                inputs, labels = _mixed(held, random)
-                half = len(inputs) // 2
-                yield inputs[:half], labels[:half]
-                # A copy: a view would keep the whole buffer alive.
-                held = [(inputs[half:].copy(), labels[half:].copy())]
+                ready, kept = _mixed(held, random, share=0.5)
+                held = [kept]
+                yield ready
         if held:
-            yield _mixed(held, random)
+            yield _mixed(held, random, share=1.0)[0]
 
     def _part(self, number: int, part: Part, held_out: bool) -> Iterator[Chunk]:
         columns = self.schema.columns if self.is_source else self.schema.observed
@@ -190,7 +188,11 @@ def _rebatched(chunks: Iterator[Chunk], size: int) -> Iterator[Chunk]:
                 inputs, labels, held = [], [], 0
 
 
-def _mixed(chunks: list[Chunk], random: np.random.Generator) -> Chunk:
+def _mixed(
+    chunks: list[Chunk], random: np.random.Generator, *, share: float
+) -> tuple[Chunk, Chunk]:
+    """Return a random share of the rows in random order, and the others."""
     inputs, labels = (np.concatenate([chunk[i] for chunk in chunks]) for i in range(2))
     order = random.permutation(len(inputs))
-    return inputs[order], labels[order]
+    first, rest = np.split(order, [round(share * len(order))])
+    return (inputs[first], labels[first]), (inputs[rest], labels[rest])

@@ -20,7 +20,9 @@ from halfseen.tables.preprocessing import as_categories, as_numbers, decoded, is
 __all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
 
 MOST_VALUES = 100_000
-"""Different values of a column that are counted; beyond, it is only known that there are more."""
+"""Different texts of a column that are counted; beyond, it is only known that there are more."""
+MOST_NUMBERS = 1_000
+"""The same for numbers."""
 SAMPLE = 100_000
 """Rows at most from which a median is taken: all of a shorter table, evenly spaced ones else."""
 
@@ -175,7 +177,7 @@ class ColumnSummary:
             return
         if not self.has_more:
             self.counts.update(dict(zip(*_counted(known), strict=True)))
-            self.has_more = len(self.counts) > MOST_VALUES
+            self.has_more = len(self.counts) > MOST_NUMBERS
         self.least = min(self.least, float(known.min()))
         self.most = max(self.most, float(known.max()))
         self.is_whole = self.is_whole and bool((known == np.rint(known)).all())
