@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from halfseen.artifact import load
 from halfseen.blocks import Blocks
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
 from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
@@ -19,5 +20,6 @@ __all__ = [
     "Options",
     "TrainingDivergedError",
     "__version__",
+    "load",
     "preset",
 ]

@@ -28,13 +28,14 @@ from halfseen.inputs import (
 from halfseen.methods import Method, method_named
 from halfseen.nets import EncoderFactory
 from halfseen.options import Options, Preset, make_options, preset
+from halfseen.persistence import SavedEstimator
 from halfseen.training import Augmentation, EpochHook, LabelledRows, ProgressBar, Rows
 from halfseen.training.fitting import Problem, fit_objective
 
 __all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
 
 
-class _DomainClassifier(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _DomainClassifier(SavedEstimator, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """What the seven models share: reading inputs, fitting, predicting."""
 
     def __init__(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from halfseen.nets.networks import Networks
 
-__all__ = ["chunks", "latents", "probabilities"]
+__all__ = ["chunks", "complete_probabilities", "latents", "probabilities"]
 
 CHUNK = 512
 
@@ -33,6 +33,16 @@ def probabilities(networks: Networks, rows: Tensor, *, samples: int = 1, seed: i
         return torch.stack([networks(chunk).softmax(1) for _ in range(samples)]).mean(0)
 
     return _in_chunks(networks, rows, averaged, seed)
+
+
+def complete_probabilities(networks: Networks, rows: Tensor) -> Tensor:
+    """Return class probabilities of rows whose missing block is there: f(g1(x1), g2(x2))."""
+
+    def scored(chunk: Tensor) -> Tensor:
+        logits: Tensor = networks.classifier(networks.source_latent(chunk))
+        return logits.softmax(1)
+
+    return _in_chunks(networks, rows, scored, seed=0)
 
 
 def latents(networks: Networks, rows: Tensor, *, seed: int = 0) -> Tensor:

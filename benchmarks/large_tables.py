@@ -1,0 +1,84 @@
+"""Speed and memory of fit and predict on tables larger than memory.
+
+``python benchmarks/large_tables.py --rows 1000000`` simulates that many rows, half of them source
+and half target (29 columns, 12 of them missing on the target), writes Parquet to a temporary
+folder, runs ``halfseen fit`` for one epoch and ``halfseen predict`` on the target, and prints for
+each command its wall-clock time, rows a second and peak resident memory. Every command is a
+process of its own, so that the peaks do not mix.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+CONFIG = """
+label = "label"
+[options]
+warmup_epochs = 0
+joint_epochs = 1
+batch_size = {batch_size}
+"""
+
+
+def run(*arguments: object) -> tuple[float, float]:
+    """Run the command and return its seconds and its peak resident memory in MiB."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "halfseen", *map(str, arguments)], stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"halfseen {arguments[0]} ended with {process.returncode}.")
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of both tables together")
+    parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--memory-mib", type=int, help="stream beyond this; the default if absent")
+    parser.add_argument("--folder", type=Path, help="keep the tables here and use them again")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        half = given.rows // 2
+        tables = folder / f"rows-{half}"
+        print("command   rows        seconds   rows/s     peak MiB")
+
+        def report(name: str, rows: int, seconds: float, peak: float) -> None:
+            print(f"{name:<9} {rows:<11,} {seconds:<9.1f} {rows / seconds:<10,.0f} {peak:.0f}")
+
+        if not (tables / "card.json").is_file():
+            settings = ["--set", f"rows={half - 1}", "--set", "test_rows=1"]
+            pair = "retargeting:prospecting"
+            report(
+                "simulate",
+                2 * half,
+                *run("data", "export", "ads-sim", pair, "-o", tables, *settings),
+            )
+        size = sum((tables / f"{name}.parquet").stat().st_size for name in ("source", "target"))
+        config, model = folder / "fit.toml", folder / "model"
+        memory = "" if given.memory_mib is None else f"memory_mib = {given.memory_mib}\n"
+        config.write_text(memory + CONFIG.format(batch_size=given.batch_size))
+        source, target = tables / "source.parquet", tables / "target.parquet"
+        fitted = run("fit", source, target, "--config", config, "-o", model)
+        report("fit", 2 * half, *fitted)
+        epoch = json.loads((model / "model.json").read_text())["history"][0]["seconds"]
+        scored = run("predict", model, target, "-o", folder / "scores.parquet")
+        report("predict", half, *scored)
+        print(f"The training epoch itself: {half / epoch:,.0f} source rows a second.")
+        print(
+            f"Files: {size / 2**20:.0f} MiB; prepared in memory: {2 * half * 29 * 4 / 2**20:.0f}."
+        )
+
+
+if __name__ == "__main__":
+    main()

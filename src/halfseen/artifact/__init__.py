@@ -1,0 +1,7 @@
+"""Models as folders: loading, and what is made from a saved model."""
+
+from __future__ import annotations
+
+from halfseen.artifact.loading import load
+
+__all__ = ["load"]

@@ -1,0 +1,102 @@
+"""Settings of `halfseen fit`, from its options and from a TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from halfseen.errors import InputError, OptionError
+from halfseen.options import Preset
+
+if TYPE_CHECKING:
+    from halfseen.tables.fitting import Settings
+    from halfseen.tables.inference import Roles
+
+__all__ = ["FitConfig", "read_config"]
+
+
+class FitConfig(BaseModel):
+    """Everything that can be said about a fit but the tables and the output."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    label: str
+    missing: list[str] = []
+    keep: list[str] = []
+    categorical: list[str] = []
+    drop: list[str] = []
+    id: list[str] = []
+    positive: str | int | bool | None = None
+    models: Annotated[list[str], Field(min_length=1)] = ["Adaptation-Imputation"]
+    preset: Preset = "default"
+    divergence: str = "adversarial"
+    refine: bool = False
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    memory_mib: Annotated[int, Field(ge=0)] = Field(
+        256, description="prepared rows beyond this are streamed from disk"
+    )
+    options: dict[str, Any] = Field({}, description="fields of halfseen.Options")
+
+    def roles(self) -> Roles:
+        """Return what is said of the columns."""
+        from halfseen.tables.inference import Roles
+        from halfseen.tables.schema import class_name
+
+        return Roles(
+            self.label,
+            tuple(self.missing),
+            tuple(self.keep),
+            tuple(self.categorical),
+            tuple(self.drop),
+            tuple(self.id),
+            None if self.positive is None else class_name(self.positive),
+        )
+
+    def settings(self) -> Settings:
+        """Return what is said of the training."""
+        from halfseen.tables.fitting import Settings
+
+        return Settings(
+            models=tuple(dict.fromkeys(self.models)),
+            preset=self.preset,
+            divergence=self.divergence,
+            options=self.options,
+            refine=self.refine,
+            seed=self.seed,
+            memory=self.memory_mib * 2**20,
+        )
+
+
+def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
+    """Return the file's settings, replaced by those given on the command line.
+
+    Examples
+    --------
+    >>> read_config(None, {"label": "click", "seed": 3}).seed
+    3
+    """
+    settings: dict[str, Any] = {}
+    if path is not None:
+        try:
+            settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InputError(f"{path} is not TOML: {error}.") from None
+    try:
+        return FitConfig(**{**settings, **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "missing":
+            raise OptionError(f"Say which column to predict: --{field} COLUMN.") from None
+        if first["type"] == "extra_forbidden":
+            raise OptionError(
+                f"{path} sets {field!r}, which is no setting; there are "
+                f"{', '.join(FitConfig.model_fields)}."
+            ) from None
+        raise OptionError(f"{field}={first['input']!r}: {first['msg']}.") from None

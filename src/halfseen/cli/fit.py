@@ -1,0 +1,212 @@
+"""`halfseen fit`: two tables in, a model folder out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from halfseen.cli.config import FitConfig, read_config
+from halfseen.errors import InputError, OptionError
+from halfseen.methods import method_named
+
+__all__ = ["fit"]
+
+Names = list[str] | None
+
+
+def fit(
+    source: Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")],
+    target: Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")],
+    label: Annotated[str | None, typer.Option(help="Column of the source to predict.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
+    ] = None,
+    missing: Annotated[
+        Names, typer.Option(help="Columns never measured on the target, beside those found.")
+    ] = None,
+    keep: Annotated[
+        Names, typer.Option(help="Columns measured on the target, although they look otherwise.")
+    ] = None,
+    categorical: Annotated[
+        Names, typer.Option(help="Columns of numbers that are names of categories.")
+    ] = None,
+    drop: Annotated[Names, typer.Option(help="Columns not to use.")] = None,
+    id: Annotated[Names, typer.Option(help="Columns to carry through to predictions.")] = None,
+    positive: Annotated[
+        str | None, typer.Option(help="The class of two that metrics speak of.")
+    ] = None,
+    models: Annotated[
+        Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with these settings and any other.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
+) -> None:
+    """Learn from a complete, labelled table for one that lacks columns and labels.
+
+    Tables are CSV, Parquet or Arrow files, or folders of them. Lists of columns are separated by
+    commas, or given by repeating the option.
+
+    Example: halfseen fit source.csv target.csv --label click -o model/
+    """
+    given = {
+        "label": label,
+        "missing": _split(missing),
+        "keep": _split(keep),
+        "categorical": _split(categorical),
+        "drop": _split(drop),
+        "id": _split(id),
+        "positive": positive,
+        "models": _split(models),
+        "seed": seed,
+    }
+    settings = read_config(config, {name: v for name, v in given.items() if v is not None})
+    if output is None and not dry_run:
+        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
+    _fit(source, target, settings, output, dry_run=dry_run)
+
+
+def _fit(
+    source: Path, target: Path, config: FitConfig, output: Path | None, *, dry_run: bool
+) -> None:
+    from halfseen.model_folder import check_replaceable
+    from halfseen.tables.files import open_table
+    from halfseen.tables.fitting import fit_tables, is_resident
+    from halfseen.training import ProgressBar
+
+    console, progress = Console(), Console(stderr=True)
+    settings = config.settings()
+    if output is not None:
+        check_replaceable(output)
+    with progress.status("Reading the tables"):
+        tables = open_table(source), open_table(target)
+    found = _understood(*tables, config, progress)
+    print_understanding(found, console)
+    resident = is_resident(found, settings)
+    options = settings.options_for(method_named(settings.models[0]), resident=resident)
+    shown = "equally often, by oversampling" if options.balanced else "as often as they are there"
+    plain(console, f"Training shows classes {shown}; probabilities speak of the shares above.")
+    where = "in memory" if resident else "streamed from disk"
+    plain(console, f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
+    if dry_run or output is None:
+        return
+    model = fit_tables(found, settings, progress=ProgressBar, say=lambda text: plain(console, text))
+    model.save(output)
+    print_metrics(model.metrics, console)
+    plain(console, f"Model: {output}")
+
+
+def _understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
+    """Look at the tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
+    from halfseen.tables.fitting import needs_complete_target
+    from halfseen.tables.inference import Understanding, understand
+
+    complete = needs_complete_target(config.models)
+    while True:
+        with progress.status("Looking at the columns"):
+            found = understand(source, target, config.roles(), complete=complete)
+        if isinstance(found, Understanding):
+            return found
+        if not is_terminal():
+            reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in found)
+            names = ",".join(doubt.name for doubt in found)
+            raise InputError(
+                f"Was it measured on the target? Column {reasons}. Say --missing {names} if not, "
+                f"--keep {names} if so."
+            )
+        for doubt in found:
+            question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
+            chosen = config.missing if typer.confirm(question) else config.keep
+            chosen.append(doubt.name)
+
+
+def is_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
+
+
+def print_understanding(found: Any, console: Console) -> None:
+    """Print each column's role, kind and preparation, the classes, and the notes."""
+    schema = found.schema
+    plain(console, f"Source: {found.source.table.path}, {found.source.rows:,} rows.")
+    plain(console, f"Target: {found.target.table.path}, {found.target.rows:,} rows.")
+    print_columns(schema, console)
+    total = sum(found.class_counts)
+    shares = ", ".join(
+        f"{name} {count:,} ({count / total:.1%})"
+        for name, count in zip(schema.class_names, found.class_counts, strict=True)
+    )
+    plain(console, f"Label: {schema.label}, with classes {shares}.")
+    for note in found.notes:
+        plain(console, f"Note: {note}")
+
+
+def print_columns(schema: Any, console: Console) -> None:
+    """Print what becomes of each column."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("column", "role", "kind", "preparation"):
+        table.add_column(heading)
+    for column in schema.columns:
+        style = "bold" if column.role == "missing" else None
+        row = (column.name, column.role, column.kind, _preparation(column))
+        table.add_row(*(escape(cell) for cell in row), style=style)
+    for name in schema.id:
+        table.add_row(escape(name), "id", "", "carried through")
+    for name in schema.dropped:
+        table.add_row(escape(name), "dropped", "", "")
+    console.print(table, highlight=False)
+
+
+def print_metrics(metrics: Any, console: Console) -> None:
+    """Print what was measured on held-out source rows."""
+    table = Table(box=None, pad_edge=False, title="Held-out source rows", title_justify="left")
+    for heading in ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC"):
+        table.add_column(heading, justify="left" if not heading else "right")
+    rows = {
+        "missing block hidden, as on the target": "without_missing_block",
+        "missing block shown": "with_missing_block",
+    }
+    shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
+    shown.append(("logistic regression, observed columns", metrics["logistic_regression"]))
+    for title, measured in shown:
+        if measured:
+            table.add_row(title, *("–" if v is None else f"{v:g}" for v in measured.values()))
+    console.print(table, highlight=False)
+    plain(
+        console,
+        "These are source rows: on a shifted target a model usually does worse, by an amount that "
+        "unlabelled data cannot tell.",
+    )
+    plain(console, f"Trained on {metrics['trained_on']}.")
+
+
+def plain(console: Console, text: str) -> None:
+    """Print a sentence as it is, without markup or breaking."""
+    console.print(escape(text), soft_wrap=True, highlight=False)
+
+
+def _preparation(column: Any) -> str:
+    if column.kind == "categorical":
+        steps = [f"{len(column.categories)} categories"]
+        steps += ["rare and unseen ones together"] if column.other else []
+    else:
+        steps = ["log"] if column.log else []
+        steps += [f"mean {column.mean:.4g}, scale {column.scale:.4g}"]
+    return "; ".join(
+        [*steps, *([f"gaps marked, {column.fill} for them"] if column.indicator else [])]
+    )
+
+
+def _split(given: Names) -> list[str] | None:
+    """Return names separated by commas, or given one by one."""
+    if given is None:
+        return None
+    return [name.strip() for entry in given for name in entry.split(",") if name.strip()]
