@@ -72,13 +72,20 @@ SETTINGS = {
     "default, joint batch statistics": {"batch_statistics": "joint"},
     "default, critics not normalised": {"critic_normalization": "none"},
     "default, learning rate 0.003": {"learning_rate": 3e-3},
-    "default, reconstruction 0.1": {"reconstruction_weight": 0.1},
     "default, reconstruction 10": {"reconstruction_weight": 10.0},
     "default, no divergence in L2": {"imputation_weight": 0.0},
     "default, affine augmentation": {"augmentation": "affine"},
     "default, transport": {"divergence": "transport"},
 }
 """Each is a change of the default preset for images."""
+
+OF_IMPUTATION = {
+    "detach_true_latent",
+    "classifier_latent",
+    "reconstruction_weight",
+    "imputation_weight",
+}
+"""Options that a model without imputation does not read: changing them alone changes nothing."""
 
 SHIFTS = {"clutter": clutter, "frame": frame, "faint": faint}
 
@@ -141,6 +148,7 @@ def main() -> None:
             for shift in SHIFTS
             for model in arguments.models
             if (name, shift, model, seed) not in done
+            and not (model == "ignore" and options and set(options) <= OF_IMPUTATION)
         ]
         results = Parallel(arguments.jobs, return_as="generator_unordered")(
             delayed(run)(*item) for item in todo

@@ -97,10 +97,11 @@ def test_categories_by_the_sentence_of_the_schema(values, other):
     of = schema(category("x", other=other, indicator=True))
     rows = transform(of, pa.table({"x": pa.array(values, pa.string())}))
     for value, row in zip(values, rows, strict=True):
-        filled = "a" if value is None else value
+        gap = value in (None, "")
+        filled = "a" if gap else value
         expected = [filled == "a", filled == "b"]
         expected += [filled not in ("a", "b")] if other else []
-        assert row.tolist() == [*map(float, expected), float(value is None)]
+        assert row.tolist() == [*map(float, expected), float(gap)]
 
 
 def test_extreme_values_are_clipped_and_finite():

@@ -76,7 +76,7 @@ def run_demo(
             },
         )
         for seed in range(seeds)
-        for name in (TREES, *names)
+        for name in (*names, TREES)
     ]
     log = output / "runs.jsonl"
     results, failures = run_tasks(

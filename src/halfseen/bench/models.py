@@ -141,13 +141,18 @@ def measure_trees(pair: DomainPair, *, seed: int) -> list[Record]:
 def save_latents(
     path: Path, objective: Objective, pair: DomainPair, target_test: torch.Tensor
 ) -> None:
-    """Keep the latents of both test sets for a picture."""
-    source_test = torch.from_numpy(pair.source_test.inputs)
+    """Keep the latents of both test sets for a picture; the objective is not used after it."""
+    networks = objective.networks
+    target = nets.latents(networks, target_test)
+    if objective.options.prediction_statistics == "target" and networks.method.adapts:
+        # In training each domain was normalised by its own statistics.
+        networks.estimate_statistics(nets.chunks(torch.from_numpy(pair.source_train.inputs)))
+    source = nets.latents(networks, torch.from_numpy(pair.source_test.inputs))
     with written_whole(path) as partial:
         np.savez(
             partial,
-            source=nets.latents(objective.networks, source_test).numpy(),
-            target=nets.latents(objective.networks, target_test).numpy(),
+            source=source.numpy(),
+            target=target.numpy(),
             source_labels=pair.source_test.labels,
             target_labels=pair.target_test_labels.open("picture"),
         )

@@ -10,9 +10,11 @@ from rich.text import Text
 
 from halfseen.cli import data
 from halfseen.cli.demo import demo
+from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
+from halfseen.cli.serve import serve
 from halfseen.errors import HalfseenError
 
 app = typer.Typer(
@@ -33,6 +35,8 @@ app.command()(demo)
 app.command()(fit)
 app.command()(predict)
 app.command()(inspect)
+app.command()(export)
+app.command()(serve)
 app.add_typer(data.app)
 
 

@@ -71,7 +71,7 @@ def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int 
             )
         by_domain.legend(loc="best", fontsize=8, framealpha=0.8)
         by_domain.set_title(f"{name}: by domain", fontsize=10)
-        by_class.set_title(f"{name}: by true class (circles source, triangles target)", fontsize=10)
+        by_class.set_title("by true class: circles source, triangles target", fontsize=10)
         for axis in (by_domain, by_class):
             axis.set(xticks=[], yticks=[])
     return figure
@@ -86,13 +86,13 @@ def draw_losses(history: Sequence[Mapping[str, Any]]) -> Figure:
     for name in names:
         values = [record.get(name, np.nan) for record in history]
         axis.plot(epochs, values, label=name.replace("_", " "), linewidth=1.6)
+    axis.set(xlabel="epoch", ylabel="loss", yscale="log")
     for index in range(1, len(history)):
         if history[index]["phase"] != history[index - 1]["phase"]:
             axis.axvline(index + 0.5, color="0.6", linewidth=0.8, linestyle="--")
             axis.text(
                 index + 0.7, axis.get_ylim()[1], history[index]["phase"], va="top", fontsize=8
             )
-    axis.set(xlabel="epoch", ylabel="loss")
     axis.legend(fontsize=8, ncols=3)
     return figure
 

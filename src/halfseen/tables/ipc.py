@@ -10,14 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from halfseen.errors import InputError
 
-__all__ = ["LARGEST_BATCH", "check_batches", "is_arrow_file"]
+__all__ = ["LARGEST_BATCH", "Declared", "check_batches", "declared_batches", "is_arrow_file"]
 
 LARGEST_BATCH = 512 * 2**20
 """Bytes that one record batch may unpack to."""
@@ -38,7 +38,7 @@ def check_batches(path: Path) -> None:
         content = memoryview(mapped.read_buffer())
         try:
             blocks = _file_blocks(content) if is_arrow_file(path) else _stream_blocks(content)
-            largest = max((_unpacked_size(*block) for block in blocks), default=0)
+            largest = max((_declared(*block).bytes for block in blocks), default=0)
         except (struct.error, IndexError, ValueError, OverflowError):
             raise InputError(
                 f"{path} is not a whole Arrow file: its headers point outside of it."
@@ -50,12 +50,28 @@ def check_batches(path: Path) -> None:
         )
 
 
-def _unpacked_size(header: memoryview, body: memoryview) -> int:
-    """Return the bytes that a batch takes in memory; 0 for a message that is none."""
+class Declared(NamedTuple):
+    """What the header of a message says of it."""
+
+    rows: int
+    """Of a record batch; 0 for a dictionary or a schema."""
+    bytes: int
+    """That it takes in memory at least."""
+
+
+def declared_batches(content: memoryview) -> Iterator[Declared]:
+    """Yield what each message of a stream declares, without unpacking any.
+
+    Raises ValueError, IndexError, OverflowError or struct.error where it is no whole stream.
+    """
+    return (_declared(*block) for block in _stream_blocks(content))
+
+
+def _declared(header: memoryview, body: memoryview) -> Declared:
     message = _root(header)
     kind = _scalar(header, message, 1, "<B", 0)
     if kind not in (2, 3):  # a dictionary batch, a record batch
-        return 0
+        return Declared(0, 0)
     batch = _child(header, message, 2)
     if kind == 2:
         batch = _child(header, batch, 1)
@@ -65,12 +81,16 @@ def _unpacked_size(header: memoryview, body: memoryview) -> int:
     is_compressed = _field(header, batch, 3) is not None
     total = 0
     for offset, length in buffers.tolist():
+        if offset < 0 or length < 0:
+            raise ValueError
         size = length
         if is_compressed and length >= 8:
             unpacked: int = struct.unpack_from("<q", body, offset)[0]
             size = length if unpacked < 0 else unpacked  # -1: this one is not compressed
         total += size
-    return max(total, rows * _SMALLEST_VALUE)
+    if rows < 0:
+        raise ValueError
+    return Declared(rows if kind == 3 else 0, max(total, rows * _SMALLEST_VALUE))
 
 
 def _file_blocks(content: memoryview) -> Iterator[tuple[memoryview, memoryview]]:

@@ -13,7 +13,7 @@ from halfseen.errors import InputError
 from halfseen.tables.ipc import LARGEST_BATCH
 from halfseen.tables.schema import CategoryColumn, NumberColumn, TableSchema
 
-__all__ = ["as_categories", "as_numbers", "has_missing_block", "transform"]
+__all__ = ["as_categories", "as_numbers", "has_missing_block", "text_bytes", "transform"]
 
 Matrix = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.float64]
@@ -118,25 +118,28 @@ needed.
 def as_categories(column: Any, name: str, *, where: str) -> Any:
     """Return a column as texts, null where it has a gap; 3 and 3.0 are the same category.
 
+    The empty text is a gap in every format, because CSV and ONNX cannot tell it from one.
+
     Examples
     --------
     >>> as_categories(pa.array([3.0, 0.5, None]), "thal", where="a.csv").to_pylist()
     ['3', '0.5', None]
+    >>> as_categories(pa.array(["x", ""]), "shop", where="a.parquet").to_pylist()
+    ['x', None]
     """
     values = decoded(column, name, where)
     kind = values.type
-    if pa.types.is_large_string(kind) or not is_text(kind):
-        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            numbers = values.cast(pa.float64(), safe=False)
-            numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
-            whole = pc.and_(pc.equal(pc.round(numbers), numbers), pc.less(pc.abs(numbers), 2.0**53))
-            return pc.if_else(
-                whole,
-                pc.if_else(whole, numbers, 0.0).cast(pa.int64(), safe=False).cast(pa.string()),
-                numbers.cast(pa.string()),
-            )
-        return values.cast(pa.string())
-    return values
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        numbers = values.cast(pa.float64(), safe=False)
+        numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+        whole = pc.and_(pc.equal(pc.round(numbers), numbers), pc.less(pc.abs(numbers), 2.0**53))
+        return pc.if_else(
+            whole,
+            pc.if_else(whole, numbers, 0.0).cast(pa.int64(), safe=False).cast(pa.string()),
+            numbers.cast(pa.string()),
+        )
+    texts = values.cast(pa.string())
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
 def decoded(column: Any, name: str, where: str) -> Any:
@@ -144,14 +147,12 @@ def decoded(column: Any, name: str, where: str) -> Any:
     values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(values, pa.ChunkedArray):  # no chunk at all, or too many bytes for one
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0)
-    if _text_bytes(values) > LARGEST_BATCH:
+    if text_bytes(values) > LARGEST_BATCH:
         raise InputError(
             f"Column {name!r} of {where} repeats long texts: {len(values):,} rows would take "
-            f"{_text_bytes(values):,} bytes. Texts must be short names of categories."
+            f"{text_bytes(values):,} bytes. Texts must be short names of categories."
         )
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    kind = values.type
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_temporal(kind):
         raise InputError(
             f"Column {name!r} of {where} holds dates or times ({kind}), which a model cannot use "
@@ -163,7 +164,12 @@ def decoded(column: Any, name: str, where: str) -> Any:
             f"Column {name!r} of {where} holds {kind} values; a table needs numbers, texts or "
             f"booleans. Flatten it, or drop it with --drop {name}."
         )
-    return values
+    if not pa.types.is_dictionary(values.type):
+        return values
+    if pa.types.is_string_view(kind):  # Arrow cannot decode a dictionary of these
+        known = values.dictionary.cast(pa.string())
+        values = pa.DictionaryArray.from_arrays(values.indices, known)
+    return values.dictionary_decode()
 
 
 def is_text(kind: Any) -> bool:
@@ -214,15 +220,16 @@ def _write_category(block: Matrix, column: CategoryColumn, values: Any) -> None:
         block[:, -1] = gaps
 
 
-def _text_bytes(values: Any) -> int:
+def text_bytes(values: Any) -> int:
     """Return what shared texts take at most once each row has its own copy."""
     kind = values.type
     if pa.types.is_dictionary(kind) and is_text(kind.value_type):
         lengths = pc.binary_length(values.dictionary.cast(pa.large_string()))
         return int(pc.max(lengths).as_py() or 0) * len(values)
     if pa.types.is_string_view(kind) and len(values):
-        views = np.frombuffer(values.buffers()[1], dtype=np.int32).reshape(-1, 4)
-        lengths = views[values.offset : values.offset + len(values), 0]
+        stop = values.offset + len(values)
+        views = np.frombuffer(values.buffers()[1], dtype=np.int32, count=4 * stop).reshape(-1, 4)
+        lengths = views[values.offset :, 0]
         return int(lengths.astype(np.int64).sum())
     return 0
 

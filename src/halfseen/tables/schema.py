@@ -7,8 +7,8 @@ source that turn its raw values into inputs of the networks:
   ``clip((g(v) - mean) / scale)``, where g is ``sign(v) log(1 + |v|)`` if `log` and else v;
 * a **category** becomes one 0/1 input for each of `categories` in their order, then, if `other`,
   one more that is 1 for anything not among them;
-* a **gap** (null or NaN) is first replaced by `fill`; then, if `indicator`, a last 0/1 input says
-  that it was one.
+* a **gap** (null, NaN, or the empty text) is first replaced by `fill`; then, if `indicator`, a
+  last 0/1 input says that it was one.
 
 Indicator and bucket exist only where the source has such rows: an input that is constant in
 training would carry weights that nothing has trained. Without the bucket, a category that was

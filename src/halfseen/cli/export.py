@@ -1,0 +1,52 @@
+"""`halfseen export`: a model folder as one ONNX graph with a model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from halfseen.errors import HalfseenError
+from halfseen.files import write_text
+
+__all__ = ["export"]
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model folder, as halfseen fit writes it.")],
+    onnx: Annotated[Path, typer.Option("--onnx", help="Where to write the graph.")],
+    card: Annotated[
+        Path | None,
+        typer.Option(help="Where to write the model card; by default beside the graph, as .md."),
+    ] = None,
+) -> None:
+    """Write a model as one ONNX graph, from raw columns to probabilities.
+
+    ONNX Runtime runs it without halfseen and without torch. Before it is written, it is compared
+    with the model.
+
+    Example: halfseen export model/ --onnx model.onnx
+    """
+    try:
+        from halfseen.artifact import onnx_export
+        from halfseen.artifact.model_card import model_card
+    except ImportError as error:
+        raise HalfseenError(
+            f"Export needs libraries of its own ({error}); install them with: "
+            "pip install 'halfseen[onnx]'"
+        ) from None
+    card = onnx.with_suffix(".md") if card is None else card
+    loaded = onnx_export.load_table_model(model)
+    graph = onnx_export.onnx_model(loaded)
+    difference = onnx_export.check_parity(loaded, graph)
+    write_text(card, model_card(loaded, onnx.name))
+    onnx_export.write_onnx(graph, onnx)
+    console = Console()
+    size = onnx.stat().st_size
+    console.print(f"Graph: {onnx} ({size:,} bytes)", highlight=False, soft_wrap=True)
+    console.print(f"Card:  {card}", highlight=False, soft_wrap=True)
+    console.print(
+        f"Graph and model differ by at most {difference:.1e} on made-up rows.", highlight=False
+    )

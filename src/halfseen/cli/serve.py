@@ -1,0 +1,65 @@
+"""`halfseen serve`: a model behind HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halfseen.errors import HalfseenError, OptionError
+
+__all__ = ["serve"]
+
+
+def serve(
+    model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; the default is this machine alone.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8000,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File with the token that clients must send.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HALFSEEN_TOKEN",
+            help="The token itself; better in the environment, where other users do not see it.",
+        ),
+    ] = None,
+    max_rows: Annotated[int, typer.Option(min=1, help="Rows of one request.")] = 100_000,
+    max_bytes: Annotated[int, typer.Option(min=1, help="Bytes of one request.")] = 8 * 2**20,
+    deadline: Annotated[float, typer.Option(min=0.001, help="Seconds for one request.")] = 30.0,
+    max_requests: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 64,
+) -> None:
+    """Score rows over HTTP: JSON records, JSON columns or Arrow streams.
+
+    Prints one JSON object per line of log. SIGTERM and Ctrl-C end it after what it has accepted
+    is answered.
+
+    Example: halfseen serve model/ --port 8000
+    """
+    try:
+        from halfseen import serve as server
+    except ImportError as error:
+        raise HalfseenError(
+            f"Serving needs libraries of its own ({error}); install them with: "
+            "pip install 'halfseen[serve]'"
+        ) from None
+    if token_file is not None and token is not None:
+        raise OptionError("Give either --token-file or a token (--token, HALFSEEN_TOKEN).")
+    server.serve(
+        model,
+        host=host,
+        port=port,
+        token=token if token_file is None else _read_token(token_file),
+        limits=server.Limits(max_rows, max_bytes, deadline, max_requests),
+    )
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"The token file {path} cannot be read: {error}.") from None

@@ -1,0 +1,10 @@
+"""Scoring over HTTP, on ONNX Runtime."""
+
+from __future__ import annotations
+
+from halfseen.serve.app import create_app
+from halfseen.serve.limits import Limits
+from halfseen.serve.run import serve
+from halfseen.serve.scorer import Scorer, open_scorer
+
+__all__ = ["Limits", "Scorer", "create_app", "open_scorer", "serve"]

@@ -1,0 +1,49 @@
+"""One JSON object per line of log, so that machines read it and nothing sent can forge a line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+__all__ = ["log", "log_to_stderr"]
+
+_LOGGER = logging.getLogger("halfseen.serve")
+
+
+def log(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Write one event with its fields."""
+    _LOGGER.log(level, event, extra={"fields": fields})
+
+
+def log_to_stderr() -> None:
+    """Send the server's own log and that of uvicorn to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
+
+
+class JsonLines(logging.Formatter):
+    r"""Formats a record as one line of JSON.
+
+    Examples
+    --------
+    >>> record = logging.makeLogRecord({"msg": "two\nlines", "fields": {"status": 200}})
+    >>> line = JsonLines().format(record)
+    >>> "\n" in line, json.loads(line)["event"], json.loads(line)["status"]
+    (False, 'two\nlines', 200)
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        content: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            content["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(content)

@@ -1,0 +1,120 @@
+"""An exported graph behind ONNX Runtime: a table in, probabilities out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import pyarrow as pa
+from pydantic import ValidationError
+
+from halfseen.artifact.onnx_export import (
+    FORMAT,
+    PREDICTION,
+    PROBABILITIES,
+    load_table_model,
+    onnx_model,
+)
+from halfseen.artifact.onnx_tables import graph_input
+from halfseen.errors import InputError
+from halfseen.serve.errors import RequestError
+from halfseen.serve.limits import Deadline
+from halfseen.tables import CategoryColumn, NumberColumn, TableSchema
+
+__all__ = ["Scorer", "open_scorer"]
+
+CHUNK = 4096
+"""Rows scored between two looks at the clock; it also bounds what ONNX Runtime holds."""
+
+
+class Scorer:
+    """Scores tables with an exported graph.
+
+    Parameters
+    ----------
+    content
+        The bytes of a graph that ``halfseen export`` wrote.
+    source
+        What messages call it.
+    """
+
+    def __init__(self, content: bytes, source: str = "the graph") -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # requests run beside each other, on a thread each
+        options.log_severity_level = 3
+        try:
+            # From bytes, a graph cannot refer to other files.
+            self._session = onnxruntime.InferenceSession(
+                content, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # ONNX Runtime's errors have no common base but this
+            raise InputError(f"{source} is not a graph that ONNX Runtime can read.") from error
+        self.schema = _schema_of(self._session, source)
+        self.columns: Sequence[NumberColumn | CategoryColumn] = self.schema.observed
+
+    def score(
+        self, table: Any, deadline: Deadline
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+        """Return the probabilities of each class and the most probable one, for each row."""
+        parts = []
+        for start in range(0, table.num_rows, CHUNK):
+            deadline.check()
+            inputs = self._inputs(table.slice(start, CHUNK), first_row=start + 1)
+            parts.append(self._session.run([PROBABILITIES, PREDICTION], inputs))
+        probabilities = np.concatenate([part[0] for part in parts]).astype(np.float64)
+        probabilities /= probabilities.sum(1, keepdims=True)
+        return probabilities, np.concatenate([part[1] for part in parts])
+
+    def _inputs(self, table: Any, first_row: int) -> dict[str, npt.NDArray[Any]]:
+        inputs = {}
+        for column in self.columns:
+            values = table.column(column.name)
+            try:
+                inputs[column.name] = graph_input(
+                    column, values, where="the request", first_row=first_row
+                )
+            except (InputError, pa.ArrowException) as error:
+                raise RequestError(422, str(error), column.name) from error
+        return inputs
+
+
+def open_scorer(model: Path) -> Scorer:
+    """Return the scorer of a model folder or of an exported graph."""
+    if model.is_dir():
+        return Scorer(onnx_model(load_table_model(model)).SerializeToString(), str(model))
+    try:
+        content = model.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"{model} cannot be read ({error.strerror}); give a model folder or an .onnx file."
+        ) from None
+    return Scorer(content, os.fspath(model))
+
+
+def _schema_of(session: Any, source: str) -> TableSchema:
+    """Read the schema that the graph carries, or say why it cannot be served."""
+    metadata = session.get_modelmeta().custom_metadata_map
+    found = metadata.get("halfseen_format", "")
+    if not found.isdecimal():
+        raise InputError(
+            f"{source} is an ONNX graph, but not one that halfseen export wrote: it has no "
+            "halfseen_format among its metadata."
+        )
+    if int(found) > FORMAT:
+        raise InputError(
+            f"{source} has format {found}, and this version of halfseen reads up to {FORMAT}: "
+            "update halfseen."
+        )
+    try:
+        schema = TableSchema.model_validate_json(metadata.get("halfseen_schema", ""))
+    except ValidationError as error:
+        raise InputError(f"The schema in {source} cannot be read: {error}.") from None
+    inputs = {value.name for value in session.get_inputs()}
+    if inputs != {column.name for column in schema.observed}:
+        raise InputError(f"The inputs of {source} are not the columns of its schema.")
+    return schema

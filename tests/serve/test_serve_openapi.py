@@ -1,0 +1,72 @@
+"""The server keeps to its own OpenAPI document, whatever is generated from it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from local_server import scorer_of
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from halfseen.serve import Limits, create_app
+from halfseen.serve.arrow_body import ARROW
+from halfseen.serve.contract import REFUSALS
+
+# Not among them: positive_data_acceptance, because JSON Schema cannot say that all columns of a
+# table have one length.
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+]
+
+
+@schemathesis.serializer(ARROW)
+def as_it_is(context, value):
+    return value if isinstance(value, bytes) else json.dumps(value).encode()
+
+
+app = create_app(scorer_of(), Limits(max_rows=20))
+schema = schemathesis.openapi.from_asgi("/openapi.json", app)
+schema.config.checks.negative_data_rejection.expected_statuses = [
+    str(status) for status in REFUSALS
+]
+schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+
+
+@schema.parametrize()
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_the_server_keeps_to_its_document(case):
+    case.call_and_validate(checks=CHECKS)
+
+
+def test_the_document_is_valid_and_complete():
+    assert set(schema.raw_schema["paths"]) == {"/predict", "/schema", "/health"}
+    responses = schema.raw_schema["paths"]["/predict"]["post"]["responses"]
+    assert set(responses) == {"200", "400", "408", "413", "415", "422", "429"}
+    schema.validate()
+
+
+@pytest.mark.parametrize("token", [None, "a-token-of-some-length"])
+def test_a_refused_token_is_documented_where_there_is_one(token):
+    document = create_app(scorer_of(), token=token).openapi()
+    assert ("401" in document["paths"]["/schema"]["get"]["responses"]) == (token is not None)

@@ -1,0 +1,170 @@
+"""`halfseen serve` as a process: started, told to stop, killed, started again."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import time
+
+import httpx
+import numpy as np
+import pytest
+from local_server import ROW, Process, answer_of, begin_request
+
+from halfseen import AdaptationImputationClassifier
+from halfseen.artifact.onnx_export import onnx_model, write_onnx
+from halfseen.cli import main
+from table_models import rows_of, table_model
+
+BODY = json.dumps({"records": [ROW]}).encode()
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("served") / "model"
+    table_model().save(path)
+    return path
+
+
+def content_of(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_killed_then_started_again_then_told_to_stop(folder):
+    before = content_of(folder)
+    with Process(folder) as server:
+        connection = begin_request(server.port, BODY)
+        first = httpx.post(f"http://127.0.0.1:{server.port}/predict", content=BODY, headers=JSON)
+        assert first.status_code == 200
+        server.process.kill()
+        assert server.ended() == -signal.SIGKILL
+        connection.close()
+    assert content_of(folder) == before
+    with Process(folder, "--port", str(server.port)) as again:
+        assert again.port == server.port
+        second = httpx.post(f"http://127.0.0.1:{again.port}/predict", content=BODY, headers=JSON)
+        assert second.json() == first.json()
+        assert_finishes_what_it_accepted(again)
+    assert content_of(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def assert_finishes_what_it_accepted(server: Process) -> None:
+    connection = begin_request(server.port, BODY)
+    server.process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    with pytest.raises(httpx.ConnectError):  # nothing new is accepted
+        httpx.get(f"http://127.0.0.1:{server.port}/health", timeout=1)
+    connection.sendall(BODY[len(BODY) // 2 :])
+    status, body = answer_of(connection)
+    assert status == 200
+    assert json.loads(body)["records"][0]["prediction"] in ("no", "yes")
+    assert server.ended() == 0
+    assert [line["status"] for line in server.log("request")] == [200, 200]
+    assert server.log("stopped")
+    assert all(json.loads(line)["time"] for line in server.lines)
+
+
+def test_a_graph_is_served_with_the_token_of_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("HALFSEEN_TOKEN", "a-token-of-some-length")
+    model = table_model()
+    write_onnx(onnx_model(model), tmp_path / "model.onnx")
+    frame = rows_of(model, rows=5)
+    with Process(tmp_path / "model.onnx") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        assert httpx.get(f"{url}/schema").status_code == 401
+        answer = httpx.post(
+            f"{url}/predict",
+            json={"records": frame.astype(object).where(frame.notna(), None).to_dict("records")},
+            headers={"Authorization": "Bearer a-token-of-some-length"},
+        )
+        scored = [[row["p_no"], row["p_yes"]] for row in answer.json()["records"]]
+        np.testing.assert_allclose(scored, model.predict_proba(frame), rtol=0, atol=1e-5)
+        ready = server.log("ready")[0]
+        assert ready["token"] is True
+        assert "a-token" not in "".join(server.lines)
+
+
+def wrong_starts(folder, tmp_path):
+    (tmp_path / "noise.onnx").write_bytes(b"noise" * 100)
+    (tmp_path / "weak").write_text("weak\n")
+    newer = onnx_model(table_model())
+    for entry in newer.metadata_props:
+        if entry.key == "halfseen_format":
+            entry.value = "2"
+    write_onnx(newer, tmp_path / "newer.onnx")
+    del newer.metadata_props[:]
+    write_onnx(newer, tmp_path / "foreign.onnx")
+    return [
+        ([tmp_path / "absent"], "cannot be read"),
+        ([tmp_path / "noise.onnx"], "is not a graph that ONNX Runtime can read"),
+        ([tmp_path / "newer.onnx"], "has format 2, and this version of halfseen reads up to 1"),
+        ([tmp_path / "foreign.onnx"], "not one that halfseen export wrote"),
+        ([tmp_path], "is not a model folder"),
+        ([folder, "--token-file", tmp_path / "weak"], "16 or more ASCII characters"),
+        ([folder, "--token-file", tmp_path / "none"], "cannot be read"),
+        ([folder, "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
+    ]
+
+
+def test_a_wrong_start_is_one_sentence(folder, tmp_path, monkeypatch, capsys):
+    for arguments, words in wrong_starts(folder, tmp_path):
+        monkeypatch.setattr(sys, "argv", ["halfseen", "serve", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        sentence = capsys.readouterr().err
+        assert end.value.code == 2
+        assert sentence.startswith("error: ")
+        assert sentence.count("\n") == 1
+        assert words in sentence
+
+
+def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
+    graph = tmp_path / "out" / "model.onnx"
+    monkeypatch.setattr(sys, "argv", ["halfseen", "export", str(folder), "--onnx", str(graph)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    assert "differ by at most" in capsys.readouterr().out
+    assert sorted(path.name for path in graph.parent.iterdir()) == ["model.md", "model.onnx"]
+    assert graph.with_suffix(".md").read_text().startswith("# Model card: sick")
+    assert graph.read_bytes() == onnx_model(table_model()).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("command", "library", "extra"),
+    [
+        (["export", "model", "--onnx", "a.onnx"], "onnx", "halfseen[onnx]"),
+        (["serve", "model"], "fastapi", "halfseen[serve]"),
+    ],
+)
+def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch, capsys):
+    for name in [name for name in sys.modules if re.match(rf"halfseen\.serve|{library}\b", name)]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.startswith("halfseen.artifact.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("halfseen.serve", raising=False)
+    monkeypatch.delattr("halfseen.artifact.onnx_export", raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr(sys, "argv", ["halfseen", *command])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert f"pip install '{extra}'" in capsys.readouterr().err
+
+
+def test_what_is_not_a_model_of_tables_is_not_exported(tmp_path, monkeypatch, capsys):
+    random = np.random.default_rng(0)
+    source, target = random.normal(size=(2, 40, 3))
+    model = AdaptationImputationClassifier(missing=[2], joint_epochs=1, random_state=0)
+    model.fit(source, source[:, 0] > 0, X_target=target).save(tmp_path / "arrays")
+    arguments = ["export", str(tmp_path / "arrays"), "--onnx", str(tmp_path / "a.onnx")]
+    monkeypatch.setattr(sys, "argv", ["halfseen", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert "only models of tables" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["arrays"]
