@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -12,10 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import typer
+from rich.console import Console
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 import halfseen as library
 from halfseen.cli.config import read_config
+from halfseen.cli.fit import print_metrics
 from halfseen.methods import METHODS
 from halfseen.tables.fitting import IN_MEMORY
 
@@ -181,6 +184,19 @@ def test_inspect_tells_what_the_model_expects(tables):
     names = [column["name"] for column in described["details"]["schema"]["columns"]]
     assert names == ["visits", "basket", "shop", "member", "spend", "grade"]
     assert described["metrics"]["class_counts"] == {"no": 40, "yes": 40}
+
+
+@pytest.mark.parametrize(("outsider", "is_said"), [(0.4, True), (0.6, False)])
+def test_a_model_behind_logistic_regression_says_so(outsider, is_said):
+    console = Console(file=io.StringIO(), width=200)
+    measured = {"rows": 9, "accuracy": 0.7, "balanced_accuracy": 0.7, "cross_entropy": 0.5}
+    metrics = {
+        "held_out_source": {"without_missing_block": measured | {"auc": None}},
+        "logistic_regression": measured | {"cross_entropy": outsider, "auc": 0.8},
+        "trained_on": "some rows",
+    }
+    print_metrics(metrics, console)
+    assert ("may be the better choice" in console.file.getvalue()) == is_said
 
 
 def test_no_pickle_is_in_a_model_folder(tables):

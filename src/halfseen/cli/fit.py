@@ -185,6 +185,13 @@ def print_metrics(metrics: Any, console: Console) -> None:
         "These are source rows: on a shifted target a model usually does worse, by an amount that "
         "unlabelled data cannot tell.",
     )
+    (_, ours), *_, (_, outsider) = shown
+    if outsider and ours["cross_entropy"] > outsider["cross_entropy"]:
+        plain(
+            console,
+            "Logistic regression has the lower cross-entropy here: this model's probabilities are "
+            "too sure, and the simpler one may be the better choice.",
+        )
     plain(console, f"Trained on {metrics['trained_on']}.")
 
 
