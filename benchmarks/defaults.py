@@ -72,19 +72,10 @@ SETTINGS = {
     "default, joint batch statistics": {"batch_statistics": "joint"},
     "default, critics not normalised": {"critic_normalization": "none"},
     "default, learning rate 0.003": {"learning_rate": 3e-3},
-    "default, reconstruction 10": {"reconstruction_weight": 10.0},
-    "default, no divergence in L2": {"imputation_weight": 0.0},
-    "default, affine augmentation": {"augmentation": "affine"},
-    "default, transport": {"divergence": "transport"},
 }
 """Each is a change of the default preset for images."""
 
-OF_IMPUTATION = {
-    "detach_true_latent",
-    "classifier_latent",
-    "reconstruction_weight",
-    "imputation_weight",
-}
+OF_IMPUTATION = {"detach_true_latent", "classifier_latent"}
 """Options that a model without imputation does not read: changing them alone changes nothing."""
 
 SHIFTS = {"clutter": clutter, "frame": frame, "faint": faint}
@@ -108,8 +99,7 @@ def run(name: str, settings: dict, shift: str, model: str, seed: int) -> dict:
     torch.set_num_threads(1)
     source, labels, target, truth = rehearsal(shift, seed)
     options = {**DEMO_NETWORK, **EPOCHS, **settings}
-    divergence = options.pop("divergence", "adversarial")
-    common = {"missing": BLOCKS, "random_state": seed, "divergence": divergence, "options": options}
+    common = {"missing": BLOCKS, "random_state": seed, "options": options}
     estimator = (
         AdaptationImputationClassifier(**common)
         if model == "imputation"
