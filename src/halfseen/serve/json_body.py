@@ -171,10 +171,8 @@ def _numbers(name: str, values: list[Any]) -> Any:
 
 def _double(value: float) -> float:
     """Return a number in double precision, ∞ for one of either sign that is too large."""
-    try:
-        return math.inf if math.isinf(value) else float(value)
-    except OverflowError:
-        return math.inf
+    # Compared before it is converted: an integer just above the largest double would round to it.
+    return float(value) if -_LARGEST <= value <= _LARGEST else math.inf
 
 
 def _check_text(text: str, where: str, field: str | None) -> None:
