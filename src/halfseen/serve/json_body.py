@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from types import NoneType
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ Form = Literal["records", "columns"]
 Column = NumberColumn | CategoryColumn
 
 _LARGEST = sys.float_info.max
+_LARGEST_INTEGER = int(Decimal(repr(_LARGEST)))
+"""The same limit, digit by digit as the OpenAPI document writes it."""
 _EXPECTED = 'Send {"records": [{...}, ...]} or {"columns": {"name": [...], ...}}.'
 
 
@@ -171,8 +174,9 @@ def _numbers(name: str, values: list[Any]) -> Any:
 
 def _double(value: float) -> float:
     """Return a number in double precision, ∞ for one of either sign that is too large."""
-    # Compared before it is converted: an integer just above the largest double would round to it.
-    return float(value) if -_LARGEST <= value <= _LARGEST else math.inf
+    # Compared before it is converted: an integer just above the limit would round to it.
+    largest = _LARGEST_INTEGER if isinstance(value, int) else _LARGEST
+    return float(value) if -largest <= value <= largest else math.inf
 
 
 def _check_text(text: str, where: str, field: str | None) -> None:
