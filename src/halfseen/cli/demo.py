@@ -42,7 +42,7 @@ def demo(
 ) -> None:
     """Train the seven models on half-seen digits, print a table and write a report.
 
-    Needs no download: the digits and photos come with scikit-learn. About three minutes on two
+    Needs no download: the digits and photos come with scikit-learn. About two minutes on two
     cores. A demo that was stopped continues when it is started again with the same output folder.
 
     Example: halfseen demo --output out/ --divergence transport
