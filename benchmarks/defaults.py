@@ -2,8 +2,8 @@
 
 Each rehearsal splits scikit-learn's digits in two, shifts one part by a synthetic change (the
 labels are known because the part comes from the source) and hides its lower half. A setting
-that does well on all of them is a candidate for a default; the demo's photo target, and every
-real target, is never looked at.
+that does well on all of them is a candidate for a default. The digits are those of the demo,
+under other shifts, so the demo does not test a default independently.
 
     python benchmarks/defaults.py --output defaults.jsonl --seeds 2
     python benchmarks/defaults.py --output defaults.jsonl --table

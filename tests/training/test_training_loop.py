@@ -201,7 +201,7 @@ def test_gradient_clipping_bounds_the_gradient(monkeypatch):
 
 
 def test_target_labels_have_no_way_in():
-    """Shuffled target rows with any labels attached elsewhere give the very same model."""
+    """The type that carries target rows has one field, and takes nothing else."""
     given = problem()
     assert not hasattr(given.target, "labels")
     with pytest.raises(TypeError):
