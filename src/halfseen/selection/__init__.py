@@ -7,6 +7,14 @@ computes them for trained networks.
 
 from __future__ import annotations
 
+from halfseen.selection.choosing import (
+    Choice,
+    choose,
+    choose_epochs_by,
+    choose_networks,
+    score_model,
+    split_held_out,
+)
 from halfseen.selection.evidence import ONE_FIT_SCORES, Evidence, Observed, evaluate
 from halfseen.selection.registry import SCORES, Score
 from halfseen.selection.reverse import reverse_validation
@@ -26,17 +34,23 @@ from halfseen.selection.scores import (
 __all__ = [
     "ONE_FIT_SCORES",
     "SCORES",
+    "Choice",
     "Evidence",
     "Observed",
     "RiskEstimate",
     "Score",
     "agreement",
+    "choose",
+    "choose_epochs_by",
+    "choose_networks",
     "deep_embedded_validation",
     "entropy_score",
     "evaluate",
     "importance_weighted_validation",
     "mutual_information_score",
     "reverse_validation",
+    "score_model",
     "soft_neighbourhood_density",
     "source_validation",
+    "split_held_out",
 ]
