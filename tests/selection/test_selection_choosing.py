@@ -55,8 +55,8 @@ def test_what_is_no_number_comes_last():
     nan = float("nan")
     for score, best in (("dev", "low"), ("agreement", "high")):
         table = Choice(score, ("none", "low", "high"), (nan, 0.1, 0.2)).table()
-        assert [row["model"] for row in table][0] == best
-        assert [row["model"] for row in table][2] == "none"
+        assert table[0]["model"] == best
+        assert table[2]["model"] == "none"
     with pytest.raises(InputError, match="no model to choose"):
         choose({}, np.zeros((3, 2)), [0, 1, 0], np.zeros((3, 2)))
 

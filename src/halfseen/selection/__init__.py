@@ -16,6 +16,7 @@ from halfseen.selection.choosing import (
     split_held_out,
 )
 from halfseen.selection.evidence import ONE_FIT_SCORES, Evidence, Observed, evaluate
+from halfseen.selection.refits import agreement_of_runs, estimator_fit
 from halfseen.selection.registry import SCORES, Score
 from halfseen.selection.reverse import reverse_validation
 from halfseen.selection.risk import (
@@ -24,6 +25,7 @@ from halfseen.selection.risk import (
     importance_weighted_validation,
     source_validation,
 )
+from halfseen.selection.scorers import make_scorer
 from halfseen.selection.scores import (
     agreement,
     entropy_score,
@@ -40,13 +42,16 @@ __all__ = [
     "RiskEstimate",
     "Score",
     "agreement",
+    "agreement_of_runs",
     "choose",
     "choose_epochs_by",
     "choose_networks",
     "deep_embedded_validation",
     "entropy_score",
+    "estimator_fit",
     "evaluate",
     "importance_weighted_validation",
+    "make_scorer",
     "mutual_information_score",
     "reverse_validation",
     "score_model",
