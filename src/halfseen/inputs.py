@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -17,11 +18,13 @@ from halfseen.errors import InputError
 __all__ = [
     "Missing",
     "Table",
+    "compare_names",
     "encode_labels",
     "prepare_domains",
     "prepare_rows",
     "read_inputs",
     "split_stacked",
+    "take_rows",
 ]
 
 Matrix = npt.NDArray[np.float32]
@@ -189,7 +192,7 @@ def split_stacked(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
             "sample_domain must hold positive numbers for source rows and negative ones for "
             f"target rows; it holds {np.unique(domain).tolist()[:5]}."
         )
-    return _take(X, is_source), _take(y, is_source), _take(X, is_target)
+    return take_rows(X, is_source), take_rows(y, is_source), take_rows(X, is_target)
 
 
 def encode_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -215,6 +218,22 @@ def encode_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.i
             "learn a classifier."
         )
     return classes, encoded.astype(np.int64)
+
+
+def compare_names(
+    fitted: Sequence[str] | None, given: Sequence[str] | None, model: str, *, stacklevel: int
+) -> None:
+    """Warn where rows to predict on have names and those of fitting had none, or otherwise."""
+    warning = None
+    if fitted is not None and given is None:
+        warning = f"X does not have valid feature names, but {model} was fitted with feature names"
+    elif fitted is None and given is not None:
+        warning = f"X has feature names, but {model} was fitted without feature names"
+    elif fitted is not None and given is not None:
+        extra = [name for name in given if name not in set(fitted)]
+        warning = f"Columns {extra} were not seen in fit; ignored." if extra else None
+    if warning is not None:
+        warnings.warn(warning, stacklevel=stacklevel + 1)
 
 
 def _find_blocks(
@@ -351,7 +370,7 @@ def _all_null(column: nw.Series[Any]) -> bool:
     return missing == len(column)
 
 
-def _take(values: Any, rows: npt.NDArray[np.bool_]) -> Any:
+def take_rows(values: Any, rows: npt.NDArray[np.bool_]) -> Any:
     """Select rows of an array, a data frame or a series."""
     native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame | nw.Series):
