@@ -15,6 +15,7 @@ from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
 from halfseen.cli.serve import serve
+from halfseen.cli.tune import tune
 from halfseen.errors import HalfseenError
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ def root() -> None:
 
 app.command()(demo)
 app.command()(fit)
+app.command()(tune)
 app.command()(predict)
 app.command()(inspect)
 app.command()(export)
