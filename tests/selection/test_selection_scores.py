@@ -123,6 +123,7 @@ def test_every_score_prefers_the_better_of_two_models() -> None:
 
     given = {
         ("source_loss", "weight"): ((loss(good), weight), (loss(bad), weight)),
+        ("source_loss",): ((loss(good),), (loss(bad),)),
         ("target_probabilities",): ((good,), (bad,)),
         ("fit", "source", "y_source", "target"): (
             (fit_well, good, y, good),

@@ -1,17 +1,20 @@
 """Choosing a model without target labels: risks and scores as plain functions on arrays.
 
 Each function returns its quantity in its natural sense, a risk as a risk and a density as a
-density; :data:`SCORES` says for each whether lower or higher is better.
+density; :data:`SCORES` says for each whether lower or higher is better. :func:`evaluate`
+computes them for trained networks.
 """
 
 from __future__ import annotations
 
+from halfseen.selection.evidence import ONE_FIT_SCORES, Evidence, Observed, evaluate
 from halfseen.selection.registry import SCORES, Score
 from halfseen.selection.reverse import reverse_validation
 from halfseen.selection.risk import (
     RiskEstimate,
     deep_embedded_validation,
     importance_weighted_validation,
+    source_validation,
 )
 from halfseen.selection.scores import (
     agreement,
@@ -21,14 +24,19 @@ from halfseen.selection.scores import (
 )
 
 __all__ = [
+    "ONE_FIT_SCORES",
     "SCORES",
+    "Evidence",
+    "Observed",
     "RiskEstimate",
     "Score",
     "agreement",
     "deep_embedded_validation",
     "entropy_score",
+    "evaluate",
     "importance_weighted_validation",
     "mutual_information_score",
     "reverse_validation",
     "soft_neighbourhood_density",
+    "source_validation",
 ]

@@ -10,7 +10,11 @@ import numpy as np
 
 from halfseen.errors import InputError
 from halfseen.selection.reverse import reverse_validation
-from halfseen.selection.risk import deep_embedded_validation, importance_weighted_validation
+from halfseen.selection.risk import (
+    deep_embedded_validation,
+    importance_weighted_validation,
+    source_validation,
+)
 from halfseen.selection.scores import (
     agreement,
     entropy_score,
@@ -67,6 +71,7 @@ SCORES: dict[str, Score] = {
     for score in (
         Score("dev", "lower", _ON_SOURCE, deep_embedded_validation),
         Score("importance_weighted", "lower", _ON_SOURCE, importance_weighted_validation),
+        Score("source_loss", "lower", ("source_loss",), source_validation),
         Score("neighbourhood_density", "higher", _ON_TARGET, soft_neighbourhood_density),
         Score("entropy", "lower", _ON_TARGET, entropy_score),
         Score("mutual_information", "higher", _ON_TARGET, mutual_information_score),

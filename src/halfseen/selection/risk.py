@@ -12,7 +12,12 @@ from halfseen.arrays import Floats, same_length, vector
 from halfseen.errors import InputError, OptionError
 from halfseen.shift.density_ratio import check_weights, effective_sample_size
 
-__all__ = ["RiskEstimate", "deep_embedded_validation", "importance_weighted_validation"]
+__all__ = [
+    "RiskEstimate",
+    "deep_embedded_validation",
+    "importance_weighted_validation",
+    "source_validation",
+]
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,21 @@ class RiskEstimate:
     risk: float
     interval: tuple[float, float]
     effective_sample_size: float
+
+
+def source_validation(loss: npt.ArrayLike, *, level: float = 0.95) -> RiskEstimate:
+    r"""Return the plain mean of held-out source losses: the risk where nothing has shifted.
+
+    Lower is better. It is what one falls back on, and what a score that looks at the target has
+    to beat.
+
+    Examples
+    --------
+    >>> source_validation([0.0, 1.0, 1.0, 0.0]).risk
+    0.5
+    """
+    loss = vector("loss", loss)
+    return importance_weighted_validation(loss, np.ones_like(loss), level=level)
 
 
 def importance_weighted_validation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from halfseen.training.augmentation import AffineImages, Augmentation, MaskNoise, SwapNoise
 from halfseen.training.batches import Batch, Batches, LabelledRows, ResidentBatches, Rows
+from halfseen.training.choice import EpochChoice, chosen_epochs
 from halfseen.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.training.phases import Phase, plan_phases
 from halfseen.training.progress import NoProgress, Progress, ProgressBar
@@ -14,6 +15,7 @@ __all__ = [
     "Augmentation",
     "Batch",
     "Batches",
+    "EpochChoice",
     "EpochHook",
     "History",
     "LabelledRows",
@@ -27,6 +29,7 @@ __all__ = [
     "SwapNoise",
     "Trainer",
     "annealed_rate",
+    "chosen_epochs",
     "derived_seed",
     "plan_phases",
     "ramp",

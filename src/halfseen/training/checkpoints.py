@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from halfseen.errors import InputError
 from halfseen.files import written_whole
+from halfseen.training.choice import BestEpoch
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -37,6 +38,8 @@ class Checkpoint:
         Adam's state, by parameter name and field.
     history
         One plain record per finished epoch.
+    best
+        The best epoch of the current phase, where one is chosen.
     """
 
     run: str
@@ -45,6 +48,7 @@ class Checkpoint:
     model: Mapping[str, Tensor]
     optimizer: Mapping[str, Mapping[str, Tensor]]
     history: list[dict[str, Any]]
+    best: BestEpoch | None = None
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -59,6 +63,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "epoch": checkpoint.epoch,
         "history": checkpoint.history,
     }
+    if checkpoint.best is not None:
+        header["best"] = {"epoch": checkpoint.best.epoch, "score": checkpoint.best.score}
+        tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.model.items()}
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with written_whole(path) as partial:
         save_file(owned, partial, metadata={"halfseen": json.dumps(header)})
@@ -86,16 +93,20 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
             "this run a checkpoint file of its own."
         )
     model: dict[str, Tensor] = {}
+    best_model: dict[str, Tensor] = {}
     optimizer: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         kind, _, rest = name.partition("/")
         if kind == "model":
             model[rest] = tensor
+        elif kind == "best":
+            best_model[rest] = tensor
         else:
             field, _, parameter = rest.partition("/")
             optimizer.setdefault(parameter, {})[field] = tensor
+    best = BestEpoch(**header["best"], model=best_model) if "best" in header else None
     return Checkpoint(
-        run, header["phase"], header["epoch"], model, optimizer, list(header["history"])
+        run, header["phase"], header["epoch"], model, optimizer, list(header["history"]), best
     )
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +20,7 @@ from halfseen.options import Options
 from halfseen.training import augmentation as augmentations
 from halfseen.training.augmentation import Augmentation
 from halfseen.training.batches import LabelledRows, ResidentBatches, Rows
+from halfseen.training.choice import EpochChoice
 from halfseen.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.training.phases import plan_phases
 from halfseen.training.priors import refinement_prior
@@ -61,8 +60,12 @@ def fit_objective(
     progress: Progress | None = None,
     on_epoch: EpochHook | None = None,
     checkpoint: Path | None = None,
+    epoch_choice: EpochChoice | None = None,
 ) -> tuple[Objective, History]:
-    """Train one model on a problem; return it with its history."""
+    """Train one model on a problem; return it with its history.
+
+    Scores of epochs and the `on_epoch` hook see the networks as they would predict.
+    """
     place = resolve_device(device)
     problem = problem.to(place)
     with torch.random.fork_rng(devices=[]):
@@ -82,20 +85,17 @@ def fit_objective(
             size = phases[-1].batch_size if phases else rows
             objective.networks.estimate_statistics(chunks(problem.target.inputs, size))
 
-    def evaluated(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        assert on_epoch is not None
-        match_target_statistics()
-        return on_epoch(objective, record)
-
     trainer = Trainer(
         objective,
         batches,
         seed,
         augmentation or augmentations.named(options.augmentation),
         progress or NoProgress(),
-        None if on_epoch is None else evaluated,
+        on_epoch,
         checkpoint,
-        "" if checkpoint is None else _fingerprint(problem, objective, seed, refine),
+        "" if checkpoint is None else _fingerprint(problem, objective, seed, refine, epoch_choice),
+        epoch_choice,
+        before_looking=match_target_statistics,
     )
     history = trainer.train(phases)
     match_target_statistics()
@@ -132,7 +132,13 @@ def resolve_device(device: str) -> torch.device:
         ) from None
 
 
-def _fingerprint(problem: Problem, objective: Objective, seed: int, refine: bool) -> str:
+def _fingerprint(
+    problem: Problem,
+    objective: Objective,
+    seed: int,
+    refine: bool,
+    epoch_choice: EpochChoice | None,
+) -> str:
     """Hash what determines a run, so that a checkpoint is never continued by another.
 
     An encoder or augmentation of the user's own counts by the shape of its tensors only.
@@ -145,6 +151,8 @@ def _fingerprint(problem: Problem, objective: Objective, seed: int, refine: bool
         "seed": seed,
         "refine": refine,
     }
+    if epoch_choice is not None:
+        facts["epoch_choice"] = [epoch_choice.name, epoch_choice.patience]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     tensors: list[Tensor] = [problem.source.inputs, problem.source.labels, problem.target.inputs]
     for tensor in tensors:

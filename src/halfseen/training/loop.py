@@ -23,6 +23,7 @@ from halfseen.training.checkpoints import (
     restore_optimizer,
     write_checkpoint,
 )
+from halfseen.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
 from halfseen.training.phases import Phase
 from halfseen.training.progress import NoProgress, Progress
 from halfseen.training.schedules import ramp
@@ -30,7 +31,9 @@ from halfseen.training.schedules import ramp
 __all__ = ["EpochHook", "History", "Trainer", "derived_seed", "make_optimizer"]
 
 History = list[dict[str, Any]]
-"""One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds."""
+"""One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds.
+
+Where epochs are chosen, also its `score`, and `chosen` on those that were kept."""
 
 EpochHook = Callable[[Objective, Mapping[str, Any]], Mapping[str, Any] | None]
 """Called after each epoch with the objective and its record; what it returns joins the record."""
@@ -60,6 +63,10 @@ class Trainer:
         Called after each epoch.
     checkpoint, run
         File that keeps the state after every epoch, and the run's fingerprint in it.
+    epoch_choice
+        How the epoch of the joint phase, and of refinement, is chosen; by default the last.
+    before_looking
+        Called after an epoch, before it is scored or shown to `on_epoch`.
     """
 
     objective: Objective
@@ -70,6 +77,8 @@ class Trainer:
     on_epoch: EpochHook | None = None
     checkpoint: Path | None = None
     run: str = ""
+    epoch_choice: EpochChoice | None = None
+    before_looking: Callable[[], None] | None = None
 
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
@@ -78,35 +87,67 @@ class Trainer:
         if saved is not None:
             self.objective.load_state_dict(saved.model)
             history = saved.history
-        names = {parameter: name for name, parameter in self.objective.named_parameters()}
         # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
             self.progress.start(phases, done=len(history))
             for number, phase in enumerate(phases):
-                if saved is not None and number < saved.phase:
-                    continue
-                optimizer = make_optimizer(self.objective, phase)
-                first = 0
-                if saved is not None and number == saved.phase:
-                    restore_optimizer(optimizer, names, saved.optimizer)
-                    first = saved.epoch
-                for epoch in range(first, phase.epochs):
-                    seed = derived_seed(self.seed, number, epoch)
-                    record = self._epoch(phase, epoch, optimizer, seed)
-                    history.append(record)
-                    self.progress.end_epoch(record)
-                    if self.checkpoint is not None:
-                        state = Checkpoint(
-                            self.run,
-                            number,
-                            epoch + 1,
-                            self.objective.state_dict(),
-                            optimizer_state(optimizer, names),
-                            history,
-                        )
-                        write_checkpoint(self.checkpoint, state)
+                if saved is None or number > saved.phase:
+                    self._phase(number, phase, history)
+                elif number == saved.phase:
+                    self._phase(number, phase, history, saved)
         self.objective.eval()
         return history
+
+    def _phase(
+        self, number: int, phase: Phase, history: History, saved: Checkpoint | None = None
+    ) -> None:
+        """Run what is left of one phase, add to the history, and keep the chosen epoch."""
+        names = {parameter: name for name, parameter in self.objective.named_parameters()}
+        optimizer = make_optimizer(self.objective, phase)
+        first, best = 0, None
+        if saved is not None:
+            restore_optimizer(optimizer, names, saved.optimizer)
+            first, best = saved.epoch, saved.best
+        choice = self.epoch_choice if phase.name in CHOSEN_PHASES else None
+        for epoch in range(first, phase.epochs):
+            if choice is not None and choice.is_exhausted(best, epoch):
+                break
+            record = self._epoch(phase, epoch, optimizer, derived_seed(self.seed, number, epoch))
+            best = self._look(record, choice, best)
+            history.append(record)
+            self.progress.end_epoch(record)
+            if self.checkpoint is not None:
+                state = Checkpoint(
+                    self.run,
+                    number,
+                    epoch + 1,
+                    self.objective.state_dict(),
+                    optimizer_state(optimizer, names),
+                    history,
+                    best,
+                )
+                write_checkpoint(self.checkpoint, state)
+        if best is not None:
+            self.objective.load_state_dict(best.model)
+            for record in history:
+                if (record["phase"], record["epoch"]) == (phase.name, best.epoch):
+                    record["chosen"] = True
+
+    def _look(
+        self, record: dict[str, Any], choice: EpochChoice | None, best: BestEpoch | None
+    ) -> BestEpoch | None:
+        """Score an epoch and show it; return the best epoch, which it may be."""
+        if choice is None and self.on_epoch is None:
+            return best
+        self.objective.eval()  # looking must not move running statistics
+        if self.before_looking is not None:
+            self.before_looking()
+        if choice is not None:
+            record["score"] = choice.score(self.objective)
+            best = choice.better(best, record["epoch"], record["score"], self.objective)
+        if self.on_epoch is not None:
+            record |= self.on_epoch(self.objective, record) or {}
+        return best
 
     def _epoch(
         self, phase: Phase, epoch: int, optimizer: torch.optim.Optimizer, seed: int
@@ -126,7 +167,7 @@ class Trainer:
             for name, value in self._step(phase, epoch, batch, strength, optimizer).items():
                 sums[name] = sums.get(name, 0.0) + value
             self.progress.step(phase, epoch, step, steps)
-        record = {
+        return {
             "phase": phase.name,
             "epoch": epoch + 1,
             **{name: total / steps for name, total in sums.items()},
@@ -134,10 +175,6 @@ class Trainer:
             "learning_rate": optimizer.param_groups[0]["lr"],
             "seconds": time.perf_counter() - started,
         }
-        if self.on_epoch is not None:
-            self.objective.eval()  # looking must not move running statistics
-            record |= self.on_epoch(self.objective, record) or {}
-        return record
 
     def _step(
         self,

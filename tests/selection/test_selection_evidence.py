@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+import torch
+
+from halfseen import Blocks, InputError, OptionError, nets, preset
+from halfseen.methods import METHODS, method_named
+from halfseen.nets import build_networks
+from halfseen.options import make_options
+from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
+from halfseen.selection import deep_embedded_validation as dev
+from halfseen.shift import effective_sample_size
+from halfseen.training import LabelledRows, Rows
+from halfseen.training.fitting import Problem, fit_objective
+
+BLOCKS = Blocks.columns(4, [3])
+OPTIONS = make_options(
+    {
+        "encoder_widths": (16,),
+        "latent_size": 8,
+        "generator_widths": (16,),
+        "classifier_widths": (16,),
+        "critic_widths": (16,),
+        "normalization": "batch",
+        "encoder_dropout": 0.0,
+        "dropout": 0.0,
+        "warmup_epochs": 4,
+        "joint_epochs": 4,
+        "learning_rate": 1e-2,
+        "prediction_statistics": "target",
+    },
+    preset("default", inputs="table"),
+)
+
+
+def rows(count: int, shift: float, seed: int) -> LabelledRows:
+    inputs = torch.randn(count, 4, generator=torch.Generator().manual_seed(seed))
+    labels = (inputs[:, 0] + inputs[:, 3] > 0).long()
+    return LabelledRows(inputs + shift, labels)
+
+
+def evidence(shift: float = 0.5, count: int = 300) -> Evidence:
+    target = Rows(BLOCKS.hide(rows(count, shift, 3).inputs))
+    return Evidence(rows(count, 0.0, 1), target, Rows(rows(count, 0.0, 2).inputs))
+
+
+def untrained(name: str = "Adaptation-Imputation") -> nets.Networks:
+    torch.manual_seed(0)
+    return build_networks(BLOCKS, method_named(name), 2, OPTIONS)
+
+
+@lru_cache
+def trained(shift: float = 0.5) -> nets.Networks:
+    given = evidence(shift)
+    problem = Problem(BLOCKS, rows(300, 0.0, 2), given.target, 2)
+    method = method_named("Adaptation-Imputation")
+    return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks
+
+
+@pytest.mark.parametrize("name", [method.name for method in METHODS])
+def test_every_model_gets_every_score(name: str) -> None:
+    values = evaluate(untrained(name), evidence(), options=OPTIONS)
+    assert tuple(values) == ONE_FIT_SCORES
+    assert all(np.isfinite(value) for value in values.values())
+    assert 0 < values["entropy"] <= np.log(2)
+
+
+def test_scores_are_those_of_the_plain_functions() -> None:
+    networks, given = trained(), evidence()
+    observed = Observed(networks, given, OPTIONS)
+    values = evaluate(networks, given, ("dev", "source_loss"), options=OPTIONS)
+    assert values["dev"] == dev(observed.source_loss, observed.weight).risk
+    assert values["source_loss"] == pytest.approx(observed.source_loss.mean())
+
+
+def test_scoring_leaves_the_networks_as_they_were() -> None:
+    networks = trained()
+    before = {name: tensor.clone() for name, tensor in networks.state_dict().items()}
+    evaluate(networks, evidence(), options=OPTIONS)
+    after = networks.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_source_rows_are_normalised_by_the_sources_statistics() -> None:
+    """With the target's statistics, a far shift would make source losses meaningless."""
+    networks, given = trained(shift=4.0), evidence(shift=4.0)
+    right = evaluate(networks, given, ("source_loss",), options=OPTIONS)["source_loss"]
+    running = make_options({"prediction_statistics": "running"}, OPTIONS)
+    wrong = evaluate(networks, given, ("source_loss",), options=running)["source_loss"]
+    assert right < 0.6 < wrong
+
+
+def test_the_missing_block_of_source_rows_is_not_looked_at() -> None:
+    given = evidence()
+    changed = LabelledRows(given.held_out.inputs.clone(), given.held_out.labels)
+    changed.inputs[:, 3] = 100.0
+    other = Evidence(changed, given.target, given.training)
+    networks = trained()
+    assert evaluate(networks, given, options=OPTIONS) == evaluate(networks, other, options=OPTIONS)
+
+
+@pytest.mark.parametrize("separate", [True, False])
+def test_weights_follow_the_shift_with_and_without_rows_to_fit_them_on(separate: bool) -> None:
+    networks = untrained()
+    running = make_options({"prediction_statistics": "running"}, OPTIONS)
+    shares = []
+    for shift in (0.0, 1.5):
+        given = evidence(shift, count=600)
+        if not separate:
+            given = Evidence(given.held_out, given.target)
+        weight = Observed(networks, given, running).weight
+        shares.append(effective_sample_size(weight) / len(weight))
+    assert shares[0] > 0.75
+    assert shares[1] < 0.5
+
+
+def test_a_sample_is_the_same_rows_every_time() -> None:
+    given = evidence(count=50)
+    small = given.sample(20)
+    assert [len(small.held_out), len(small.target), len(small.training)] == [20, 20, 20]
+    assert torch.equal(small.held_out.inputs, given.sample(20).held_out.inputs)
+    match = (given.held_out.inputs[:, None] == small.held_out.inputs).all(2)
+    assert torch.equal(given.held_out.labels[match.float().argmax(0)], small.held_out.labels)
+    assert given.sample(None) is given
+
+
+def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
+    networks = untrained()
+    X, y = np.zeros((5, 4)), np.array(["no", "yes", "no", "no", "yes"])
+    given = Evidence.prepared(networks, ["no", "yes"], X, y, np.zeros((3, 3)), X)
+    assert given.held_out.labels.tolist() == [0, 1, 0, 0, 1]
+    assert given.target.inputs.shape == (3, 4)
+    with pytest.raises(InputError, match="'maybe' of held-out row 0"):
+        Evidence.prepared(networks, ["no", "yes"], X, ["maybe"] * 5, X)
+    with pytest.raises(InputError, match="5 held-out rows and 4 labels"):
+        Evidence.prepared(networks, ["no", "yes"], X, y[:4], X)
+
+
+def test_scores_that_one_model_cannot_give_are_refused() -> None:
+    with pytest.raises(OptionError, match="'agreement' needs more than one fit"):
+        evaluate(untrained(), evidence(), ("agreement",), options=OPTIONS)
+    with pytest.raises(OptionError, match="'accuracy' is unknown"):
+        evaluate(untrained(), evidence(), ("accuracy",), options=OPTIONS)
