@@ -22,7 +22,7 @@ STOREYS = [
     {"training"},
     {"selection"},
     {"model_folder"},
-    {"persistence"},
+    {"persistence", "correction"},
     {"estimators"},
     {"tables"},
     {"artifact"},
