@@ -14,7 +14,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
+from halfseen import (
+    AdaptationImputationClassifier,
+    Blocks,
+    DomainAdaptationClassifier,
+    OptionError,
+)
+from halfseen.selection import SCORES
 
 QUICK = {
     "warmup_epochs": 2,
@@ -279,3 +285,76 @@ def test_progress_bar_names_phases_and_losses(capsys):
     shown = capsys.readouterr().err
     assert "Adaptation-Imp" in shown
     assert "imputation 1." in shown
+
+
+@pytest.mark.parametrize("score", ["dev", "mutual_information"])
+def test_epochs_are_chosen_by_a_score_that_needs_no_target_label(score):
+    source, labels, target = domains(160)
+    target[:, 3] = np.nan
+    settings = {**QUICK, "joint_epochs": 6, "random_state": 3}
+    model = AdaptationImputationClassifier(**settings, epoch_choice=score, refine=True)
+    model.fit(source, labels, X_target=target)
+    for phase in ("joint", "refine"):
+        records = [record for record in model.history_ if record["phase"] == phase]
+        best = SCORES[score].best([record["score"] for record in records])
+        assert model.chosen_epoch_[phase] == best + 1
+    last = AdaptationImputationClassifier(**settings).fit(source, labels, X_target=target)
+    assert last.chosen_epoch_ == {"warm-up": 2, "joint": 6}
+    assert not any("score" in record for record in last.history_)
+
+
+def test_a_chosen_epoch_is_the_model_that_the_score_saw():
+    """Training as long as the chosen epoch gives the same predictions."""
+    source, labels, target = domains(160)
+    target[:, 3] = np.nan
+    seen = {}
+
+    def keep(objective, record):
+        seen[record["phase"], record["epoch"]] = objective.networks(torch.zeros(1, 4)).detach()
+
+    model = DomainAdaptationClassifier(
+        **{**QUICK, "joint_epochs": 8, "learning_rate": 0.03}, epoch_choice="source_loss",
+        on_epoch=keep,
+    ).fit(source, labels, X_target=target)  # fmt: skip
+    chosen = model.chosen_epoch_["joint"]
+    assert torch.equal(model.networks_(torch.zeros(1, 4)), seen["joint", chosen])
+
+
+def test_patience_and_held_out_rows():
+    source, labels, target = domains(160)
+    settings = {**QUICK, "joint_epochs": 30, "missing": [3], "learning_rate": 0.05}
+    model = AdaptationImputationClassifier(**settings, epoch_choice="source_loss", patience=2)
+    model.fit(source, labels, target)
+    joint = [record for record in model.history_ if record["phase"] == "joint"]
+    assert len(joint) == model.chosen_epoch_["joint"] + 2 < 30
+    for wrong, message in (
+        ({"epoch_choice": "accuracy"}, "epoch_choice='accuracy' is unknown"),
+        ({"epoch_choice": "agreement"}, "epoch_choice='agreement' is unknown"),
+        ({"patience": 3}, "name one in epoch_choice"),
+        ({"epoch_choice": "dev", "patience": 0}, "patience=0"),
+        ({"epoch_choice": "dev", "held_out": 1.5}, "held_out=1.5"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            AdaptationImputationClassifier(**QUICK, missing=[3], **wrong).fit(
+                source, labels, target
+            )
+
+
+def test_an_interrupted_fit_chooses_the_same_epoch(tmp_path):
+    source, labels, target = domains()
+    settings = {**QUICK, "missing": [3], "joint_epochs": 5, "epoch_choice": "importance_weighted"}
+
+    def interrupt(objective, record):
+        if record["phase"] == "joint" and record["epoch"] == 4:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "fit.safetensors"
+    with pytest.raises(KeyboardInterrupt):
+        AdaptationImputationClassifier(**settings, checkpoint=path, on_epoch=interrupt).fit(
+            source, labels, target
+        )
+    resumed = AdaptationImputationClassifier(**settings, checkpoint=path)
+    resumed.fit(source, labels, target)
+    whole = AdaptationImputationClassifier(**settings).fit(source, labels, target)
+    assert resumed.chosen_epoch_ == whole.chosen_epoch_
+    assert np.array_equal(resumed.predict_proba(target), whole.predict_proba(target))

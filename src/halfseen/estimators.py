@@ -20,6 +20,7 @@ from halfseen.correction import CorrectedEstimator, TargetPrior
 from halfseen.errors import OptionError
 from halfseen.inputs import (
     Missing,
+    compare_names,
     encode_labels,
     prepare_domains,
     prepare_rows,
@@ -30,7 +31,15 @@ from halfseen.methods import Method, method_named
 from halfseen.nets import EncoderFactory
 from halfseen.options import Options, Preset, make_options, preset
 from halfseen.persistence import SavedEstimator
-from halfseen.training import Augmentation, EpochHook, LabelledRows, ProgressBar, Rows
+from halfseen.selection import choose_epochs_by
+from halfseen.training import (
+    Augmentation,
+    EpochHook,
+    LabelledRows,
+    ProgressBar,
+    Rows,
+    chosen_epochs,
+)
 from halfseen.training.fitting import Problem, fit_objective
 
 __all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
@@ -64,6 +73,9 @@ class _DomainClassifier(
         verbose: int = 0,
         checkpoint: str | Path | None = None,
         on_epoch: EpochHook | None = None,
+        epoch_choice: str = "last",
+        held_out: float = 0.2,
+        patience: int | None = None,
     ) -> None:
         self.missing = missing
         self.preset = preset
@@ -81,6 +93,9 @@ class _DomainClassifier(
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.on_epoch = on_epoch
+        self.epoch_choice = epoch_choice
+        self.held_out = held_out
+        self.patience = patience
 
     def fit(
         self, X: Any, y: Any = None, X_target: Any = None, *, sample_domain: Any = None
@@ -125,13 +140,18 @@ class _DomainClassifier(
                 stacklevel=2,
             )
         options = self._options(method, image=not blocks.is_table)
-        problem = Problem(
-            blocks,
-            LabelledRows(torch.from_numpy(source_matrix), torch.from_numpy(labels)),
-            Rows(torch.from_numpy(target_matrix)),
-            len(classes),
-        )
         seed = self._seed()
+        rows = LabelledRows(torch.from_numpy(source_matrix), torch.from_numpy(labels))
+        target_rows = Rows(torch.from_numpy(target_matrix))
+        rows, choice = choose_epochs_by(
+            self.epoch_choice,
+            rows,
+            target_rows,
+            held_out=self.held_out,
+            patience=self.patience,
+            seed=seed,
+        )
+        problem = Problem(blocks, rows, target_rows, len(classes))
         augmentation = self.augmentation if callable(self.augmentation) else None
         objective, history = fit_objective(
             problem,
@@ -145,6 +165,7 @@ class _DomainClassifier(
             progress=ProgressBar(method.name) if self.verbose else None,
             on_epoch=self.on_epoch,
             checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            epoch_choice=choice,
         )
         self.networks_ = objective.networks
         self.objective_ = objective
@@ -165,6 +186,12 @@ class _DomainClassifier(
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
+
+    @property
+    def chosen_epoch_(self) -> dict[str, int]:
+        """The epoch whose weights each phase ended with."""
+        check_is_fitted(self)
+        return chosen_epochs(self.history_)
 
     def predict_proba(self, X: Any, *, target_prior: TargetPrior = None) -> npt.NDArray[np.float64]:
         """Return the probability of each class, in the order of ``classes_``.
@@ -204,26 +231,10 @@ class _DomainClassifier(
     def _rows(self, X: Any) -> torch.Tensor:
         check_is_fitted(self)
         table = read_inputs(X, "X")
-        self._compare_names(table.names)
+        fitted = getattr(self, "feature_names_in_", None)
+        compare_names(fitted, table.names, type(self).__name__, stacklevel=3)
         complete = method_named(self.method_).needs_complete_target
         return torch.from_numpy(prepare_rows(table, self.blocks_, complete=complete))
-
-    def _compare_names(self, names: tuple[str, ...] | None) -> None:
-        fitted = getattr(self, "feature_names_in_", None)
-        own = type(self).__name__
-        if fitted is not None and names is None:
-            warnings.warn(
-                f"X does not have valid feature names, but {own} was fitted with feature names",
-                stacklevel=3,
-            )
-        elif fitted is None and names is not None:
-            warnings.warn(
-                f"X has feature names, but {own} was fitted without feature names", stacklevel=3
-            )
-        elif fitted is not None and names is not None:
-            extra = [name for name in names if name not in set(fitted)]
-            if extra:
-                warnings.warn(f"Columns {extra} were not seen in fit; ignored.", stacklevel=3)
 
     def _options(self, method: Method, *, image: bool) -> Options:
         """Combine preset, named parameters and the rest, the later ones winning."""
@@ -293,6 +304,14 @@ class AdaptationImputationClassifier(_DomainClassifier):
         File that keeps the state after every epoch; an interrupted fit continues from it.
     on_epoch : callable, optional
         Called after each epoch with the objective and its record.
+    epoch_choice : {"last"} or one of halfseen.selection.ONE_FIT_SCORES
+        Which epoch of the joint phase, and of refinement, is kept: the last, or the best by a
+        score that uses no target label.
+    held_out : float
+        Share of the source rows that such a score is computed on, where it needs any; they are
+        not trained on.
+    patience : int, optional
+        How many epochs without a better score end a phase.
 
     Attributes
     ----------
@@ -309,6 +328,8 @@ class AdaptationImputationClassifier(_DomainClassifier):
     class_prior_ : ndarray
         Class proportions that probabilities speak of: the source's, or equal ones where training
         showed every class equally often (``balanced``).
+    chosen_epoch_ : dict
+        The epoch whose weights each phase ended with.
     n_features_in_ : int
         Columns of the source.
     feature_names_in_ : ndarray
@@ -351,7 +372,8 @@ class DomainAdaptationClassifier(_DomainClassifier):
     adapt : bool
         Whether to align source and target latents.
     missing, preset, divergence, refine, encoder, learning_rate, batch_size, warmup_epochs, \
-joint_epochs, augmentation, options, device, random_state, verbose, checkpoint, on_epoch
+joint_epochs, augmentation, options, device, random_state, verbose, checkpoint, on_epoch, \
+epoch_choice, held_out, patience
         As for :class:`AdaptationImputationClassifier`.
 
     Examples
@@ -381,6 +403,9 @@ joint_epochs, augmentation, options, device, random_state, verbose, checkpoint, 
         verbose: int = 0,
         checkpoint: str | Path | None = None,
         on_epoch: EpochHook | None = None,
+        epoch_choice: str = "last",
+        held_out: float = 0.2,
+        patience: int | None = None,
     ) -> None:
         super().__init__(
             missing=missing,
@@ -399,6 +424,9 @@ joint_epochs, augmentation, options, device, random_state, verbose, checkpoint, 
             verbose=verbose,
             checkpoint=checkpoint,
             on_epoch=on_epoch,
+            epoch_choice=epoch_choice,
+            held_out=held_out,
+            patience=patience,
         )
         self.view = view
         self.adapt = adapt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -17,6 +18,7 @@ from halfseen.errors import InputError
 __all__ = [
     "Missing",
     "Table",
+    "compare_names",
     "encode_labels",
     "prepare_domains",
     "prepare_rows",
@@ -215,6 +217,22 @@ def encode_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.i
             "learn a classifier."
         )
     return classes, encoded.astype(np.int64)
+
+
+def compare_names(
+    fitted: Sequence[str] | None, given: Sequence[str] | None, model: str, *, stacklevel: int
+) -> None:
+    """Warn where rows to predict on have names and those of fitting had none, or otherwise."""
+    warning = None
+    if fitted is not None and given is None:
+        warning = f"X does not have valid feature names, but {model} was fitted with feature names"
+    elif fitted is None and given is not None:
+        warning = f"X has feature names, but {model} was fitted without feature names"
+    elif fitted is not None and given is not None:
+        extra = [name for name in given if name not in set(fitted)]
+        warning = f"Columns {extra} were not seen in fit; ignored." if extra else None
+    if warning is not None:
+        warnings.warn(warning, stacklevel=stacklevel + 1)
 
 
 def _find_blocks(

@@ -7,7 +7,16 @@ computes them for trained networks.
 
 from __future__ import annotations
 
+from halfseen.selection.choosing import (
+    Choice,
+    choose,
+    choose_epochs_by,
+    choose_networks,
+    score_model,
+    split_held_out,
+)
 from halfseen.selection.evidence import ONE_FIT_SCORES, Evidence, Observed, evaluate
+from halfseen.selection.refits import agreement_of_runs, estimator_fit
 from halfseen.selection.registry import SCORES, Score
 from halfseen.selection.reverse import reverse_validation
 from halfseen.selection.risk import (
@@ -16,6 +25,7 @@ from halfseen.selection.risk import (
     importance_weighted_validation,
     source_validation,
 )
+from halfseen.selection.scorers import make_scorer
 from halfseen.selection.scores import (
     agreement,
     entropy_score,
@@ -26,17 +36,26 @@ from halfseen.selection.scores import (
 __all__ = [
     "ONE_FIT_SCORES",
     "SCORES",
+    "Choice",
     "Evidence",
     "Observed",
     "RiskEstimate",
     "Score",
     "agreement",
+    "agreement_of_runs",
+    "choose",
+    "choose_epochs_by",
+    "choose_networks",
     "deep_embedded_validation",
     "entropy_score",
+    "estimator_fit",
     "evaluate",
     "importance_weighted_validation",
+    "make_scorer",
     "mutual_information_score",
     "reverse_validation",
+    "score_model",
     "soft_neighbourhood_density",
     "source_validation",
+    "split_held_out",
 ]

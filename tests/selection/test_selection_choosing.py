@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier, InputError
+from halfseen.selection import (
+    Choice,
+    Evidence,
+    choose,
+    choose_epochs_by,
+    choose_networks,
+    score_model,
+    split_held_out,
+)
+from halfseen.training import LabelledRows, Rows
+
+QUICK = {"warmup_epochs": 2, "joint_epochs": 2, "random_state": 0, "device": "cpu"}
+
+
+def domains(rows: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    source = random.normal(size=(rows, 4))
+    target = random.normal(size=(rows, 4)) + 0.3
+    target[:, 3] = np.nan
+    return source, np.where(source[:, 0] + source[:, 3] > 0, "yes", "no"), target
+
+
+def test_a_model_that_learned_is_chosen_over_one_that_did_not():
+    X, y, target = domains()
+    models = {
+        "idle": DomainAdaptationClassifier(**QUICK, learning_rate=1e-9),
+        "imputing": AdaptationImputationClassifier(**{**QUICK, "joint_epochs": 8}),
+    }
+    for model in models.values():
+        model.fit(X[:120], y[:120], X_target=target)
+    for score in ("dev", "importance_weighted", "source_loss", "mutual_information"):
+        found = choose(models, X[120:], y[120:], target, score=score, X_training=X[:120])
+        assert found.name == "imputing", score
+        assert found.position == 1
+        assert found.table()[0] == {"model": "imputing", score: found.values[1]}
+    listed = choose(list(models.values()), X[120:], y[120:], target, score="source_loss")
+    assert listed.name == "model 1"
+
+    imputing = models["imputing"]
+    evidence = Evidence.prepared(imputing.networks_, ["no", "yes"], X[120:], y[120:], target)
+    networks = {name: (model.networks_, model.options_) for name, model in models.items()}
+    found = choose_networks(networks, evidence, score="source_loss")
+    assert found.values == listed.values
+    assert found.values[1] == score_model(imputing, X[120:], y[120:], target, score="source_loss")
+
+
+def test_what_is_no_number_comes_last():
+    nan = float("nan")
+    for score, best in (("dev", "low"), ("agreement", "high")):
+        table = Choice(score, ("none", "low", "high"), (nan, 0.1, 0.2)).table()
+        assert table[0]["model"] == best
+        assert table[2]["model"] == "none"
+    with pytest.raises(InputError, match="no model to choose"):
+        choose({}, np.zeros((3, 2)), [0, 1, 0], np.zeros((3, 2)))
+
+
+def test_every_class_keeps_a_row_to_train_on():
+    labels = np.array([0] * 50 + [1] * 10 + [2])
+    train, held = split_held_out(labels, 0.3, seed=1)
+    assert np.array_equal(np.sort(np.concatenate([train, held])), np.arange(61))
+    assert np.bincount(labels[held], minlength=3).tolist() == [15, 3, 0]
+    assert not np.array_equal(held, split_held_out(labels, 0.3, seed=2)[1])
+    with pytest.raises(InputError, match="leaves 1 to measure on"):
+        split_held_out(np.array([0, 0, 0, 1]), 0.3)
+
+
+def test_only_scores_that_need_source_rows_hold_any_out():
+    rows = LabelledRows(torch.randn(50, 4), torch.arange(50) % 2)
+    target = Rows(torch.randn(30, 4))
+    for score, left in (("dev", 40), ("source_loss", 40), ("entropy", 50), ("last", 50)):
+        assert len(choose_epochs_by(score, rows, target)[0]) == left
