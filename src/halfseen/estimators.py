@@ -236,6 +236,11 @@ class _DomainClassifier(
         complete = method_named(self.method_).needs_complete_target
         return torch.from_numpy(prepare_rows(table, self.blocks_, complete=complete))
 
+    def plan(self, *, image: bool = False) -> tuple[Method, Options]:
+        """Return which of the seven models this is, and every setting that ``fit`` would use."""
+        method = self._method()
+        return method, self._options(method, image=image)
+
     def _options(self, method: Method, *, image: bool) -> Options:
         """Combine preset, named parameters and the rest, the later ones winning."""
         base = preset(

@@ -24,6 +24,7 @@ __all__ = [
     "prepare_rows",
     "read_inputs",
     "split_stacked",
+    "take_rows",
 ]
 
 Matrix = npt.NDArray[np.float32]
@@ -191,7 +192,7 @@ def split_stacked(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
             "sample_domain must hold positive numbers for source rows and negative ones for "
             f"target rows; it holds {np.unique(domain).tolist()[:5]}."
         )
-    return _take(X, is_source), _take(y, is_source), _take(X, is_target)
+    return take_rows(X, is_source), take_rows(y, is_source), take_rows(X, is_target)
 
 
 def encode_labels(y: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -369,7 +370,7 @@ def _all_null(column: nw.Series[Any]) -> bool:
     return missing == len(column)
 
 
-def _take(values: Any, rows: npt.NDArray[np.bool_]) -> Any:
+def take_rows(values: Any, rows: npt.NDArray[np.bool_]) -> Any:
     """Select rows of an array, a data frame or a series."""
     native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame | nw.Series):

@@ -77,6 +77,11 @@ class Options(BaseModel):
         "of training, or estimated once on the unlabelled target",
     )
     standardize: bool = Field(False, description="scale columns by the source's mean and spread")
+    shortcut: bool = Field(
+        False,
+        description="whether a table's model carries a logistic regression of the observed "
+        "columns, blended with f at prediction; `halfseen fit` fits it on held-out rows",
+    )
 
     # --- stochastic imputation ----------------------------------------------------------
     noise_size: Count = Field(0, description="noise inputs of r; 0 is a deterministic generator")

@@ -84,7 +84,9 @@ def test_graph_and_model_agree(columns, method, normalization):
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu", "none"])
-@pytest.mark.parametrize("given", [{}, {"standardize": False}, {"linear_path": False}])
+@pytest.mark.parametrize(
+    "given", [{}, {"standardize": False}, {"linear_path": False}, {"shortcut": True}]
+)
 def test_every_activation_agrees(activation, given):
     model = table_model(latent_activation=activation, **given)
     frame = rows_of(model)

@@ -17,6 +17,7 @@ from halfseen.tables.fitting import RULE, Settings, fit_tables, is_resident
 from halfseen.tables.inference import Roles, Understanding, understand
 from halfseen.tables.measuring import metrics_of
 from halfseen.tables.streaming import RowStream, StreamedBatches
+from halfseen.training import NoProgress
 
 TINY = {
     "encoder_widths": (8,),
@@ -198,3 +199,50 @@ def test_metrics_of_more_classes_and_of_an_absent_one():
     assert found["balanced_accuracy"] == pytest.approx(0.8333)
     assert found["auc"] is not None
     assert metrics_of(probability, np.array([0, 1, 1, 0]))["auc"] is None
+
+
+class Stop(NoProgress):
+    """Stops everything after some epochs, as Ctrl-C would."""
+
+    left = 0
+
+    def end_epoch(self, record):
+        Stop.left -= 1
+
+    def step(self, phase, epoch, step, steps):
+        if Stop.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
+def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path):
+    settings = Settings(options=TINY, memory=memory)
+    target = pa.parquet.read_table(tmp_path / "target.parquet")
+    expected = fit_tables(found, settings)
+    folder = tmp_path / "unfinished"
+    Stop.left = 3
+    with pytest.raises(KeyboardInterrupt):
+        fit_tables(found, settings, progress=lambda title: Stop(), checkpoints=folder)
+    kept = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    assert kept
+    Stop.left = -1
+    model = fit_tables(found, settings, progress=lambda title: Stop(), checkpoints=folder)
+    # All epochs but the three that were finished before.
+    folds = 1 if memory == 0 else 6
+    assert -1 - Stop.left == 4 * folds - 3
+    np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
+    other = fit_tables(found, Settings(options=TINY, memory=memory, seed=1), checkpoints=folder)
+    assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
+
+
+def test_few_rows_are_all_measured_on(found):
+    model = fit_tables(found, Settings(options=TINY))
+    assert model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
+    assert set(model.metrics["blend"]) == {"network", "regression"}
+
+
+def test_the_papers_preset_is_left_without_a_blend(found):
+    options = TINY | {"batch_size": 16}
+    model = fit_tables(found, Settings(preset="paper", options=options))
+    assert "blend" not in model.metrics
+    assert model.networks.shortcut is None

@@ -32,23 +32,35 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
             "not repeat; fit with noise_size = 0 to export it."
         )
     blocks, view = networks.blocks, networks.method.target_view
+
+    def observed_of(rows: str) -> str:
+        positions = builder.constant(np.array(blocks.observed, dtype=np.int64))
+        return builder.node("Gather", rows, positions, axis=1)
+
     if networks.standardize is not None:
         shift = builder.constant(_array(networks.standardize.mean))
         scale = builder.constant(_array(networks.standardize.scale))
         rows = builder.node("Div", builder.node("Sub", rows, shift), scale)
+    shown = rows
     if view == "ignore":
-        observed = builder.constant(np.array(blocks.observed, dtype=np.int64))
-        rows = builder.node("Gather", rows, observed, axis=1)
+        shown = observed_of(rows)
     elif view == "zero":
         hidden = np.zeros(blocks.length, dtype=np.bool_)
         hidden[list(blocks.missing)] = True
         fill = builder.constant(np.array(blocks.fill, dtype=np.float32))
-        rows = builder.node("Where", builder.constant(hidden), fill, rows)
-    latent = _add(builder, networks.encoder, rows)
+        shown = builder.node("Where", builder.constant(hidden), fill, rows)
+    latent = _add(builder, networks.encoder, shown)
     if networks.generator is not None:
         imputed = _add(builder, networks.generator, latent)
         latent = builder.node("Concat", latent, imputed, axis=1)
-    return _add(builder, networks.classifier, latent)
+    logits = _add(builder, networks.classifier, latent)
+    shortcut = networks.shortcut
+    if shortcut is None:
+        return logits
+    learned = [builder.constant(_array(tensor)) for tensor in (shortcut.weight, shortcut.bias)]
+    regression = builder.node("Gemm", observed_of(rows), *learned, transB=1)
+    scaled = builder.node("Mul", logits, builder.constant(_array(shortcut.scale)))
+    return builder.node("Add", scaled, regression)
 
 
 def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:

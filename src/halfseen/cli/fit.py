@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -98,8 +99,22 @@ def _fit(
     plain(console, f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
     if dry_run or output is None:
         return
-    model = fit_tables(found, settings, progress=ProgressBar, say=lambda text: plain(console, text))
+    unfinished = output.with_name(f".{output.name}.unfinished")
+    if unfinished.is_dir():
+        plain(console, f"Going on where an earlier fit of the same model stopped ({unfinished}).")
+    try:
+        model = fit_tables(
+            found,
+            settings,
+            progress=ProgressBar,
+            say=lambda text: plain(console, text),
+            checkpoints=unfinished,
+        )
+    except KeyboardInterrupt:
+        plain(progress, "The same command goes on from the last finished epoch.")
+        raise
     model.save(output)
+    shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, console)
     plain(console, f"Model: {output}")
 
@@ -189,8 +204,15 @@ def print_metrics(metrics: Any, console: Console) -> None:
     if outsider and ours["cross_entropy"] > outsider["cross_entropy"]:
         plain(
             console,
-            "Logistic regression has the lower cross-entropy here: this model's probabilities are "
-            "too sure, and the simpler one may be the better choice.",
+            "Logistic regression has the lower cross-entropy here: the simpler one may be the "
+            "better choice.",
+        )
+    if "blend" in metrics:
+        network, regression = metrics["blend"]["network"], metrics["blend"]["regression"]
+        plain(
+            console,
+            f"Probabilities blend the networks' logits ({network:.2f} of them) with those of "
+            f"logistic regression ({regression:.2f}), as the held-out rows advise.",
         )
     plain(console, f"Trained on {metrics['trained_on']}.")
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
+from halfseen.errors import OptionError
 from halfseen.methods import Method
 from halfseen.nets.encoders import (
     ConvEncoder,
@@ -19,6 +20,7 @@ from halfseen.nets.encoders import (
     make_encoder,
 )
 from halfseen.nets.layers import initialize, mlp
+from halfseen.nets.shortcut import Shortcut
 from halfseen.options import Options
 
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
@@ -103,6 +105,8 @@ class Networks(nn.Module):
         Whether source and target pass g1 and r as one batch.
     standardize
         Whether inputs are scaled by the source's statistics first.
+    shortcut
+        A linear classifier of the observed inputs, blended with f's logits at prediction.
     """
 
     def __init__(
@@ -117,6 +121,7 @@ class Networks(nn.Module):
         noise_size: int = 0,
         joint_statistics: bool = False,
         standardize: bool = False,
+        shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__()
         self.blocks = blocks
@@ -128,6 +133,7 @@ class Networks(nn.Module):
         self.missing_encoder = missing_encoder
         self.generator = generator
         self.classifier = classifier
+        self.shortcut = shortcut
         self.missing_size = 0
         if missing_encoder is not None:
             self.missing_size = latent_size_of(missing_encoder, blocks.missing_shape)
@@ -180,7 +186,15 @@ class Networks(nn.Module):
     def forward(self, target: Tensor) -> Tensor:
         """Return the logits f(ẑ_T) of target rows."""
         logits: Tensor = self.classifier(self.target_latent(target))
-        return logits
+        if self.shortcut is None:
+            return logits
+        blended: Tensor = self.shortcut(logits, self.blocks.split(self._scaled(target))[0])
+        return blended
+
+    def complete_logits(self, rows: Tensor) -> Tensor:
+        """Return the logits f(z_1, z_2) of rows whose missing block is there."""
+        logits: Tensor = self.classifier(self.source_latent(rows))
+        return logits if self.shortcut is None else self.shortcut.complete(logits)
 
     def _encode_missing(self, scaled_source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
@@ -290,7 +304,14 @@ def build_networks(
         noise_size=options.noise_size if method.imputes else 0,
         joint_statistics=options.batch_statistics == "joint",
         standardize=options.standardize,
+        shortcut=_shortcut(blocks, n_classes) if options.shortcut else None,
     )
+
+
+def _shortcut(blocks: Blocks, n_classes: int) -> Shortcut:
+    if not blocks.is_table:
+        raise OptionError("shortcut=True is for tables: images have no logistic regression here.")
+    return Shortcut(len(blocks.observed), n_classes)
 
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:

@@ -37,12 +37,7 @@ def probabilities(networks: Networks, rows: Tensor, *, samples: int = 1, seed: i
 
 def complete_probabilities(networks: Networks, rows: Tensor) -> Tensor:
     """Return class probabilities of rows whose missing block is there: f(g1(x1), g2(x2))."""
-
-    def scored(chunk: Tensor) -> Tensor:
-        logits: Tensor = networks.classifier(networks.source_latent(chunk))
-        return logits.softmax(1)
-
-    return _in_chunks(networks, rows, scored, seed=0)
+    return _in_chunks(networks, rows, lambda chunk: networks.complete_logits(chunk).softmax(1), 0)
 
 
 def latents(networks: Networks, rows: Tensor, *, seed: int = 0) -> Tensor:

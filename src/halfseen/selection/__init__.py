@@ -32,6 +32,8 @@ from halfseen.selection.scores import (
     mutual_information_score,
     soft_neighbourhood_density,
 )
+from halfseen.selection.spaces import Range, paper_space
+from halfseen.selection.tuning import SearchResult, SearchTrial, search
 
 __all__ = [
     "ONE_FIT_SCORES",
@@ -39,8 +41,11 @@ __all__ = [
     "Choice",
     "Evidence",
     "Observed",
+    "Range",
     "RiskEstimate",
     "Score",
+    "SearchResult",
+    "SearchTrial",
     "agreement",
     "agreement_of_runs",
     "choose",
@@ -53,8 +58,10 @@ __all__ = [
     "importance_weighted_validation",
     "make_scorer",
     "mutual_information_score",
+    "paper_space",
     "reverse_validation",
     "score_model",
+    "search",
     "soft_neighbourhood_density",
     "source_validation",
     "split_held_out",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,11 +56,15 @@ class Evidence:
     training
         Source rows that the density ratio is fitted on, apart from those it weighs. Without
         them, each half of `held_out` is weighed by a ratio fitted on the other half.
+    prior
+        Class proportions that predictions get back after balanced training, where whoever uses
+        the model does the same; see :func:`halfseen.tables.fitting.restore_prior`.
     """
 
     held_out: LabelledRows
     target: Rows
     training: Rows | None = None
+    prior: tuple[float, ...] | None = None
 
     @classmethod
     def prepared(
@@ -71,6 +75,8 @@ class Evidence:
         y: Any,
         X_target: Any,
         X_training: Any = None,
+        *,
+        prior: tuple[float, ...] | None = None,
     ) -> Evidence:
         """Bring rows as a user has them to the form that some networks see.
 
@@ -83,6 +89,8 @@ class Evidence:
         X, y, X_target, X_training
             Arrays, images or data frames: held-out source rows with their labels, target rows
             and source rows that the model was trained on.
+        prior
+            Class proportions that predictions get back.
         """
         complete = networks.method.needs_complete_target
 
@@ -95,7 +103,8 @@ class Evidence:
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
         training = None if X_training is None else Rows(rows(X_training, "the training rows"))
-        return cls(LabelledRows(held_out, labels), Rows(rows(X_target, "the target")), training)
+        target = Rows(rows(X_target, "the target"))
+        return cls(LabelledRows(held_out, labels), target, training, prior)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""
@@ -107,12 +116,12 @@ class Evidence:
             return torch.from_numpy(np.sort(order[:rows])).to(inputs.device)
 
         held = some(self.held_out.inputs)
-        return Evidence(
-            LabelledRows(self.held_out.inputs[held], self.held_out.labels[held]),
-            Rows(self.target.inputs[some(self.target.inputs)]),
-            None
-            if self.training is None
-            else Rows(self.training.inputs[some(self.training.inputs)]),
+        training = self.training
+        return replace(
+            self,
+            held_out=LabelledRows(self.held_out.inputs[held], self.held_out.labels[held]),
+            target=Rows(self.target.inputs[some(self.target.inputs)]),
+            training=None if training is None else Rows(training.inputs[some(training.inputs)]),
         )
 
 
@@ -166,6 +175,8 @@ class Observed:
     def _probabilities(self, rows: torch.Tensor) -> Floats:
         samples = self.options.prediction_samples
         scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed).double()
+        if self.evidence.prior is not None:
+            scored = scored * torch.tensor(self.evidence.prior, dtype=torch.float64)
         probability: Floats = (scored / scored.sum(1, keepdim=True)).numpy()
         return probability
 

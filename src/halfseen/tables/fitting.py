@@ -2,50 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from sklearn.model_selection import train_test_split
 from torch import nn
 
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import METHODS, Method, method_named
-from halfseen.nets import Networks, chunks
-from halfseen.objective import build_objective
+from halfseen.nets import Networks
 from halfseen.options import Options, Preset, make_options, preset
+from halfseen.tables.blending import install
+from halfseen.tables.domains import Domains, Run, Sample, resident_domains, streamed_domains
 from halfseen.tables.inference import Understanding
-from halfseen.tables.measuring import Sample, baseline_metrics, held_out_metrics, target_risk
+from halfseen.tables.measuring import HeldOut, held_out_metrics, hold_out, target_risk
 from halfseen.tables.model import TableModel
-from halfseen.tables.schema import TableSchema
-from halfseen.tables.streaming import RowStream, StreamedBatches
-from halfseen.training import (
-    History,
-    LabelledRows,
-    NoProgress,
-    Progress,
-    Rows,
-    Trainer,
-    derived_seed,
-    plan_phases,
-)
-from halfseen.training.fitting import Problem, fit_objective, resolve_device
+from halfseen.tables.regression import Regression, fit_regression
+from halfseen.training import History, NoProgress, Progress
 
 __all__ = ["RULE", "Settings", "fit_tables", "is_resident", "needs_complete_target"]
 
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
-HELD_OUT = 0.2
-MOST_HELD_OUT = 100_000
-"""A fifth of the source is held out to measure on, up to this many rows."""
-REFIT_ROWS = 5_000
-"""Source rows up to which the chosen model is trained again with those held out."""
 FEWEST_TARGET_ROWS = 10
-SAMPLE_ROWS = 20_000
-"""Rows of a streamed table that stand for all where a few will do."""
 RULE = (
     "lowest cross-entropy on held-out source rows, each weighted by how much more often its "
     "observed columns occur on the target (a domain classifier's odds); no target label is used"
@@ -102,7 +86,8 @@ class Settings:
         base = preset(
             self.preset, inputs="table", divergence=self.divergence, imputes=method.imputes
         )
-        ours = {"standardize": False} | ({} if resident else STREAMED)
+        ours = {"standardize": False, "shortcut": self.preset == "default"}
+        ours |= {} if resident else STREAMED
         always = {} if resident else {"balanced": False}  # oversampling needs all rows at hand
         return make_options({**ours, **self.options, **always}, base)
 
@@ -124,6 +109,7 @@ def fit_tables(
     *,
     progress: Callable[[str], Progress] = lambda title: NoProgress(),
     say: Callable[[str], None] = lambda sentence: None,
+    checkpoints: Path | None = None,
 ) -> TableModel:
     """Train the models asked for, choose one without target labels, and measure it.
 
@@ -137,47 +123,146 @@ def fit_tables(
         Makes the display of one model's training.
     say
         Told in sentences what is going on.
+    checkpoints
+        Folder that keeps the state of each training after every epoch. The same call with the
+        same tables continues from it; it can be deleted when the model is there.
     """
     if found.target.rows < FEWEST_TARGET_ROWS:
         raise InputError(
             f"The target {found.target.table.path} has {found.target.rows} rows; at least "
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
-    resident = is_resident(found, settings)
-    data: _Data = _Resident.read(found, settings) if resident else _Streamed(found, settings)
-    schema = found.schema
-
-    def train(data: _Data, method: Method, title: str) -> TableModel:
-        options = settings.options_for(method, resident=resident)
-        refine = settings.refine and method.adapts
-        networks, history = data.train(
-            method, options, seed=settings.seed, refine=refine, progress=progress(title)
-        )
-        if options.balanced:
-            restore_prior(networks, found.class_counts)
-        return TableModel(schema, method, options, settings.seed, networks, history=history)
-
-    trained = [train(data, method_named(name), name) for name in settings.models]
-    model, choice = _chosen(trained, data)
-    model.metrics = {
-        "held_out_source": held_out_metrics(model, data.held_out),
-        "logistic_regression": baseline_metrics(data.training, data.held_out, schema),
-        "class_counts": dict(zip(schema.class_names, found.class_counts, strict=True)),
-        "trained_on": "the source rows that were not held out",
-    }
+    fit = _Fit(found, settings, progress, checkpoints)
+    candidates = [fit.candidate(method_named(name)) for name in settings.models]
+    chosen, choice = _chosen(candidates, fit.domains)
     if choice:
-        model.metrics["choice"] = choice
-        say(f"Chosen: {model.method.name}, by the {RULE}.")
-    if isinstance(data, _Resident) and found.source.rows <= REFIT_ROWS:
+        say(f"Chosen: {chosen.method.name}, by the {RULE}.")
+    if fit.domains.whole is not None:
         say("Training the chosen model again, now with the held-out rows.")
-        final = train(data.whole(), model.method, model.method.name)
-        model.networks, model.history = final.networks, final.history
-        model.metrics["trained_on"] = "all source rows, after measuring on those held out"
-    model.training_data = {
-        "source": found.source.table.fingerprint() | {"rows": found.source.rows},
-        "target": found.target.table.fingerprint() | {"rows": found.target.rows},
-    }
+    model = fit.final(chosen)
+    model.metrics |= {"choice": choice} if choice else {}
     return model
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """One of the models: how it did on held-out rows, and its networks of the last fold."""
+
+    method: Method
+    options: Options
+    held_out: HeldOut
+    networks: Networks
+    history: History
+
+
+class _Fit:
+    """One call of :func:`fit_tables`: what all of its trainings share."""
+
+    def __init__(
+        self,
+        found: Understanding,
+        settings: Settings,
+        progress: Callable[[str], Progress],
+        checkpoints: Path | None,
+    ) -> None:
+        self.found, self.settings, self.progress = found, settings, progress
+        self.resident = is_resident(found, settings)
+        make = resident_domains if self.resident else streamed_domains
+        self.domains: Domains = make(found, settings.seed)
+        self.training_data = {
+            "source": found.source.table.fingerprint() | {"rows": found.source.rows},
+            "target": found.target.table.fingerprint() | {"rows": found.target.rows},
+        }
+        self.checkpoints = checkpoints
+        self.regressions = [self._regression(fold.training) for fold in self.domains.folds]
+
+    def candidate(self, method: Method) -> _Candidate:
+        """Train a model on each fold and note what it says of the rows held out."""
+        options = self.settings.options_for(method, resident=self.resident)
+        parts = []
+        for number, fold in enumerate(self.domains.folds):
+            networks, history = self._train(method, options, number)
+            parts.append(
+                hold_out(
+                    networks,
+                    fold.held_out,
+                    self.regressions[number],
+                    samples=options.prediction_samples,
+                    seed=self.settings.seed,
+                )
+            )
+        return _Candidate(method, options, HeldOut.joined(parts), networks, history)
+
+    def final(self, chosen: _Candidate) -> TableModel:
+        """Return the chosen model, trained on all rows where they are few, with its metrics."""
+        networks, history = chosen.networks, chosen.history
+        regression, trained_on = self.regressions[-1], "the source rows that were not held out"
+        schema, whole = self.found.schema, self.domains.whole
+        if whole is not None:
+            networks, history = self._train(chosen.method, chosen.options, None)
+            regression = self._regression(whole)
+            trained_on = "all source rows, after measuring on those held out"
+        metrics = held_out_metrics(chosen.held_out, blended=chosen.options.shortcut)
+        if chosen.options.shortcut:
+            blend, scale = chosen.held_out.blend(), chosen.held_out.complete_scale()
+            install(networks, regression, blend, scale)
+            metrics["blend"] = {"network": blend.network, "regression": blend.regression}
+        metrics["class_counts"] = dict(
+            zip(schema.class_names, self.found.class_counts, strict=True)
+        )
+        metrics["trained_on"] = trained_on
+        return TableModel(
+            schema,
+            chosen.method,
+            chosen.options,
+            self.settings.seed,
+            networks,
+            metrics,
+            self.training_data,
+            history,
+        )
+
+    def _regression(self, rows: Sample) -> Regression:
+        observed = list(self.found.schema.blocks.observed)
+        return fit_regression(rows.inputs[:, observed], rows.labels, len(self.found.schema.classes))
+
+    def _train(
+        self, method: Method, options: Options, fold: int | None
+    ) -> tuple[Networks, History]:
+        folds = len(self.domains.folds)
+        part = "all rows" if fold is None else f"part {fold + 1} of {folds}"
+        title = (
+            method.name if folds == 1 and self.domains.whole is None else f"{method.name}, {part}"
+        )
+        fingerprint = self._fingerprint(method, options)
+        checkpoint = None
+        if self.checkpoints is not None:
+            checkpoint = self.checkpoints / f"{fingerprint[:16]}-{fold}.safetensors"
+        run = Run(
+            method,
+            options,
+            self.settings.seed,
+            self.settings.refine and method.adapts,
+            self.progress(title),
+            checkpoint,
+            fingerprint,
+        )
+        networks, history = self.domains.train(run, fold)
+        if options.balanced:
+            restore_prior(networks, self.found.class_counts)
+        return networks, history
+
+    def _fingerprint(self, method: Method, options: Options) -> str:
+        """Hash what determines a training, so that no other one is continued by mistake."""
+        facts = {
+            "data": self.training_data,
+            "schema": self.found.schema.model_dump(mode="json"),
+            "method": method.name,
+            "options": options.model_dump(mode="json"),
+            "refine": self.settings.refine,
+            "seed": self.settings.seed,
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 @torch.no_grad()
@@ -201,115 +286,13 @@ def restore_prior(networks: Networks, class_counts: Sequence[int]) -> None:
     layers[-1].bias.add_((counts / counts.sum()).log().to(layers[-1].bias))
 
 
-def _chosen(trained: Sequence[TableModel], data: _Data) -> tuple[TableModel, dict[str, Any]]:
+def _chosen(
+    candidates: Sequence[_Candidate], domains: Domains
+) -> tuple[_Candidate, dict[str, Any]]:
     """Return the model with the lowest estimated risk on the target, and how it was chosen."""
-    if len(trained) == 1:
-        return trained[0], {}
-    risks = [target_risk(m, data.held_out, data.training, data.target_inputs) for m in trained]
-    names = [model.method.name for model in trained]
+    if len(candidates) == 1:
+        return candidates[0], {}
+    risks = [target_risk(c.held_out, domains, blended=c.options.shortcut) for c in candidates]
+    names = [candidate.method.name for candidate in candidates]
     choice = {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
-    return trained[int(np.argmin(risks))], choice
-
-
-class _Data(Protocol):
-    """Both tables, split; `training` and `target_inputs` may be samples."""
-
-    held_out: Sample
-    training: Sample
-    target_inputs: npt.NDArray[np.float32]
-
-    def train(
-        self, method: Method, options: Options, *, seed: int, refine: bool, progress: Progress
-    ) -> tuple[Networks, History]: ...
-
-
-@dataclass
-class _Resident:
-    """Both tables in memory."""
-
-    schema: TableSchema
-    training: Sample
-    held_out: Sample
-    target_inputs: npt.NDArray[np.float32]
-
-    @classmethod
-    def read(cls, found: Understanding, settings: Settings) -> _Resident:
-        inputs, labels = RowStream(found.source.table, found.schema, is_source=True).all()
-        target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
-        size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), len(found.schema.classes)))
-        train, held = train_test_split(
-            np.arange(len(labels)), test_size=size, stratify=labels, random_state=settings.seed
-        )
-        return cls(
-            found.schema,
-            Sample(inputs[train], labels[train]),
-            Sample(inputs[held], labels[held]),
-            target,
-        )
-
-    def whole(self) -> _Resident:
-        """Return the data with the held-out rows among those to train on."""
-        both = Sample(
-            np.concatenate([self.training.inputs, self.held_out.inputs]),
-            np.concatenate([self.training.labels, self.held_out.labels]),
-        )
-        return _Resident(self.schema, both, self.held_out, self.target_inputs)
-
-    def train(
-        self, method: Method, options: Options, *, seed: int, refine: bool, progress: Progress
-    ) -> tuple[Networks, History]:
-        """Train one model."""
-        problem = Problem(
-            self.schema.blocks,
-            LabelledRows(
-                torch.from_numpy(self.training.inputs), torch.from_numpy(self.training.labels)
-            ),
-            Rows(torch.from_numpy(self.target_inputs)),
-            len(self.schema.classes),
-        )
-        objective, history = fit_objective(
-            problem, method, options, seed=seed, refine=refine, progress=progress
-        )
-        return objective.networks.cpu(), history
-
-
-class _Streamed:
-    """Both tables on disk, with samples of them in memory."""
-
-    def __init__(self, found: Understanding, settings: Settings) -> None:
-        self.schema = found.schema
-        share = min(HELD_OUT, MOST_HELD_OUT / found.source.rows)
-        self.source = RowStream(
-            found.source.table, found.schema, is_source=True, share=share, seed=settings.seed
-        )
-        self.target = RowStream(found.target.table, found.schema, is_source=False)
-        self.held_out = Sample(*self.source.all(held_out=True))
-        self.training = Sample(*self.source.some(SAMPLE_ROWS / found.source.rows))
-        self.target_inputs = self.target.some(SAMPLE_ROWS / found.target.rows)[0]
-        self.batches = StreamedBatches(
-            self.source,
-            self.target,
-            source_rows=found.source.rows - len(self.held_out),
-            target_rows=found.target.rows,
-        )
-
-    def train(
-        self, method: Method, options: Options, *, seed: int, refine: bool, progress: Progress
-    ) -> tuple[Networks, History]:
-        """Train one model."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(derived_seed(seed, 0))
-            objective = build_objective(
-                self.schema.blocks, method, len(self.schema.classes), options
-            )
-        objective.to(resolve_device("cpu"))  # batches come from disk into main memory
-        if objective.networks.standardize is not None:
-            objective.networks.standardize.learn(torch.from_numpy(self.training.inputs))
-        batches = self.batches
-        rows = min(batches.source_rows, batches.target_rows)
-        phases = plan_phases(options, method, batches, rows=rows, refine=refine)
-        history = Trainer(objective, batches, seed, progress=progress).train(phases)
-        if options.prediction_statistics == "target" and method.adapts:
-            sample = torch.from_numpy(self.target_inputs)
-            objective.networks.estimate_statistics(chunks(sample, phases[-1].batch_size))
-        return objective.networks.eval(), history
+    return candidates[int(np.argmin(risks))], choice

@@ -11,6 +11,7 @@ from halfseen.errors import InputError
 from halfseen.tables.files import TableFiles
 from halfseen.tables.labels import ordered_classes
 from halfseen.tables.preprocessing import is_number_text
+from halfseen.tables.scaling import settle_scales
 from halfseen.tables.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.tables.summary import ColumnSummary, TableSummary, summarize
 
@@ -120,6 +121,8 @@ def understand(
         id=roles.id,
         dropped=(*(name for name in source.names if name in roles.drop), *useless),
     )
+    schema, note = settle_scales(schema, source, seen.rows)
+    notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes)
 

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression
+import torch
+from scipy.special import log_softmax, softmax
 from sklearn.metrics import roc_auc_score
 
+from halfseen import nets
+from halfseen.nets import Networks
 from halfseen.selection import importance_weighted_validation
 from halfseen.shift import fit_density_ratio
-from halfseen.tables.model import TableModel
-from halfseen.tables.schema import TableSchema
+from halfseen.tables.blending import Blend, fit_blend, fit_scale
+from halfseen.tables.domains import Domains, Sample
+from halfseen.tables.regression import Regression
 
-__all__ = ["Sample", "baseline_metrics", "held_out_metrics", "metrics_of", "target_risk"]
+__all__ = ["HeldOut", "held_out_metrics", "hold_out", "metrics_of", "target_risk"]
+
+Rows = npt.NDArray[np.intp]
 
 MOST_WEIGHED = 5_000
 """Rows of each table that the domain classifier of :func:`target_risk` is fitted on."""
-
-
-MOST_REGRESSED = 100_000
-"""Rows that logistic regression is fitted on: more would not change what it says."""
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Prepared source rows with their labels."""
-
-    inputs: npt.NDArray[np.float32]
-    labels: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.inputs)
+SMALLEST = 1e-12
 
 
 def metrics_of(
@@ -69,54 +62,133 @@ def losses_of(
 ) -> npt.NDArray[np.float64]:
     """Return the cross-entropy of each row, in nats."""
     given = probability[np.arange(len(labels)), labels]
-    losses: npt.NDArray[np.float64] = -np.log(np.maximum(given, 1e-12))
+    losses: npt.NDArray[np.float64] = -np.log(np.maximum(given, SMALLEST))
     return losses
 
 
-def held_out_metrics(model: TableModel, held_out: Sample) -> dict[str, Any]:
-    """Measure a model on source rows, with their missing block hidden and with it."""
-    hidden = model.score(model.blocks.hide(held_out.inputs))
-    found = {"without_missing_block": metrics_of(hidden, held_out.labels)}
-    if model.method.imputes:
-        complete = model.score(held_out.inputs, complete=True)
-        found["with_missing_block"] = metrics_of(complete, held_out.labels)
-    return found
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """What a model and a logistic regression say of source rows that neither was trained on.
 
-
-def baseline_metrics(training: Sample, held_out: Sample, schema: TableSchema) -> dict[str, Any]:
-    """Measure logistic regression on the observed columns: what a model must not fall below.
-
-    Nothing is measured where a sample of the source holds one class alone.
+    Parameters
+    ----------
+    labels
+        Classes of the rows.
+    hidden, complete
+        The networks' log-probabilities with the missing block hidden, and with it where the
+        model imputes.
+    regression
+        Logits of logistic regression on the observed columns.
     """
-    if len(np.unique(training.labels)) < 2:
-        return {}
-    observed = list(schema.blocks.observed)
-    some = np.random.default_rng(0).permutation(len(training))[:MOST_REGRESSED]
-    classifier = LogisticRegression(max_iter=1000)
-    classifier.fit(training.inputs[some][:, observed], training.labels[some])
-    probability = np.zeros((len(held_out), len(schema.classes)))
-    probability[:, classifier.classes_] = classifier.predict_proba(held_out.inputs[:, observed])
-    return metrics_of(probability, held_out.labels)
+
+    labels: npt.NDArray[np.int64]
+    hidden: npt.NDArray[np.float64]
+    complete: npt.NDArray[np.float64] | None
+    regression: npt.NDArray[np.float64]
+
+    @staticmethod
+    def joined(parts: Sequence[HeldOut]) -> HeldOut:
+        """Return the rows of several folds together."""
+        complete = [part.complete for part in parts if part.complete is not None]
+        return HeldOut(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.hidden for part in parts]),
+            np.concatenate(complete) if complete else None,
+            np.concatenate([part.regression for part in parts]),
+        )
+
+    def blend(self) -> Blend:
+        """Return how much networks and regression should count."""
+        return fit_blend(self.hidden, self.regression, self.labels)
+
+    def complete_scale(self) -> float:
+        """Return the temperature's inverse for rows with their missing block."""
+        return 1.0 if self.complete is None else fit_scale(self.complete, self.labels)
+
+    def blended(self) -> npt.NDArray[np.float64]:
+        """Return blended probabilities; each half of the rows by a blend fitted on the other."""
+        return self._across(
+            lambda rows: fit_blend(self.hidden[rows], self.regression[rows], self.labels[rows]),
+            lambda blend, rows: blend.logits(self.hidden[rows], self.regression[rows]),
+        )
+
+    def tempered(self) -> npt.NDArray[np.float64]:
+        """Return probabilities of complete rows; each half by a scale fitted on the other."""
+        assert self.complete is not None
+        logits = self.complete
+        return self._across(
+            lambda rows: fit_scale(logits[rows], self.labels[rows]),
+            lambda scale, rows: log_softmax(scale * logits[rows], axis=1),
+        )
+
+    def _across(
+        self, fit: Callable[[Rows], Any], apply: Callable[[Any, Rows], npt.NDArray[np.float64]]
+    ) -> npt.NDArray[np.float64]:
+        dealt = np.random.default_rng(0).permutation(len(self.labels))
+        halves = dealt[::2], dealt[1::2]
+        probability = np.empty_like(self.hidden)
+        for rows, others in (halves, halves[::-1]):
+            probability[rows] = np.exp(apply(fit(others if len(others) else rows), rows))
+        return probability
 
 
-def target_risk(
-    model: TableModel, held_out: Sample, training: Sample, target: npt.NDArray[np.float32]
-) -> float:
+def hold_out(
+    networks: Networks, rows: Sample, regression: Regression, *, samples: int = 1, seed: int = 0
+) -> HeldOut:
+    """Ask a model and a regression about rows that were held out from both."""
+    blocks = networks.blocks
+    hidden = torch.from_numpy(blocks.hide(rows.inputs))
+    complete = None
+    if networks.method.imputes:
+        complete = _logarithm(nets.complete_probabilities(networks, torch.from_numpy(rows.inputs)))
+    return HeldOut(
+        rows.labels,
+        _logarithm(nets.probabilities(networks, hidden, samples=samples, seed=seed)),
+        complete,
+        regression.logits(rows.inputs[:, list(blocks.observed)]),
+    )
+
+
+def held_out_metrics(held_out: HeldOut, *, blended: bool) -> dict[str, Any]:
+    """Measure a model on held-out rows, hidden and complete, beside logistic regression."""
+    hidden = held_out.blended() if blended else np.exp(held_out.hidden)
+    found = {"without_missing_block": metrics_of(hidden, held_out.labels)}
+    if held_out.complete is not None:
+        complete = held_out.tempered() if blended else np.exp(held_out.complete)
+        found["with_missing_block"] = metrics_of(complete, held_out.labels)
+    regression = softmax(held_out.regression, axis=1)
+    return {
+        "held_out_source": found,
+        "logistic_regression": metrics_of(regression, held_out.labels),
+    }
+
+
+def target_risk(held_out: HeldOut, domains: Domains, *, blended: bool) -> float:
     """Estimate the cross-entropy on the target from held-out source rows; no target label.
 
     Each row counts by w = p_T(x1) / p_S(x1), from a classifier that tells the domains apart.
     """
-    observed = list(model.blocks.observed)
+    observed = list(domains.schema.blocks.observed)
     random = np.random.default_rng(0)
 
     def some(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         chosen = random.permutation(len(rows))[:MOST_WEIGHED]
         return rows[chosen][:, observed]
 
-    ratio = fit_density_ratio(some(training.inputs), some(target))
-    weights = ratio.weights(held_out.inputs[:, observed])
-    losses = losses_of(model.score(model.blocks.hide(held_out.inputs)), held_out.labels)
-    return importance_weighted_validation(losses, weights).risk
+    weights = [
+        fit_density_ratio(some(fold.training.inputs), some(domains.target)).weights(
+            fold.held_out.inputs[:, observed]
+        )
+        for fold in domains.folds
+    ]
+    hidden = held_out.blended() if blended else np.exp(held_out.hidden)
+    losses = losses_of(hidden, held_out.labels)
+    return importance_weighted_validation(losses, np.concatenate(weights)).risk
+
+
+def _logarithm(probability: torch.Tensor) -> npt.NDArray[np.float64]:
+    logarithm: npt.NDArray[np.float64] = np.log(np.maximum(probability.double().numpy(), SMALLEST))
+    return logarithm
 
 
 def _balanced_accuracy(labels: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> float:

@@ -1,0 +1,277 @@
+"""One trial of a search: settings proposed, a model fitted, its score told."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfseen.errors import HalfseenError, TrainingDivergedError
+from halfseen.inputs import prepare_domains, read_inputs
+from halfseen.objective import Objective
+from halfseen.selection.evidence import Evidence, evaluate
+from halfseen.selection.refits import agreement_of_runs, estimator_fit
+from halfseen.selection.registry import SCORES
+from halfseen.selection.reverse import reverse_validation
+from halfseen.selection.spaces import Range, with_settings
+from halfseen.training import EpochHook, derived_seed
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
+
+__all__ = ["Rows", "TrialRunner", "is_spent", "load_study", "optuna"]
+
+FIRST_NOT_PRUNED = 5
+"""Trials of a model that run to their end, and epochs of every trial, before any is pruned."""
+_REFINEMENT = 10_000
+"""Added to the epochs of refinement, so that they are compared among themselves."""
+
+
+def optuna() -> Any:
+    """Return the module that proposes settings, or say how to get it."""
+    try:
+        return importlib.import_module("optuna")
+    except ImportError:
+        raise HalfseenError("A search needs Optuna: pip install 'halfseen[tune]'.") from None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What every trial of a search is fitted and scored on."""
+
+    X: Any
+    y: Any
+    X_held_out: Any
+    y_held_out: Any
+    X_target: Any
+
+
+@dataclass(frozen=True)
+class TrialRunner:
+    """Runs the trials of one model; can be sent to another process.
+
+    Its parameters are those of :func:`halfseen.selection.search` for one model; `study` and
+    `storage` say where trials are kept, `checkpoints` where a fit under way is.
+    """
+
+    name: str
+    study: str
+    storage: str
+    estimator: Any
+    space: Mapping[str, Sequence[Any] | Range]
+    score: str
+    rows: Rows
+    prior: tuple[float, ...] | None
+    back: Any
+    seed: int
+    prune: bool
+    checkpoints: Path | None
+
+    def run(self, number: int) -> int | None:
+        """Propose settings, fit with them, tell the score; return the trial's number.
+
+        None says that everything in the space has been tried.
+        """
+        seed = derived_seed(self.seed, number)
+        study = load_study(self, seed)
+        state = optuna().trial.TrialState
+        trial = self._ask(study, seed)
+        if trial is None:
+            return None
+        try:
+            value = self._value(trial)
+        except optuna().TrialPruned:
+            study.tell(trial, state=state.PRUNED)
+        except TrainingDivergedError as error:
+            trial.set_user_attr("error", str(error))
+            study.tell(trial, state=state.FAIL)
+        except BaseException:
+            # Without a note of its own it counts as stopped, and is tried again.
+            study.tell(trial, state=state.FAIL)
+            raise
+        else:
+            if np.isfinite(value):
+                study.tell(trial, value)
+            else:
+                trial.set_user_attr("error", f"{self.score} is {value}.")
+                study.tell(trial, state=state.FAIL)
+        return int(trial.number)
+
+    def _ask(self, study: Study, seed: int) -> Trial | None:
+        """Return a trial whose settings are new: training again would give the same value."""
+        states = optuna().trial.TrialState
+        tried = [trial.params for trial in study.trials if is_spent(trial)]
+        tried += [trial.params for trial in study.get_trials(states=(states.RUNNING,))]
+        trial = study.ask()
+        if self._propose(trial) not in tried:
+            return trial
+        study.tell(trial, state=states.FAIL)
+        untried = [settings for settings in self._all_settings() if settings not in tried]
+        if not untried:
+            return None
+        study.enqueue_trial(untried[seed % len(untried)])
+        trial = study.ask()
+        self._propose(trial)
+        return trial
+
+    def _propose(self, trial: Trial) -> dict[str, Any]:
+        return {
+            name: trial.suggest_float(name, choices.low, choices.high, log=choices.log)
+            if isinstance(choices, Range)
+            else trial.suggest_categorical(name, choices)
+            for name, choices in self.space.items()
+        }
+
+    def _all_settings(self) -> Iterator[dict[str, Any]]:
+        """Yield every combination of a space without ranges."""
+        grids = [choices for choices in self.space.values() if not isinstance(choices, Range)]
+        if len(grids) == len(self.space):
+            for combination in itertools.product(*grids):
+                yield dict(zip(self.space, combination, strict=True))
+
+    def _value(self, trial: Trial) -> float:
+        """Return the score of the settings that a trial proposes."""
+        settings = dict(trial.params)
+        estimator = with_settings(self.estimator, settings)
+        if estimator.random_state is None:
+            estimator.set_params(random_state=self.seed)
+        if self.score == "agreement":
+            return self._agreement(estimator)
+        if self.score == "reverse":
+            return self._reverse(estimator)
+        return self._fitted_score(estimator, trial, settings)
+
+    def _fitted_score(self, estimator: Any, trial: Trial, settings: dict[str, Any]) -> float:
+        checkpoint = self._checkpoint(settings)
+        estimator.set_params(
+            checkpoint=checkpoint, on_epoch=self._report(trial) if self.prune else None
+        )
+        try:
+            estimator.fit(self.rows.X, self.rows.y, X_target=self.rows.X_target)
+        except (optuna().TrialPruned, TrainingDivergedError):
+            _discard(checkpoint)
+            raise
+        _discard(checkpoint)
+        evidence = self._evidence(estimator.networks_)
+        options, seed = estimator.options_, estimator.seed_
+        found = evaluate(estimator.networks_, evidence, (self.score,), options=options, seed=seed)
+        return found[self.score]
+
+    def _report(self, trial: Trial) -> EpochHook:
+        """Return a hook that tells the score of every epoch, and gives up where it is poor."""
+        kept: list[Evidence] = []
+
+        def report(objective: Objective, record: Mapping[str, Any]) -> None:
+            if record["phase"] == "warm-up":
+                return
+            if not kept:
+                kept.append(self._evidence(objective.networks).sample())
+            found = evaluate(objective.networks, kept[0], (self.score,), options=objective.options)
+            step = record["epoch"] + (_REFINEMENT if record["phase"] == "refine" else 0)
+            trial.report(found[self.score], step)
+            if trial.should_prune():
+                raise optuna().TrialPruned
+
+        return report
+
+    def _evidence(self, networks: Any) -> Evidence:
+        rows = self.rows
+        return Evidence.prepared(
+            networks,
+            np.unique(np.asarray(rows.y)),
+            rows.X_held_out,
+            rows.y_held_out,
+            rows.X_target,
+            rows.X,
+            prior=self.prior,
+        )
+
+    def _agreement(self, estimator: Any) -> float:
+        rows = self.rows
+        return agreement_of_runs(
+            lambda seed: with_settings(estimator, {"random_state": seed}),
+            rows.X,
+            rows.y,
+            rows.X_target,
+            seeds=[derived_seed(self.seed, run) for run in range(3)],
+        )
+
+    def _reverse(self, estimator: Any) -> float:
+        method, _ = estimator.plan()
+        blocks, source, target = prepare_domains(
+            read_inputs(self.rows.X, "the source"),
+            read_inputs(self.rows.X_target, "the target"),
+            estimator.missing,
+            complete_target=method.needs_complete_target,
+        )
+        return reverse_validation(
+            estimator_fit(lambda: with_settings(estimator, {"missing": blocks})),
+            source,
+            np.asarray(self.rows.y),
+            target,
+            fit_back=estimator_fit(
+                lambda: with_settings(self.back, {}),
+                columns=blocks.observed if blocks.is_table else None,
+            ),
+            random_state=self.seed,
+        )
+
+    def _checkpoint(self, settings: dict[str, Any]) -> Path | None:
+        if self.checkpoints is None:
+            return None
+        text = json.dumps([self.study, settings], sort_keys=True, default=str)
+        return self.checkpoints / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.safetensors"
+
+
+def is_spent(trial: FrozenTrial) -> bool:
+    """Whether a trial has used up budget: it ended by itself, well or not."""
+    state = optuna().trial.TrialState
+    failed = trial.state == state.FAIL and "error" in trial.user_attrs
+    return trial.state in (state.COMPLETE, state.PRUNED) or failed
+
+
+def load_study(runner: TrialRunner, seed: int, *, create: bool = False) -> Study:
+    """Open the study of a runner, whose proposals follow the seed."""
+    module = optuna()
+    storage = runner.storage
+    if "://" not in storage:
+        journal = module.storages.journal
+        storage = module.storages.JournalStorage(
+            journal.JournalFileBackend(storage, journal.JournalFileOpenLock(storage))
+        )
+    better = SCORES[runner.score].better
+    common = {
+        "study_name": runner.study,
+        "storage": storage,
+        # Proposals of parallel trials keep away from each other (constant_liar).
+        "sampler": module.samplers.TPESampler(seed=seed, constant_liar=True),
+        "pruner": module.pruners.MedianPruner(FIRST_NOT_PRUNED, FIRST_NOT_PRUNED)
+        if runner.prune
+        else module.pruners.NopPruner(),
+    }
+    if create:
+        study: Study = module.create_study(
+            **common,
+            direction="minimize" if better == "lower" else "maximize",
+            load_if_exists=True,
+        )
+        return study
+    loaded: Study = module.load_study(**common)
+    return loaded
+
+
+def _discard(checkpoint: Path | None) -> None:
+    """Remove a checkpoint that is not needed any more, and its folder when it is the last."""
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+        with suppress(OSError):
+            checkpoint.parent.rmdir()

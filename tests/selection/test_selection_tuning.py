@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from halfseen import (
+    AdaptationImputationClassifier,
+    DomainAdaptationClassifier,
+    InputError,
+    OptionError,
+    preset,
+)
+from halfseen.methods import method_named
+from halfseen.selection import Range, paper_space, score_model, search, split_held_out
+
+pytest.importorskip("optuna")
+
+SMALL = {
+    "encoder_widths": (8,),
+    "latent_size": 4,
+    "generator_widths": (8,),
+    "classifier_widths": (8,),
+    "critic_widths": (8,),
+}
+QUICK = {"missing": [3], "warmup_epochs": 1, "joint_epochs": 2, "device": "cpu", "options": SMALL}
+RATES = {"learning_rate": [1e-9, 1e-2]}
+
+
+def domains(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    source = random.normal(size=(rows, 4))
+    target = random.normal(size=(rows, 4)) + 0.3
+    return source, np.where(source[:, 0] + source[:, 3] > 0, "yes", "no"), target
+
+
+def model(**settings) -> AdaptationImputationClassifier:
+    return AdaptationImputationClassifier(**{**QUICK, "random_state": 0, **settings})
+
+
+def test_the_best_settings_win_and_the_given_ones_are_tried_first():
+    seen = []
+    found = search(
+        model(), *domains(), score="source_loss", space=RATES, trials=9, on_trial=seen.append
+    )
+    assert found.trials[0].settings == {"learning_rate": 1e-3}
+    # Three settings are all there is: each is tried once.
+    assert sorted(t.settings["learning_rate"] for t in found.trials) == [1e-9, 1e-3, 1e-2]
+    assert found.best.settings == {"learning_rate": 1e-2}
+    assert found.table()[0]["source_loss"] == min(trial.value for trial in found.trials)
+    assert [(t.number, t.value) for t in seen] == [(t.number, t.value) for t in found.trials]
+
+    X, y, target = domains()
+    train, held = split_held_out(np.unique(y, return_inverse=True)[1], 0.2, 0)
+    best = found.estimator().fit(X[train], y[train], X_target=target)
+    again = score_model(best, X[held], y[held], target, score="source_loss", X_training=X[train])
+    assert again == found.best.value, "a trial's value is that of its estimator"
+
+
+def test_every_model_gets_the_same_budget_and_its_own_space():
+    models = {
+        "imputing": model(),
+        "source": DomainAdaptationClassifier(**QUICK, random_state=0, adapt=False),
+    }
+    spaces = {
+        "imputing": {"reconstruction_weight": Range(1e-3, 1.0), "refine": [False, True]},
+        "source": {"learning_rate": Range(1e-4, 1e-2)},
+    }
+    found = search(models, *domains(), score="mutual_information", space=spaces, trials=3)
+    assert [trial.model for trial in found.trials] == ["imputing"] * 3 + ["source"] * 3
+    assert set(found.trials[0].settings) == {"reconstruction_weight", "refine"}
+    assert found.best.value == max(trial.value for trial in found.trials)
+    assert found.estimator("source").options["learning_rate"] == pytest.approx(
+        found.best_of("source").settings["learning_rate"]
+    )
+
+
+def test_a_search_goes_on_where_it_was_stopped(tmp_path):
+    def stop(trial):
+        if trial.number == 1:
+            raise KeyboardInterrupt
+
+    storage = tmp_path / "trials.journal"
+    given = {"score": "source_loss", "space": {"learning_rate": Range(1e-4, 1e-1)}}
+    with pytest.raises(KeyboardInterrupt):
+        search(model(), *domains(), **given, trials=4, storage=storage, on_trial=stop)
+    seen = []
+    found = search(model(), *domains(), **given, trials=4, storage=storage, on_trial=seen.append)
+    assert len(seen) == 2
+    assert len(found.trials) == 4
+    whole = search(model(), *domains(), **given, trials=4)
+    assert [t.value for t in found.trials] == [t.value for t in whole.trials]
+    assert [p.name for p in tmp_path.iterdir()] == ["trials.journal"]
+    with pytest.raises(InputError, match="The storage holds another search"):
+        search(model(refine=True), *domains(), **given, trials=4, storage=storage)
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_selection_tuning as t
+t.stopped_search(sys.argv[1], slow=True)
+"""
+
+
+def stopped_search(storage: str | Path, *, slow: bool = False):
+    """A search of one long trial after a short one, told of every epoch by a line."""
+    lines: list[str] = []
+
+    class Told(AdaptationImputationClassifier):
+        def fit(self, X, y, X_target=None, *, sample_domain=None):
+            report = self.on_epoch
+
+            def told(objective, record):
+                lines.append(f"{record['phase']} {record['epoch']}")
+                if slow:
+                    print(lines[-1], flush=True)
+                    time.sleep(0.2)
+                return report(objective, record)
+
+            self.on_epoch = told
+            return super().fit(X, y, X_target)
+
+    estimator = Told(**{**QUICK, "random_state": 0, "joint_epochs": 6})
+    found = search(
+        estimator, *domains(), score="source_loss", space=RATES, trials=1, storage=storage
+    )
+    return found, lines
+
+
+def test_a_killed_trial_goes_on_from_its_last_epoch(tmp_path):
+    storage = tmp_path / "trials.journal"
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED.format(tests=os.path.dirname(__file__)))
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(storage)], stdout=subprocess.PIPE, text=True
+    )
+    for line in process.stdout:
+        if line.strip() == "joint 4":
+            break
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert list((tmp_path / "trials.journal.running").iterdir())
+    found, lines = stopped_search(storage)
+    assert lines == ["joint 4", "joint 5", "joint 6"]
+    assert found.best.value == stopped_search(tmp_path / "whole.journal")[0].best.value
+    assert not (tmp_path / "trials.journal.running").exists()
+
+
+def test_a_poor_trial_is_given_up(tmp_path):
+    space = {"learning_rate": [1e-2, 1.1e-2, 1.2e-2, 1.3e-2, 1e-9, 1.1e-9, 1.2e-9]}
+    estimator = model(joint_epochs=8, learning_rate=1.4e-2)
+    arguments = {"score": "source_loss", "space": space, "trials": 8}
+    found = search(estimator, *domains(), **arguments)
+    pruned = [trial for trial in found.trials if trial.state == "pruned"]
+    assert pruned
+    assert all(trial.number >= 5 and trial.value > found.best.value for trial in pruned)
+    assert found.best.settings["learning_rate"] > 1e-3
+    assert found.table()[-1]["state"] == "pruned"
+    patient = search(estimator, *domains(), **arguments, prune=False)
+    assert {trial.state for trial in patient.trials} == {"complete"}
+
+
+def test_trials_in_parallel(tmp_path):
+    storage = tmp_path / "trials.journal"
+    space = {"learning_rate": Range(1e-4, 1e-1)}
+    found = search(
+        model(), *domains(), score="source_loss", space=space, trials=4, n_jobs=2, storage=storage
+    )
+    assert len(found.trials) == 4
+    assert all(trial.state == "complete" for trial in found.trials)
+    assert found.trials[0].settings == {"learning_rate": 1e-3}
+
+
+def test_a_trial_that_diverges_counts_and_is_told():
+    settings = {"options": SMALL | {"latent_activation": "none", "gradient_clip": None}}
+    found = search(
+        model(**settings),
+        *domains(),
+        score="source_loss",
+        space={"learning_rate": [1e30]},
+        trials=2,
+    )
+    assert sorted(trial.state for trial in found.trials) == ["complete", "failed"]
+    (failed,) = (trial for trial in found.trials if trial.state == "failed")
+    assert "loss became" in failed.note
+    assert failed.value is None
+
+
+@pytest.mark.parametrize("score", ["agreement", "reverse"])
+def test_scores_of_several_fits_can_decide(score):
+    back = DomainAdaptationClassifier(**{**QUICK, "missing": None}, view="full", random_state=0)
+    found = search(
+        model(joint_epochs=4), *domains(), score=score, back=back,
+        space={"learning_rate": [1e-9]}, trials=2,
+    )  # fmt: skip
+    assert len(found.trials) == 2
+    assert found.best.settings == {"learning_rate": 1e-3}
+    assert 0.0 <= found.best.value <= 1.0
+
+
+def test_the_papers_grids():
+    imputing, ignoring = (
+        method_named(f"Adaptation-{name}") for name in ("Imputation", "IgnoreComponent")
+    )
+    digits = paper_space(imputing, preset("paper", inputs="image"))
+    assert list(digits) == ["learning_rate", "reconstruction_weight"]
+    assert digits["learning_rate"] == pytest.approx([10**-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4])
+    ads = paper_space(ignoring, preset("paper", inputs="table", divergence="transport"))
+    assert ads == {
+        "learning_rate": (1e-4, 1e-5, 1e-6, 1e-7),
+        "adaptation_weight": (0.1, 0.01, 1e-3),
+    }
+
+
+def test_what_cannot_be_searched_is_said():
+    for wrong, message in (
+        ({"score": "accuracy"}, "'accuracy' is unknown"),
+        ({"score": "reverse"}, "back="),
+        ({"trials": 0}, "trials=0"),
+        ({"space": {}}, "space is empty"),
+        ({"space": {"depth": [1]}}, "varies 'depth'"),
+        ({"space": {"other": {"learning_rate": [1.0]}}}, "says nothing of the model"),
+        ({"space": {"learning_rate": [-1.0]}, "trials": 2}, "learning_rate=-1.0"),
+        ({"held_out": 0.0}, "held_out=0.0"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            search(model(), *domains(), **{"score": "source_loss", "space": RATES, **wrong})
+    with pytest.raises(OptionError, match="holds no number"):
+        Range(1.0, 0.5)
+    with pytest.raises(InputError, match="no model"):
+        search({}, *domains())
