@@ -25,7 +25,7 @@ STOREYS = [
     {"persistence", "correction"},
     {"estimators"},
     {"tables"},
-    {"artifact"},
+    {"artifact", "rehearsal"},
     {"bench"},
     {"report"},
     {"serve"},

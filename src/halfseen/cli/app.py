@@ -14,6 +14,7 @@ from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
+from halfseen.cli.rehearse import rehearse
 from halfseen.cli.serve import serve
 from halfseen.errors import HalfseenError
 
@@ -34,6 +35,7 @@ def root() -> None:
 app.command()(demo)
 app.command()(fit)
 app.command()(predict)
+app.command()(rehearse)
 app.command()(inspect)
 app.command()(export)
 app.command()(serve)

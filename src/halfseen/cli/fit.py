@@ -60,13 +60,13 @@ def fit(
     """
     given = {
         "label": label,
-        "missing": _split(missing),
-        "keep": _split(keep),
-        "categorical": _split(categorical),
-        "drop": _split(drop),
-        "id": _split(id),
+        "missing": split_names(missing),
+        "keep": split_names(keep),
+        "categorical": split_names(categorical),
+        "drop": split_names(drop),
+        "id": split_names(id),
         "positive": positive,
-        "models": _split(models),
+        "models": split_names(models),
         "seed": seed,
     }
     settings = read_config(config, {name: v for name, v in given.items() if v is not None})
@@ -89,7 +89,7 @@ def _fit(
         check_replaceable(output)
     with progress.status("Reading the tables"):
         tables = open_table(source), open_table(target)
-    found = _understood(*tables, config, progress)
+    found = understood(*tables, config, progress)
     print_understanding(found, console)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
@@ -119,7 +119,7 @@ def _fit(
     plain(console, f"Model: {output}")
 
 
-def _understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
+def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
     """Look at the tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
     from halfseen.tables.fitting import needs_complete_target
     from halfseen.tables.inference import Understanding, understand
@@ -234,7 +234,7 @@ def _preparation(column: Any) -> str:
     )
 
 
-def _split(given: Names) -> list[str] | None:
+def split_names(given: Names) -> list[str] | None:
     """Return names separated by commas, or given one by one."""
     if given is None:
         return None
