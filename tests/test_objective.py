@@ -6,8 +6,15 @@ import torch
 
 from halfseen import Blocks, preset
 from halfseen.divergences import transport_cost
+from halfseen.errors import OptionError
 from halfseen.methods import METHODS, method_named
-from halfseen.objective import build_objective, reconstruction_loss, refinement_losses
+from halfseen.objective import (
+    build_objective,
+    reconstruction_loss,
+    refinement_losses,
+    select_by_prior,
+    select_confident,
+)
 from halfseen.options import make_options
 
 BLOCKS = Blocks.columns(5, [3, 4])
@@ -165,11 +172,15 @@ def test_detached_true_latent_leaves_g2_to_the_labels(batch):
     assert objective.networks.generator[0].weight.grad.abs().sum() > 0
 
 
+def fixed_losses(logits):
+    return refinement_losses(logits, *select_confident(logits, threshold=0.95))
+
+
 def test_refinement_is_the_corrected_equation():
     logits = np.array([[6.0, 0.0, 0.0], [1.0, 0.5, 0.0], [0.0, 0.0, 9.0], [0.2, 0.1, 0.0]])
     probability = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
     entropy = -(probability * np.log(probability)).sum(1)
-    losses = refinement_losses(torch.tensor(logits), threshold=0.95)
+    losses = fixed_losses(torch.tensor(logits))
     confident = probability.max(1) >= 0.95
     assert confident.tolist() == [True, False, True, False]
     assert losses["pseudo_label"].item() == pytest.approx(
@@ -185,7 +196,7 @@ def test_refinement_lowers_entropy():
         p = values.softmax(1)
         return -(p * p.log()).sum(1).mean().item()
 
-    refinement_losses(logits, threshold=0.95)["entropy"].backward()
+    fixed_losses(logits)["entropy"].backward()
     stepped = logits.detach() - 0.1 * logits.grad
     assert entropy(stepped) < entropy(logits.detach())
 
@@ -193,7 +204,7 @@ def test_refinement_lowers_entropy():
 @pytest.mark.parametrize("value", [20.0, 0.0])
 def test_refinement_with_all_or_no_confident_rows_is_finite(value):
     logits = torch.tensor([[value, 0.0], [0.0, value]], requires_grad=True)
-    losses = refinement_losses(logits, threshold=0.95)
+    losses = fixed_losses(logits)
     sum(losses.values()).backward()
     assert torch.isfinite(logits.grad).all()
 
@@ -204,3 +215,44 @@ def test_refinement_keeps_the_source_term(batch):
     assert set(losses) == {"classification", "pseudo_label", "entropy"}
     expected = 0.25 * losses["classification"] + losses["pseudo_label"] + 0.5 * losses["entropy"]
     assert objective.total("refine", losses).item() == pytest.approx(expected.item())
+
+
+def test_prior_aware_thresholds_are_their_formula():
+    torch.manual_seed(0)
+    logits = 3 * torch.randn(200, 3, dtype=torch.float64)
+    prior, share = torch.tensor([0.7, 0.25, 0.05]), 0.4
+    selected, label = select_by_prior(logits, prior, share)
+    probability = as_numpy(logits.softmax(1))
+    for k, wanted in enumerate([56, 20, 4]):  # floor(0.4 * prior * 200)
+        threshold = np.sort(probability[:, k])[-wanted]
+        chosen = as_numpy(selected) & (as_numpy(label) == k)
+        assert 0 < chosen.sum() <= wanted
+        assert probability[chosen, k].min() >= threshold
+    assert as_numpy(selected).sum() >= 0.9 * 80  # few rows are claimed by two classes
+
+
+def test_prior_aware_thresholds_take_a_rare_class_that_never_wins():
+    torch.manual_seed(0)
+    positive = 0.4 * torch.rand(100)
+    logits = torch.stack([1 - positive, positive], 1).log()
+    fixed, fixed_label = select_confident(logits, 0.95)
+    assert fixed.any()
+    assert not fixed_label[fixed].any()
+    selected, label = select_by_prior(logits, torch.tensor([0.9, 0.1]), 0.5)
+    assert label[selected].sum() == 5
+    assert set(positive[selected & (label == 1)].tolist()) == set(positive.sort()[0][-5:].tolist())
+
+
+def test_prior_aware_thresholds_leave_out_a_class_without_mass_and_survive_certainty():
+    logits = torch.tensor([[900.0, 0.0, 1.0], [0.0, 900.0, 2.0], [500.0, 0.0, 400.0]])
+    selected, label = select_by_prior(logits, torch.tensor([0.5, 0.5, 0.0]), 1.0)
+    assert selected.any()
+    assert 2 not in label[selected].tolist()
+
+
+def test_prior_aware_refinement_needs_a_prior(batch):
+    objective = objective_for(refine_thresholds="prior")
+    with pytest.raises(OptionError, match="target_prior"):
+        objective("refine", *batch, 1.0)
+    objective.target_prior = torch.tensor([0.5, 0.3, 0.2])
+    assert set(objective("refine", *batch, 1.0)) == {"classification", "pseudo_label", "entropy"}

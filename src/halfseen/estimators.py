@@ -16,6 +16,7 @@ from torch import nn
 
 from halfseen import nets
 from halfseen.blocks import View
+from halfseen.correction import CorrectedEstimator, TargetPrior
 from halfseen.errors import OptionError
 from halfseen.inputs import (
     Missing,
@@ -44,7 +45,13 @@ from halfseen.training.fitting import Problem, fit_objective
 __all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
 
 
-class _DomainClassifier(SavedEstimator, ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class _DomainClassifier(
+    CorrectedEstimator,
+    SavedEstimator,
+    ClassifierMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """What the seven models share: reading inputs, fitting, predicting."""
 
     def __init__(
@@ -166,6 +173,11 @@ class _DomainClassifier(SavedEstimator, ClassifierMixin, TransformerMixin, BaseE
         self.method_ = method.name
         self.options_ = options
         self.classes_ = classes
+        self.class_prior_ = (
+            np.full(len(classes), 1.0 / len(classes))
+            if options.balanced
+            else np.bincount(labels) / len(labels)
+        )
         self.history_ = history
         self.seed_ = seed
         self.n_features_in_ = source_matrix.shape[1]
@@ -181,18 +193,21 @@ class _DomainClassifier(SavedEstimator, ClassifierMixin, TransformerMixin, BaseE
         check_is_fitted(self)
         return chosen_epochs(self.history_)
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, target_prior: TargetPrior = None) -> npt.NDArray[np.float64]:
         """Return the probability of each class, in the order of ``classes_``.
 
-        `X` holds target rows: all columns of the source in any order (what is in the missing
-        block is not looked at), or the observed columns alone.
+        Parameters
+        ----------
+        X
+            Target rows: all columns of the source in any order (what is in the missing block is
+            not looked at), or the observed columns alone.
+        target_prior
+            Class proportions on the target to correct for, in the order of ``classes_``: known
+            ones, or what ``estimate_target_prior`` found, which is refused when its checks
+            failed. Exact only where p(x | y) is the same in both domains; by default nothing is
+            corrected.
         """
-        rows = self._rows(X)
-        probability = nets.probabilities(
-            self.networks_, rows, samples=self.options_.prediction_samples, seed=self.seed_
-        ).double()
-        array: npt.NDArray[np.float64] = (probability / probability.sum(1, keepdim=True)).numpy()
-        return array
+        return self._corrected(self._scored(self._rows(X)), target_prior)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row."""
@@ -315,6 +330,9 @@ class AdaptationImputationClassifier(_DomainClassifier):
         Every setting that was used.
     history_ : list of dict
         One record per epoch: its phase and the mean of each named loss.
+    class_prior_ : ndarray
+        Class proportions that probabilities speak of: the source's, or equal ones where training
+        showed every class equally often (``balanced``).
     chosen_epoch_ : dict
         The epoch whose weights each phase ended with.
     n_features_in_ : int

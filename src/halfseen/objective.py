@@ -11,11 +11,21 @@ from torch.nn.functional import cross_entropy
 
 from halfseen.blocks import Blocks
 from halfseen.divergences import make_divergence, scale_gradient
+from halfseen.errors import OptionError
 from halfseen.methods import Method
 from halfseen.nets import EncoderFactory, Latents, Networks, build_networks
 from halfseen.options import Options
 
-__all__ = ["Losses", "Objective", "PhaseName", "build_objective", "reconstruction_loss"]
+__all__ = [
+    "Losses",
+    "Objective",
+    "PhaseName",
+    "build_objective",
+    "reconstruction_loss",
+    "refinement_losses",
+    "select_by_prior",
+    "select_confident",
+]
 
 PhaseName = Literal["warm-up", "joint", "refine"]
 Losses = dict[str, Tensor]
@@ -42,29 +52,78 @@ def reconstruction_loss(
     return difference.square().sum(1).mean()
 
 
-def refinement_losses(target_logits: Tensor, threshold: float) -> Losses:
+def refinement_losses(target_logits: Tensor, selected: Tensor, label: Tensor) -> Losses:
     """Self-training on one target batch (section 5.2).
 
-    Rows predicted with at least the threshold's probability are trained towards their own
-    prediction; the entropy of the others is lowered (it enters with a plus sign: the paper's
-    printed sign would raise it).
+    The selected rows are trained towards their label; the entropy of the others is lowered (it
+    enters with a plus sign: the paper's printed sign would raise it).
+
+    Parameters
+    ----------
+    target_logits
+        Of the batch.
+    selected, label
+        From :func:`select_confident` or :func:`select_by_prior`.
 
     Examples
     --------
-    >>> losses = refinement_losses(torch.tensor([[9.0, 0.0], [0.0, 0.0]]), threshold=0.95)
+    >>> logits = torch.tensor([[9.0, 0.0], [0.0, 0.0]])
+    >>> losses = refinement_losses(logits, *select_confident(logits, threshold=0.95))
     >>> {name: round(float(value), 4) for name, value in losses.items()}
     {'pseudo_label': 0.0001, 'entropy': 0.6931}
     """
     log_probability = target_logits.log_softmax(1)
-    probability = log_probability.exp()
-    confidence, prediction = probability.detach().max(1)
-    confident = confidence >= threshold
     return {
         "pseudo_label": _mean_where(
-            confident, cross_entropy(target_logits, prediction, reduction="none")
+            selected, cross_entropy(target_logits, label, reduction="none")
         ),
-        "entropy": _mean_where(~confident, -(probability * log_probability).sum(1)),
+        "entropy": _mean_where(~selected, -(log_probability.exp() * log_probability).sum(1)),
     }
+
+
+def select_confident(target_logits: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
+    """Return which rows have a probability of at least the threshold, and every row's class.
+
+    Examples
+    --------
+    >>> select_confident(torch.tensor([[9.0, 0.0], [0.0, 0.1]]), threshold=0.95)
+    (tensor([ True, False]), tensor([0, 1]))
+    """
+    confidence, prediction = target_logits.detach().softmax(1).max(1)
+    return confidence >= threshold, prediction
+
+
+def select_by_prior(target_logits: Tensor, prior: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    r"""Return which rows are the surest of their class, each class by its own threshold.
+
+    Of the batch's n rows, class k may have :math:`m_k = \max(1, \lfloor s \pi_k n \rfloor)`,
+    with s the share to be selected and π the class proportions on the target (none where
+    :math:`\pi_k = 0`). Its threshold :math:`t_k` is the :math:`m_k`-th largest of the
+    probabilities :math:`p_{ik}` of the batch. A row is given the class
+    :math:`\arg\max_k p_{ik} / t_k`, and is selected if that quotient is at least one. So a rare
+    class is selected from too, even where it is never the most probable one.
+
+    References
+    ----------
+    Y. Zou, Z. Yu, B. V. K. Vijaya Kumar, J. Wang, "Unsupervised domain adaptation for semantic
+    segmentation via class-balanced self-training", ECCV 2018.
+
+    Examples
+    --------
+    Nobody is likelier positive than not, and one row in five is to be:
+
+    >>> positive = torch.tensor([0.4, 0.1, 0.2, 0.02, 0.3])
+    >>> logits = torch.stack([1 - positive, positive], 1).log()
+    >>> select_by_prior(logits, torch.tensor([0.8, 0.2]), share=0.5)
+    (tensor([ True,  True, False,  True, False]), tensor([1, 0, 0, 0, 0]))
+    """
+    log_probability = target_logits.detach().log_softmax(1)
+    wanted = (share * len(log_probability) * prior).floor().clamp_min(1).long()
+    ranked = log_probability.sort(0, descending=True).values
+    log_threshold = ranked.gather(0, wanted[None] - 1)[0]
+    log_threshold = torch.where(prior > 0, log_threshold, torch.inf)
+    certainty, label = (log_probability - log_threshold).max(1)
+    return certainty >= 0, label
 
 
 class Objective(nn.Module):
@@ -94,6 +153,8 @@ class Objective(nn.Module):
         self.adaptation = adaptation
         self.imputation = imputation
         self.options = options
+        self.target_prior: Tensor | None = None
+        """Class proportions on the target, which ``refine_thresholds="prior"`` needs."""
 
     def forward(
         self, phase: PhaseName, source: Tensor, labels: Tensor, target: Tensor, strength: float
@@ -135,7 +196,7 @@ class Objective(nn.Module):
         logits = self.networks.classifier(latents.target)
         return {
             "classification": self._classification_loss(latents, labels),
-            **refinement_losses(logits, self.options.refine_threshold),
+            **refinement_losses(logits, *self._pseudo_labels(logits)),
         }
 
     def total(self, phase: PhaseName, losses: Losses) -> Tensor:
@@ -175,6 +236,18 @@ class Objective(nn.Module):
         return self.networks.latents(
             source, target, detach_generator_input=self.options.detach_generator_input
         )
+
+    def _pseudo_labels(self, target_logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return which target rows are selected, and their labels."""
+        if self.options.refine_thresholds == "fixed":
+            return select_confident(target_logits, self.options.refine_threshold)
+        if self.target_prior is None:
+            raise OptionError(
+                "refine_thresholds='prior' needs the class proportions on the target; set the "
+                "objective's target_prior before refining."
+            )
+        prior = self.target_prior.to(target_logits.device)
+        return select_by_prior(target_logits, prior, self.options.refine_share)
 
     def _imputation_losses(self, latents: Latents, strength: float) -> Losses:
         """L2 = divergence(ẑ_S2, z_S2) + λ_MSE L_MSE."""

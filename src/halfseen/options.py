@@ -139,6 +139,14 @@ class Options(BaseModel):
     refine_threshold: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.95, description="probability from which a target row's own prediction is its label"
     )
+    refine_thresholds: Literal["fixed", "prior"] = Field(
+        "fixed",
+        description="which target rows get a pseudo-label: those above refine_threshold, or the "
+        "surest of each class in proportion to the class proportions estimated on the target",
+    )
+    refine_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="share of the target rows that 'prior' gives a pseudo-label, at most"
+    )
     refine_entropy_weight: Weight = Field(0.1, description="λ, of the entropy term")
     refine_source_weight: Weight = Field(1.0, description="of the source's classification term")
     refine_rate_factor: Positive = Field(0.1, description="multiplies the initial learning rate")

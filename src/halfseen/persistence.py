@@ -39,6 +39,7 @@ class SavedEstimator:
         given = self.get_params(deep=False)
         kept = {n: v for n, v in given.items() if n not in _NOT_KEPT and _is_plain(v)}
         names = getattr(self, "feature_names_in_", None)
+        prior = getattr(self, "class_prior_", None)
         return Description(
             kind=type(self).__name__,
             method=self.method_,
@@ -51,6 +52,7 @@ class SavedEstimator:
                 "parameters": kept,
                 "label_type": self.classes_.dtype.str,
                 "named": names is not None,
+                "class_prior": None if prior is None else prior.tolist(),
             },
             history=self.history_,
         )
@@ -68,6 +70,8 @@ class SavedEstimator:
         try:
             made = make(**details["parameters"], encoder=encoder)
             made.classes_ = np.array(description.classes, dtype=np.dtype(details["label_type"]))
+            if details.get("class_prior") is not None:  # models of earlier versions have none
+                made.class_prior_ = np.array(details["class_prior"], dtype=np.float64)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"The model's details cannot be understood: {error}.") from None
         made.missing = list(blocks.names_of(blocks.missing) if blocks.names else blocks.missing)

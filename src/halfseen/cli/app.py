@@ -14,6 +14,7 @@ from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
+from halfseen.cli.rehearse import rehearse
 from halfseen.cli.serve import serve
 from halfseen.cli.tune import tune
 from halfseen.errors import HalfseenError
@@ -36,6 +37,7 @@ app.command()(demo)
 app.command()(fit)
 app.command()(tune)
 app.command()(predict)
+app.command()(rehearse)
 app.command()(inspect)
 app.command()(export)
 app.command()(serve)

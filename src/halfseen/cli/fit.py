@@ -90,13 +90,13 @@ def given_settings(
     """Return what the command line says of columns and training, less what it leaves open."""
     given = {
         "label": label,
-        "missing": _split(missing),
-        "keep": _split(keep),
-        "categorical": _split(categorical),
-        "drop": _split(drop),
-        "id": _split(id),
+        "missing": split_names(missing),
+        "keep": split_names(keep),
+        "categorical": split_names(categorical),
+        "drop": split_names(drop),
+        "id": split_names(id),
         "positive": positive,
-        "models": _split(models),
+        "models": split_names(models),
         "seed": seed,
     }
     return {name: value for name, value in given.items() if value is not None}
@@ -261,7 +261,7 @@ def _preparation(column: Any) -> str:
     )
 
 
-def _split(given: Names) -> list[str] | None:
+def split_names(given: Names) -> list[str] | None:
     """Return names separated by commas, or given one by one."""
     if given is None:
         return None

@@ -40,6 +40,7 @@ __all__ = [
     "DOMAINS",
     "FILES",
     "Dials",
+    "Part",
     "Rows",
     "Scenario",
     "Simulation",

@@ -8,6 +8,14 @@ from halfseen.shift.assumptions import (
     imputation_verdict,
     missing_block_dependence,
 )
+from halfseen.shift.bounds import (
+    AdaptationBound,
+    AdaptationEffect,
+    BoundTerm,
+    adaptation_bound,
+    adaptation_effect,
+    imputation_terms,
+)
 from halfseen.shift.calibration import (
     Calibration,
     expected_calibration_error,
@@ -29,16 +37,31 @@ from halfseen.shift.features import (
     population_stability,
 )
 from halfseen.shift.labels import PriorEstimate, correct_probabilities, estimate_target_prior
+from halfseen.shift.stability import (
+    Change,
+    SelfConsistency,
+    conditional_change,
+    posterior_change,
+    self_consistency,
+)
 
 __all__ = [
+    "AdaptationBound",
+    "AdaptationEffect",
+    "BoundTerm",
     "Calibration",
+    "Change",
     "DensityRatio",
     "Dependence",
     "DomainSeparation",
     "FeatureShift",
     "ImputationVerdict",
     "PriorEstimate",
+    "SelfConsistency",
+    "adaptation_bound",
+    "adaptation_effect",
     "clip_weights",
+    "conditional_change",
     "correct_probabilities",
     "default_domain_classifier",
     "domain_separation",
@@ -49,7 +72,10 @@ __all__ = [
     "fit_bias_corrected_temperature",
     "fit_density_ratio",
     "fit_temperature",
+    "imputation_terms",
     "imputation_verdict",
     "missing_block_dependence",
     "population_stability",
+    "posterior_change",
+    "self_consistency",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
@@ -19,6 +20,7 @@ from halfseen.errors import InputError
 __all__ = [
     "DensityRatio",
     "clip_weights",
+    "compact_domain_classifier",
     "default_domain_classifier",
     "effective_sample_size",
     "fit_density_ratio",
@@ -26,6 +28,7 @@ __all__ = [
 ]
 
 _FOLDS = 3
+_MOST_COMPONENTS = 32
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,17 @@ def default_domain_classifier() -> Any:
     return make_pipeline(
         StandardScaler(), FunctionTransformer(_with_squares), StandardScaler(), search
     )
+
+
+def compact_domain_classifier(width: int, rows: int) -> Any:
+    """Return the default domain classifier, behind 32 principal components where inputs are wide.
+
+    Latents have hundreds of columns that carry few directions.
+    """
+    classifier = default_domain_classifier()
+    if width <= _MOST_COMPONENTS:
+        return classifier
+    return make_pipeline(PCA(min(_MOST_COMPONENTS, rows), random_state=0), classifier)
 
 
 def odds_to_ratio(probability: npt.ArrayLike, source_rows: int, target_rows: int) -> Floats:

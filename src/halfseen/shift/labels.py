@@ -14,7 +14,10 @@ from halfseen.errors import InputError, OptionError
 from halfseen.shift.calibration import Calibration, fit_bias_corrected_temperature
 from halfseen.shift.prior import ESTIMATORS, mixture_distance
 
-__all__ = ["PriorEstimate", "correct_probabilities", "estimate_target_prior"]
+__all__ = ["Estimator", "PriorEstimate", "correct_probabilities", "estimate_target_prior"]
+
+Estimator = Literal["bbse", "rlls", "mlls"]
+"""Black-box shift estimation, its regularised form, or maximum likelihood after calibration."""
 
 SIGNIFICANCE = 0.02
 """A check speaks up when label shift alone would give what it sees less often than this."""
@@ -121,7 +124,7 @@ def estimate_target_prior(
     probabilities_source: npt.ArrayLike,
     y_source: npt.ArrayLike,
     probabilities_target: npt.ArrayLike,
-    method: Literal["bbse", "rlls", "mlls"] = "mlls",
+    method: Estimator = "mlls",
     *,
     level: float = 0.95,
     draws: int = 200,

@@ -29,8 +29,17 @@ from halfseen.training import (
     plan_phases,
 )
 from halfseen.training.fitting import Problem, fit_objective, resolve_device
+from halfseen.training.priors import refinement_prior
 
-__all__ = ["Domains", "Fold", "Run", "Sample", "resident_domains", "streamed_domains"]
+__all__ = [
+    "Domains",
+    "Fold",
+    "Run",
+    "Sample",
+    "prepared_domains",
+    "resident_domains",
+    "streamed_domains",
+]
 
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000
@@ -142,6 +151,11 @@ def resident_domains(found: Understanding, seed: int) -> Domains:
     return _Resident(found.schema, folds, target, source if len(labels) <= REFIT_ROWS else None)
 
 
+def prepared_domains(schema: TableSchema, fold: Fold, target: npt.NDArray[np.float32]) -> Domains:
+    """Return rows that were prepared elsewhere, with one part held out."""
+    return _Resident(schema, [fold], target, None)
+
+
 class _Streamed:
     """Both tables on disk, with samples of them in memory."""
 
@@ -170,6 +184,16 @@ class _Streamed:
             objective = build_objective(
                 self.schema.blocks, run.method, len(self.schema.classes), options
             )
+        if run.refine and options.refine_thresholds == "prior":
+            observed, known = list(self.schema.blocks.observed), self.folds[0].training
+            found = refinement_prior(
+                known.inputs[:, observed],
+                known.labels,
+                self.target[:, observed],
+                classes=len(self.schema.classes),
+                seed=run.seed,
+            )
+            objective.target_prior = torch.from_numpy(found.used())
         objective.to(resolve_device("cpu"))  # batches come from disk into main memory
         if objective.networks.standardize is not None:
             objective.networks.standardize.learn(torch.from_numpy(self.folds[0].training.inputs))

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.errors import OptionError
 from halfseen.methods import Method
@@ -22,6 +23,7 @@ from halfseen.training.batches import LabelledRows, ResidentBatches, Rows
 from halfseen.training.choice import EpochChoice
 from halfseen.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.training.phases import plan_phases
+from halfseen.training.priors import refinement_prior
 from halfseen.training.progress import NoProgress, Progress
 
 __all__ = ["Problem", "fit_objective", "resolve_device"]
@@ -72,6 +74,8 @@ def fit_objective(
     objective.to(place)
     if objective.networks.standardize is not None:
         objective.networks.standardize.learn(problem.source.inputs)
+    if refine and options.refine_thresholds == "prior":
+        objective.target_prior = torch.from_numpy(_prior(problem, seed))
     batches = ResidentBatches(problem.source, problem.target, balanced=options.balanced)
     rows = min(len(problem.source), len(problem.target))
     phases = plan_phases(options, method, batches, rows=rows, refine=refine)
@@ -97,6 +101,15 @@ def fit_objective(
     match_target_statistics()
     objective.eval()
     return objective, history
+
+
+def _prior(problem: Problem, seed: int) -> Floats:
+    source, target = (
+        problem.blocks.flat(rows.cpu(), "observed").numpy()
+        for rows in (problem.source.inputs, problem.target.inputs)
+    )
+    labels = problem.source.labels.cpu().numpy()
+    return refinement_prior(source, labels, target, classes=problem.n_classes, seed=seed).used()
 
 
 def resolve_device(device: str) -> torch.device:

@@ -1,0 +1,157 @@
+"""`halfseen rehearse`: which model and which score would have won, on a slice of the source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from halfseen.cli.config import read_config
+from halfseen.cli.fit import Names, plain, print_understanding, split_names, understood
+
+__all__ = ["rehearse"]
+
+
+def rehearse(
+    source: Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")],
+    target: Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")],
+    label: Annotated[str | None, typer.Option(help="Column of the source to predict.")] = None,
+    missing: Annotated[
+        Names, typer.Option(help="Columns never measured on the target, beside those found.")
+    ] = None,
+    keep: Annotated[
+        Names, typer.Option(help="Columns measured on the target, although they look otherwise.")
+    ] = None,
+    models: Annotated[
+        Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
+    share: Annotated[
+        float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
+    ] = 1 / 3,
+    rows: Annotated[int, typer.Option(min=100, help="Most rows of each table to read.")] = 10_000,
+    checks: Annotated[
+        bool, typer.Option(help="Check assumptions and estimate bounds on the slice.")
+    ] = True,
+    output: Annotated[
+        Path | None, typer.Option("--json", help="File to write everything found into.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file with the settings of `halfseen fit`.")
+    ] = None,
+) -> None:
+    """Rehearse on your own data which model, and which way of choosing one, would have won.
+
+    The source rows that look like the target play it: their labels and missing block are known,
+    and hidden from the models. No label of the target is needed, nor used.
+
+    Example: halfseen rehearse source.csv target.csv --label click
+    """
+    from halfseen.files import write_text
+    from halfseen.rehearsal import MODELS
+    from halfseen.rehearsal import rehearse as run
+    from halfseen.tables.files import open_table
+    from halfseen.training import ProgressBar
+
+    console, errors = Console(), Console(stderr=True)
+    given = {
+        "label": label,
+        "missing": split_names(missing),
+        "keep": split_names(keep),
+        "models": split_names(models),
+    }
+    settings = read_config(config, {name: v for name, v in given.items() if v is not None})
+    if "models" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"models": list(MODELS)})
+    training = settings.settings()
+    with errors.status("Reading the tables"):
+        tables = open_table(source), open_table(target)
+    found = understood(*tables, settings, errors)
+    print_understanding(found, console)
+    try:
+        result = run(
+            found,
+            training,
+            seeds=seeds,
+            share=share,
+            rows=rows,
+            checks=checks,
+            progress=ProgressBar,
+            say=lambda text: plain(console, text),
+        )
+    except KeyboardInterrupt:
+        plain(errors, "Nothing was written; the runs finished so far stand above.")
+        raise
+    print_rehearsal(result, console)
+    if output is not None:
+        write_text(output, json.dumps(result.to_dict(), indent=1) + "\n")
+        plain(console, f"Everything found: {output}")
+
+
+def print_rehearsal(result: Any, console: Console) -> None:
+    """Print models, scores, checks and the verdict."""
+    models = _table("Models on the slice", ("", "cross-entropy", "AUC", "accuracy"))
+    for name in result.models:
+        spread = result.deviation(name)
+        entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
+        entropy += "" if spread != spread else f" ± {spread:.4f}"
+        others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
+        models.add_row(name, entropy, *others)
+    console.print(models, highlight=False)
+    scores = _table(
+        "Scores without labels", ("", "would have chosen", "cross-entropy lost", "rank correlation")
+    )
+    for choice in result.choices:
+        rank = _number(choice.rank_correlation, 2)
+        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}", rank)
+    console.print(scores, highlight=False)
+    if result.checks is not None:
+        print_checks(result.checks, console)
+    plain(console, result.verdict)
+    plain(console, result.trust)
+
+
+def print_checks(checks: Any, console: Console) -> None:
+    """Print the assumptions and the terms of the bounds, on the slice."""
+    table = _table("Adaptation-Imputation on the slice", ("", "value", "how far to trust it"))
+    for term in (*checks.bound.terms, *checks.imputation):
+        table.add_row(f"{term.name}, {term.symbol}", f"{term.value:.3f}", term.trust)
+    table.add_row("sum of the first three", f"{checks.bound.total:.3f}", "no guarantee")
+    table.add_row("error on the slice", f"{checks.error:.3f}", "known here")
+    console.print(table, highlight=False)
+    before, after = checks.effect.before, checks.effect.after
+    plain(
+        console,
+        f"Slice and rest are told apart with an AUC of {before.auc:.3f} in the observed columns "
+        f"and of {after.auc:.3f} in the latents (proxy A-distance {before.proxy_a_distance:.2f} "
+        f"and {after.proxy_a_distance:.2f}).",
+    )
+    for change, name in (
+        (checks.conditional, "Assumption 3, p(z2 | z1) the same"),
+        (checks.posterior, "Assumption 4, p(y | ẑ) the same"),
+    ):
+        word = "does not hold" if change.changed else "nothing speaks against it"
+        plain(
+            console,
+            f"{name}: {word} (largest change {change.largest:.3f}, p = {change.p_value:.3f}).",
+        )
+    plain(
+        console,
+        f"Learned back from its own labels of the slice, a classifier errs on "
+        f"{checks.consistency.back:.1%} of the rest, against {checks.consistency.forth:.1%}.",
+    )
+
+
+def _table(title: str, headings: tuple[str, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading)
+    return table
+
+
+def _number(value: float, digits: int = 4) -> str:
+    return "–" if value != value else f"{value:.{digits}f}"

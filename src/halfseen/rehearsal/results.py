@@ -1,0 +1,180 @@
+"""What a rehearsal found, and what to make of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from halfseen.selection.rehearsal import Carving
+from halfseen.shift import AdaptationBound, AdaptationEffect, BoundTerm, Change, SelfConsistency
+
+__all__ = ["Checks", "Choice", "Rehearsal", "RehearsedRun"]
+
+
+@dataclass(frozen=True)
+class RehearsedRun:
+    """One model with one seed: how it did on the slice, and what the scores said before."""
+
+    model: str
+    seed: int
+    measured: dict[str, float | None]
+    scores: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What one label-free score would have chosen.
+
+    Parameters
+    ----------
+    score
+        Its name.
+    model
+        The model that it prefers, by its mean over the seeds.
+    lost
+        Cross-entropy of that model on the slice, above the best model's.
+    rank_correlation
+        Between the score and the true cross-entropy, over the models; 1 ranks them perfectly.
+    """
+
+    score: str
+    model: str
+    lost: float
+    rank_correlation: float
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The paper's assumptions and bounds on the slice, for one imputing model.
+
+    Parameters
+    ----------
+    conditional, posterior, consistency
+        Assumption 3, p(z2 | z1), and assumption 4, p(y | ẑ), between slice and rest.
+    effect
+        How far apart slice and rest are, in x1 and in the latents.
+    bound, imputation
+        The estimated terms.
+    error
+        The error on the slice, which the bound is about.
+    """
+
+    conditional: Change
+    posterior: Change
+    consistency: SelfConsistency
+    effect: AdaptationEffect
+    bound: AdaptationBound
+    imputation: tuple[BoundTerm, ...]
+    error: float
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal found.
+
+    Parameters
+    ----------
+    carving
+        The slice, and how its shift compares with the true one.
+    runs
+        Every model with every seed.
+    choices
+        What each score would have chosen, the best first.
+    checks
+        None where no model imputes, or they were not asked for.
+    """
+
+    carving: Carving
+    runs: tuple[RehearsedRun, ...]
+    choices: tuple[Choice, ...]
+    checks: Checks | None = None
+
+    def mean(self, model: str, metric: str) -> float:
+        """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
+        return float(np.mean(self._values(model, metric)))
+
+    def deviation(self, model: str, metric: str = "cross_entropy") -> float:
+        """Return the standard deviation over the seeds; NaN for a single one."""
+        values = self._values(model, metric)
+        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+    def _values(self, model: str, metric: str) -> list[float]:
+        values = [run.measured[metric] for run in self.runs if run.model == model]
+        return [float("nan") if value is None else value for value in values]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, the lowest cross-entropy first."""
+        names = dict.fromkeys(run.model for run in self.runs)
+        return tuple(sorted(names, key=lambda name: self.mean(name, "cross_entropy")))
+
+    @property
+    def verdict(self) -> str:
+        """Which model and which score would have won, in sentences."""
+        best, second = self.models[:2]
+        gap = self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+        least = min(choice.lost for choice in self.choices)
+        right = [choice.score for choice in self.choices if choice.lost <= least]
+        found = (
+            f"choosing by {', '.join(right)} would have found it"
+            if least == 0
+            else f"no score would have found it, and {', '.join(right)} would have lost the "
+            f"least, {least:.4f}"
+        )
+        return (
+            f"{best} would have won on the slice, {gap:.4f} in cross-entropy ahead of {second}; "
+            f"{found}."
+        )
+
+    @property
+    def trust(self) -> str:
+        """How far to trust the verdict, in sentences."""
+        best, second = self.models[:2]
+        gap = self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+        noise = np.nanmax([0.0, self.deviation(best), self.deviation(second)])
+        wanted, obtained = self.carving.wanted.auc, self.carving.obtained.auc
+        seeds = len({run.seed for run in self.runs})
+        parts = []
+        if seeds < 2:
+            parts.append("One seed does not tell how much of the lead is chance.")
+        elif gap < 2 * noise:
+            parts.append(
+                f"The lead is within twice the spread over {seeds} seeds ({noise:.4f}): take the "
+                "two as equal."
+            )
+        if abs(wanted - obtained) > 0.05:
+            word = "smaller" if obtained < wanted else "larger"
+            parts.append(
+                f"The rehearsed shift is {word} than the true one (AUC {obtained:.2f} against "
+                f"{wanted:.2f})."
+            )
+        parts.append(
+            "The slice comes from the source: that the missing block or the classes follow from "
+            "the observed columns in another way on the target cannot be seen here."
+        )
+        return " ".join(parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the slice's rows as plain data, for JSON."""
+        return {
+            "rows": {
+                "slice": int(self.carving.chosen.sum()),
+                "rest": int((~self.carving.chosen).sum()),
+            },
+            "separation": {
+                "target": asdict(self.carving.wanted),
+                "slice": asdict(self.carving.obtained),
+            },
+            "runs": [asdict(run) for run in self.runs],
+            "choices": [_without_nan(asdict(choice)) for choice in self.choices],
+            "checks": None if self.checks is None else asdict(self.checks),
+            "verdict": self.verdict,
+            "trust": self.trust,
+        }
+
+
+def _without_nan(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the data with None for what is not a number, which JSON does not know."""
+    return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in data.items()}
