@@ -11,7 +11,8 @@ import numpy as np
 from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
 from halfseen.methods import Method, method_named
 from halfseen.selection import SearchResult, SearchTrial, search
-from halfseen.tables.fitting import HELD_OUT, Settings, is_resident
+from halfseen.tables.domains import HELD_OUT
+from halfseen.tables.fitting import Settings, is_resident
 from halfseen.tables.inference import Understanding
 from halfseen.tables.schema import TableSchema
 from halfseen.tables.streaming import RowStream
