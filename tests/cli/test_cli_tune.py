@@ -80,7 +80,7 @@ def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
     assert run.code == 130
     assert "Run the command again to go on" in run.err
     monkeypatch.undo()
-    run = tune(tables, tmp_path / "best.toml", "--trials", 2)
+    run = tune(tables, tmp_path / "best.toml", "--trials", 2, "--no-prune")
     assert run.code == 0, run.err
     assert run.err.count("source_loss") == 1
 
