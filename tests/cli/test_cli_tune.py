@@ -54,6 +54,15 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
     assert "The storage holds another search" in other.err
 
 
+def test_tables_beyond_memory_are_sampled(tables, tmp_path):
+    config = tmp_path / "streamed.toml"
+    config.write_text("memory_mib = 0\n" + TINY)
+    run = tune(tables, tmp_path / "best.toml", "--config", config, "--trials", 1)
+    assert run.code == 0, run.err
+    assert "stand for all in the search" in run.out
+    assert tomllib.loads((tmp_path / "best.toml").read_text())["memory_mib"] == 0
+
+
 def test_mistakes_are_sentences(tables, tmp_path):
     run = tune(tables, tmp_path / "best.toml", "--score", "accuracy")
     assert run.code == 2
@@ -80,7 +89,7 @@ def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
     assert run.code == 130
     assert "Run the command again to go on" in run.err
     monkeypatch.undo()
-    run = tune(tables, tmp_path / "best.toml", "--trials", 2)
+    run = tune(tables, tmp_path / "best.toml", "--trials", 2, "--no-prune")
     assert run.code == 0, run.err
     assert run.err.count("source_loss") == 1
 

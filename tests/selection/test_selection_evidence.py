@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -144,3 +145,11 @@ def test_scores_that_one_model_cannot_give_are_refused() -> None:
         evaluate(untrained(), evidence(), ("agreement",), options=OPTIONS)
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
         evaluate(untrained(), evidence(), ("accuracy",), options=OPTIONS)
+
+
+def test_class_proportions_are_given_back_to_predictions() -> None:
+    networks, given = trained(), evidence()
+    plain = Observed(networks, given, OPTIONS).target_probabilities
+    weighed = Observed(networks, replace(given, prior=(0.9, 0.1)), OPTIONS).target_probabilities
+    expected = plain * [0.9, 0.1]
+    assert np.allclose(weighed, expected / expected.sum(1, keepdims=True))

@@ -101,6 +101,15 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path):
         search(model(refine=True), *domains(), **given, trials=4, storage=storage)
 
 
+def test_trials_in_a_database(tmp_path):
+    arguments = {"score": "source_loss", "space": RATES, "storage": f"sqlite:///{tmp_path}/t.db"}
+    search(model(), *domains(), **arguments, trials=1)
+    seen = []
+    found = search(model(), *domains(), **arguments, trials=2, on_trial=seen.append)
+    assert len(seen) == 1
+    assert len(found.trials) == 2
+
+
 KILLED = """
 import sys
 sys.path.insert(0, {tests!r})

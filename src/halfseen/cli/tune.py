@@ -34,6 +34,7 @@ def tune(
     ] = "dev",
     trials: Annotated[int, typer.Option(min=1, help="Fits of every model.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
+    prune: Annotated[bool, typer.Option(help="Give up fits that are poor on the way.")] = True,
     storage: Annotated[
         Path | None, typer.Option(help="File that keeps the trials; beside the output by default.")
     ] = None,
@@ -57,7 +58,9 @@ def tune(
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
     settings = read_config(config, given)
     kept = storage or output.with_suffix(".journal")
-    _tune(source, target, settings, output, kept, score=score, trials=trials, jobs=jobs)
+    _tune(
+        source, target, settings, output, kept, score=score, trials=trials, jobs=jobs, prune=prune
+    )
 
 
 def _tune(
@@ -70,6 +73,7 @@ def _tune(
     score: str,
     trials: int,
     jobs: int,
+    prune: bool,
 ) -> None:
     from halfseen.tables.files import open_table
     from halfseen.tables.fitting import is_resident
@@ -105,6 +109,7 @@ def _tune(
             trials=trials,
             storage=storage,
             n_jobs=jobs,
+            prune=prune,
             on_trial=tell,
         )
     except KeyboardInterrupt:

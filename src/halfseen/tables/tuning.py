@@ -31,6 +31,7 @@ def search_tables(
     trials: int,
     storage: Path,
     n_jobs: int = 1,
+    prune: bool = True,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,
 ) -> SearchResult:
     """Search the settings of the models asked for, over the paper's grids.
@@ -58,6 +59,7 @@ def search_tables(
         held_out=HELD_OUT,
         storage=storage,
         n_jobs=n_jobs,
+        prune=prune,
         seed=settings.seed,
         # What `fit` does after balanced training, so that a score sees what a user would get.
         prior=tuple(shares.tolist()) if balanced else None,

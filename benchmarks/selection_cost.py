@@ -1,0 +1,70 @@
+"""What a score costs beside the epoch that it follows: ``python benchmarks/selection_cost.py``.
+
+Processor seconds on one thread; random rows, the default settings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from halfseen import Blocks, nets, preset
+from halfseen.methods import method_named
+from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
+from halfseen.training import LabelledRows, Rows
+from halfseen.training.fitting import Problem, fit_objective
+
+REPEATS = 3
+
+
+def problem(blocks: Blocks, rows: int) -> tuple[Problem, Evidence]:
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(count: int) -> torch.Tensor:
+        return torch.randn(count, *blocks.shape, generator=generator)
+
+    source = LabelledRows(drawn(rows), torch.arange(rows) % 2)
+    held_out = LabelledRows(drawn(rows // 4), torch.arange(rows // 4) % 2)
+    target = Rows(blocks.hide(drawn(rows) + 0.3))
+    return Problem(blocks, source, target, 2), Evidence(held_out, target, Rows(source.inputs))
+
+
+def seconds(function: Callable[[], object]) -> float:
+    function()
+    started = time.process_time()
+    for _ in range(REPEATS):
+        function()
+    return (time.process_time() - started) / REPEATS
+
+
+def row(kind: str, blocks: Blocks, rows: int) -> str:
+    given, evidence = problem(blocks, rows)
+    options = preset("default", inputs="table" if blocks.is_table else "image")
+    options = options.model_copy(update={"warmup_epochs": 0, "joint_epochs": 1})
+
+    def epoch() -> nets.Networks:
+        method = method_named("Adaptation-Imputation")
+        return fit_objective(given, method, options, seed=0, device="cpu")[0].networks
+
+    networks = epoch()
+    times = [seconds(epoch)]
+    for name in ONE_FIT_SCORES:
+        times.append(seconds(partial(evaluate, networks, evidence, (name,), options=options)))
+    return f"| {kind} | {rows} | " + " | ".join(f"{time:.2f} s" for time in times) + " |"
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    print("| inputs | source rows | one epoch |", " | ".join(ONE_FIT_SCORES), "|")
+    print("|---" * (3 + len(ONE_FIT_SCORES)) + "|")
+    table = Blocks.columns(20, [17, 18, 19])
+    print(row("20 columns", table, 250))
+    print(row("20 columns", table, 10_000))
+    print(row("32 x 32 images", Blocks.rows((1, 32, 32)), 2_000))
+
+
+if __name__ == "__main__":
+    main()
