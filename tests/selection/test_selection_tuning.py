@@ -171,9 +171,9 @@ def test_trials_in_parallel(tmp_path):
     storage = tmp_path / "trials.journal"
     space = {"learning_rate": Range(1e-4, 1e-1)}
     found = search(
-        model(), *domains(), score="source_loss", space=space, trials=4, n_jobs=2, storage=storage
+        model(), *domains(), score="source_loss", space=space, trials=3, n_jobs=2, storage=storage
     )
-    assert len(found.trials) == 4
+    assert len(found.trials) == 3
     assert all(trial.state == "complete" for trial in found.trials)
     assert found.trials[0].settings == {"learning_rate": 1e-3}
 

@@ -16,6 +16,7 @@ from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
 from halfseen.cli.serve import serve
+from halfseen.cli.tune import tune
 from halfseen.errors import HalfseenError
 
 app = typer.Typer(
@@ -34,6 +35,7 @@ def root() -> None:
 
 app.command()(demo)
 app.command()(fit)
+app.command()(tune)
 app.command()(predict)
 app.command()(rehearse)
 app.command()(inspect)

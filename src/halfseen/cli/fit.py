@@ -16,39 +16,50 @@ from halfseen.cli.config import FitConfig, read_config
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import method_named
 
-__all__ = ["fit"]
+__all__ = ["fit", "given_settings", "plain", "print_understanding", "understood"]
 
 Names = list[str] | None
 
 
+# Arguments that the commands on two tables share.
+Source = Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")]
+Target = Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")]
+Label = Annotated[str | None, typer.Option(help="Column of the source to predict.")]
+Missing = Annotated[
+    Names, typer.Option(help="Columns never measured on the target, beside those found.")
+]
+Keep = Annotated[
+    Names, typer.Option(help="Columns measured on the target, although they look otherwise.")
+]
+Categorical = Annotated[
+    Names, typer.Option(help="Columns of numbers that are names of categories.")
+]
+Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
+Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
+Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
+Models = Annotated[
+    Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")]
+Config = Annotated[Path | None, typer.Option(help="TOML file with these settings and any other.")]
+
+
 def fit(
-    source: Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")],
-    target: Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")],
-    label: Annotated[str | None, typer.Option(help="Column of the source to predict.")] = None,
+    source: Source,
+    target: Target,
+    label: Label = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
     ] = None,
-    missing: Annotated[
-        Names, typer.Option(help="Columns never measured on the target, beside those found.")
-    ] = None,
-    keep: Annotated[
-        Names, typer.Option(help="Columns measured on the target, although they look otherwise.")
-    ] = None,
-    categorical: Annotated[
-        Names, typer.Option(help="Columns of numbers that are names of categories.")
-    ] = None,
-    drop: Annotated[Names, typer.Option(help="Columns not to use.")] = None,
-    id: Annotated[Names, typer.Option(help="Columns to carry through to predictions.")] = None,
-    positive: Annotated[
-        str | None, typer.Option(help="The class of two that metrics speak of.")
-    ] = None,
-    models: Annotated[
-        Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file with these settings and any other.")
-    ] = None,
+    missing: Missing = None,
+    keep: Keep = None,
+    categorical: Categorical = None,
+    drop: Drop = None,
+    id: Id = None,
+    positive: Positive = None,
+    models: Models = None,
+    seed: Seed = None,
+    config: Config = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
 ) -> None:
     """Learn from a complete, labelled table for one that lacks columns and labels.
@@ -58,6 +69,25 @@ def fit(
 
     Example: halfseen fit source.csv target.csv --label click -o model/
     """
+    given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
+    settings = read_config(config, given)
+    if output is None and not dry_run:
+        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
+    _fit(source, target, settings, output, dry_run=dry_run)
+
+
+def given_settings(
+    label: str | None,
+    missing: Names,
+    keep: Names,
+    categorical: Names,
+    drop: Names,
+    id: Names,
+    positive: str | None,
+    models: Names,
+    seed: int | None,
+) -> dict[str, Any]:
+    """Return what the command line says of columns and training, less what it leaves open."""
     given = {
         "label": label,
         "missing": split_names(missing),
@@ -69,10 +99,7 @@ def fit(
         "models": split_names(models),
         "seed": seed,
     }
-    settings = read_config(config, {name: v for name, v in given.items() if v is not None})
-    if output is None and not dry_run:
-        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
-    _fit(source, target, settings, output, dry_run=dry_run)
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _fit(

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Rows", "TrialRunner", "is_spent", "load_study", "optuna"]
 
 FIRST_NOT_PRUNED = 5
-"""Trials of a model that run to their end, and epochs of every trial, before any is pruned."""
+"""Trials of a model that run to their end before any is pruned."""
+EPOCHS_BETWEEN = 5
+"""After every so many epochs a trial is compared with the others."""
 _REFINEMENT = 10_000
 """Added to the epochs of refinement, so that they are compared among themselves."""
 
@@ -167,11 +169,11 @@ class TrialRunner:
         return found[self.score]
 
     def _report(self, trial: Trial) -> EpochHook:
-        """Return a hook that tells the score of every epoch, and gives up where it is poor."""
+        """Return a hook that tells the score on the way, and gives up where it is poor."""
         kept: list[Evidence] = []
 
         def report(objective: Objective, record: Mapping[str, Any]) -> None:
-            if record["phase"] == "warm-up":
+            if record["phase"] == "warm-up" or record["epoch"] % EPOCHS_BETWEEN:
                 return
             if not kept:
                 kept.append(self._evidence(objective.networks).sample())
@@ -254,7 +256,7 @@ def load_study(runner: TrialRunner, seed: int, *, create: bool = False) -> Study
         "storage": storage,
         # Proposals of parallel trials keep away from each other (constant_liar).
         "sampler": module.samplers.TPESampler(seed=seed, constant_liar=True),
-        "pruner": module.pruners.MedianPruner(FIRST_NOT_PRUNED, FIRST_NOT_PRUNED)
+        "pruner": module.pruners.MedianPruner(FIRST_NOT_PRUNED)
         if runner.prune
         else module.pruners.NopPruner(),
     }

@@ -43,7 +43,7 @@ class SearchTrial:
         ``complete``, ``pruned`` (stopped early, because others were better by then) or
         ``failed``.
     value
-        The score in its natural sense; that of the last epoch for a pruned one.
+        The score in its natural sense; for a pruned one that of the epoch where it ended.
     seconds
         How long it took.
     note
@@ -147,8 +147,8 @@ def search(
     held_out
         Share of the source rows that is scored on and not trained on.
     prune
-        Whether a fit is given up when its score, epoch by epoch, is worse than the median of
-        the fits before it. The first five of a model are not, nor the first five epochs.
+        Whether a fit is given up when its score, looked at every five epochs, is worse than the
+        median of the fits before it. The first five of a model are not.
     storage
         A file that keeps every trial (or a database address as Optuna takes it). A search that
         was stopped continues from it, the trial it was stopped in from its last epoch. One

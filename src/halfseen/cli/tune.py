@@ -1,0 +1,196 @@
+"""`halfseen tune`: search settings without a target label, for `halfseen fit --config`."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from halfseen.cli import fit as fitting
+from halfseen.cli.config import FitConfig, read_config
+from halfseen.cli.fit import given_settings, plain, print_understanding, understood
+from halfseen.files import write_text, written_whole
+from halfseen.options import Options
+
+__all__ = ["tune"]
+
+
+def tune(
+    source: fitting.Source,
+    target: fitting.Target,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="TOML file to write the best settings into.")
+    ],
+    label: fitting.Label = None,
+    score: Annotated[
+        str, typer.Option(help="Score without target labels that decides; see docs/selection.md.")
+    ] = "dev",
+    trials: Annotated[int, typer.Option(min=1, help="Fits of every model.")] = 20,
+    jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
+    storage: Annotated[
+        Path | None, typer.Option(help="File that keeps the trials; beside the output by default.")
+    ] = None,
+    missing: fitting.Missing = None,
+    keep: fitting.Keep = None,
+    categorical: fitting.Categorical = None,
+    drop: fitting.Drop = None,
+    id: fitting.Id = None,
+    positive: fitting.Positive = None,
+    models: fitting.Models = None,
+    seed: fitting.Seed = None,
+    config: fitting.Config = None,
+) -> None:
+    """Search learning rate and loss weights by a score that needs no target label.
+
+    Every model gets the same number of fits, the settings as given among them. A search that was
+    stopped goes on when the same command is run again; with a larger --trials it is extended.
+
+    Example: halfseen tune source.csv target.csv --label click -o best.toml
+    """
+    given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
+    settings = read_config(config, given)
+    kept = storage or output.with_suffix(".journal")
+    _tune(source, target, settings, output, kept, score=score, trials=trials, jobs=jobs)
+
+
+def _tune(
+    source: Path,
+    target: Path,
+    config: FitConfig,
+    output: Path,
+    storage: Path,
+    *,
+    score: str,
+    trials: int,
+    jobs: int,
+) -> None:
+    from halfseen.tables.files import open_table
+    from halfseen.tables.fitting import is_resident
+    from halfseen.tables.tuning import MOST_ROWS, search_tables
+
+    console, progress = Console(), Console(stderr=True)
+    settings = config.settings()
+    with progress.status("Reading the tables"):
+        tables = open_table(source), open_table(target)
+    found = understood(*tables, config, progress)
+    print_understanding(found, console)
+    if not is_resident(found, settings):
+        plain(
+            console,
+            f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search.",
+        )
+    plain(console, f"{trials} fits of each of {', '.join(settings.models)}, kept in {storage}.")
+
+    def tell(trial: Any) -> None:
+        value = "–" if trial.value is None else f"{trial.value:.4g}"
+        state = "" if trial.state == "complete" else f" ({trial.state})"
+        plain(
+            progress,
+            f"{trial.model}: {score} {value}{state}, {_words(trial.settings)}, "
+            f"{trial.seconds:.0f} s {trial.note}".rstrip(),
+        )
+
+    try:
+        result = search_tables(
+            found,
+            settings,
+            score=score,
+            trials=trials,
+            storage=storage,
+            n_jobs=jobs,
+            on_trial=tell,
+        )
+    except KeyboardInterrupt:
+        plain(progress, f"Stopped; {storage} keeps the trials. Run the command again to go on.")
+        raise
+    print_result(result, console)
+    table = output.with_suffix(".csv")
+    write_table(result, table)
+    write_text(output, best_config(config, result))
+    plain(console, f"All trials: {table}")
+    plain(console, f"Settings: {output}, for halfseen fit --config {output}")
+
+
+def print_result(result: Any, console: Console) -> None:
+    """Print, for every model, its score as given and at its best."""
+    from halfseen.selection import SCORES
+
+    better = SCORES[result.score].better
+    title = f"{result.score} without target labels, {better} is better"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    table.add_column("model")
+    for heading in ("as given", "best", "trials", "pruned", "failed"):
+        table.add_column(heading, justify="right")
+    for name in result.models:
+        own = [trial for trial in result.trials if trial.model == name]
+        states = [trial.state for trial in own]
+        best = result.best_of(name)
+        cells = [
+            name,
+            "–" if own[0].value is None else f"{own[0].value:.4g}",
+            f"{best.value:.4g}",
+            str(len(own)),
+            str(states.count("pruned")),
+            str(states.count("failed")),
+        ]
+        style = "bold" if best is result.best else None
+        table.add_row(*(escape(cell) for cell in cells), style=style)
+    console.print(table, highlight=False)
+    plain(console, f"Best: {result.best.model} with {_words(result.best.settings)}.")
+    plain(
+        console,
+        "The best of many scores is better than it will turn out to be: small differences are "
+        "chance.",
+    )
+
+
+def write_table(result: Any, path: Path) -> None:
+    """Write one line per trial, the best first."""
+    rows = result.table()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def best_config(config: FitConfig, result: Any) -> str:
+    """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
+    best = result.best
+    settings = config.model_dump(exclude_defaults=True, exclude={"options"})
+    settings |= {"models": [best.model]}
+    settings |= {n: v for n, v in best.settings.items() if n in FitConfig.model_fields}
+    options = config.options | {n: v for n, v in best.settings.items() if n not in settings}
+    assert set(options) <= set(Options.model_fields)
+    lines = [
+        f"# Found by halfseen tune: {result.score} {best.value:.6g}, the best of "
+        f"{len(result.trials)} trials.",
+        *_toml(settings),
+        "",
+        "[options]",
+        *_toml(options),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(settings: Mapping[str, Any]) -> list[str]:
+    # A JSON text, number, boolean or list of them is TOML too, but for null and DEL.
+    return [
+        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+        for name, value in settings.items()
+        if value is not None
+    ]
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in settings.items()
+    )

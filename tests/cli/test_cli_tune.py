@@ -1,0 +1,99 @@
+"""``halfseen tune`` as a person runs it."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+
+import pytest
+from tables_cli import TINY, halfseen
+
+from halfseen.cli.config import FitConfig
+from halfseen.cli.tune import best_config
+from halfseen.selection import SearchResult, SearchTrial
+
+pytest.importorskip("optuna")
+
+
+def tune(tables, output, *more):
+    return halfseen(
+        "tune", tables / "source.parquet", tables / "target.parquet", "--label", "click",
+        "--id", "user", "--config", tables / "tiny.toml", "--score", "source_loss",
+        "-o", output, *more,
+    )  # fmt: skip
+
+
+def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
+    output = tmp_path / "best.toml"
+    both = ("--models", "Adaptation-Imputation,Source-IgnoreComponent")
+    run = tune(tables, output, *both, "--trials", 2)
+    assert run.code == 0, run.err
+    assert run.err.count("source_loss") == 4
+    assert "lower is better" in run.out
+    best = tomllib.loads(output.read_text())
+    assert best["label"] == "click"
+    assert best["id"] == ["user"]
+    assert best["models"][0] in both[1].split(",")
+    assert best["options"]["latent_size"] == 3, "what the configuration says is kept"
+    with (tmp_path / "best.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4
+    assert float(rows[0]["learning_rate"]) == best["options"]["learning_rate"]
+    assert float(rows[0]["source_loss"]) <= float(rows[1]["source_loss"])
+
+    fitted = halfseen(
+        "fit", tables / "source.parquet", tables / "target.parquet", "--config", output,
+        "-o", tmp_path / "model",
+    )  # fmt: skip
+    assert fitted.code == 0, fitted.err
+
+    longer = tune(tables, output, *both, "--trials", 3)
+    assert longer.err.count("source_loss") == 2, "the first four are kept"
+    other = tune(tables, output, *both, "--trials", 3, "--seed", 5)
+    assert other.code == 2
+    assert "The storage holds another search" in other.err
+
+
+def test_mistakes_are_sentences(tables, tmp_path):
+    run = tune(tables, tmp_path / "best.toml", "--score", "accuracy")
+    assert run.code == 2
+    assert "The score 'accuracy' is unknown" in run.err
+    run = tune(tables, tmp_path / "best.toml", "--models", "Best")
+    assert run.code == 2
+    assert "There is no model 'Best'" in run.err
+    assert not (tmp_path / "best.toml").exists()
+
+
+def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
+    from halfseen.selection.trials import TrialRunner
+
+    run_one, ran = TrialRunner.run, []
+
+    def interrupted(self, number):
+        ran.append(number)
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        return run_one(self, number)
+
+    monkeypatch.setattr(TrialRunner, "run", interrupted)
+    run = tune(tables, tmp_path / "best.toml", "--trials", 2)
+    assert run.code == 130
+    assert "Run the command again to go on" in run.err
+    monkeypatch.undo()
+    run = tune(tables, tmp_path / "best.toml", "--trials", 2)
+    assert run.code == 0, run.err
+    assert run.err.count("source_loss") == 1
+
+
+def test_settings_of_every_kind_become_toml():
+    config = FitConfig(
+        label='click "now"', drop=["a b", "ü\x7f"], positive=True, seed=3,
+        options=tomllib.loads(TINY)["options"],
+    )  # fmt: skip
+    trial = SearchTrial("m", 0, {"refine": True, "learning_rate": 1e-7}, "complete", 0.5, 1.0)
+    written = tomllib.loads(best_config(config, SearchResult("dev", (trial,), {"m": None})))
+    expected = {"label": 'click "now"', "drop": ["a b", "ü\x7f"], "positive": True, "seed": 3}
+    assert expected.items() <= written.items()
+    assert written["models"] == ["m"]
+    assert written["refine"] is True
+    assert written["options"] == config.options | {"learning_rate": 1e-7}
