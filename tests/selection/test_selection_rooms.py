@@ -8,7 +8,7 @@ import pytest
 import halfseen
 
 ROOT = Path(halfseen.__file__).parent
-FORMULAS = ("registry.py", "reverse.py", "risk.py", "scores.py")
+FORMULAS = ("registry.py", "rehearsal.py", "reverse.py", "risk.py", "scores.py")
 """The part of selection that is plain functions on arrays."""
 ALLOWED = {
     "shift": ("halfseen.arrays", "halfseen.errors", "halfseen.shift"),

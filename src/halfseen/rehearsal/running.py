@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
+from halfseen.errors import OptionError
 from halfseen.methods import method_named
 from halfseen.rehearsal.results import Checks, Choice, Rehearsal, RehearsedRun
 from halfseen.rehearsal.stage import OUTSIDERS, Shown, Stage
@@ -16,7 +17,7 @@ from halfseen.selection import SCORES, agreement
 from halfseen.selection.evidence import ONE_FIT_SCORES, Observed, score_of
 from halfseen.selection.rehearsal import carve_pseudo_target, rank_correlation
 from halfseen.tables.domains import Run, Sample
-from halfseen.tables.fitting import Settings
+from halfseen.tables.fitting import Settings, needs_complete_target
 from halfseen.tables.inference import Understanding
 from halfseen.tables.measuring import metrics_of
 from halfseen.tables.streaming import RowStream
@@ -60,6 +61,11 @@ def rehearse(
     progress, say
         Make the display of a training, and are told what is going on.
     """
+    if needs_complete_target(settings.models):
+        raise OptionError(
+            "A rehearsal hides the missing block from the models, and Full models need it; name "
+            "others."
+        )
     source, target = _read(found, rows)
     observed = list(found.schema.blocks.observed)
     carving = carve_pseudo_target(
@@ -127,7 +133,7 @@ def _choices(
         score: [_mean(runs, name, lambda run, s=score: run.scores[s]) for name in names]
         for score in ONE_FIT_SCORES
     }
-    if all(len(several) > 1 for several in predicted.values()):
+    if predicted and all(len(several) > 1 for several in predicted.values()):
         by_score["agreement"] = [
             agreement(np.stack(predicted[name])) if name in predicted else float("nan")
             for name in names

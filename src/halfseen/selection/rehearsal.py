@@ -131,7 +131,7 @@ def rank_correlation(
     if np.ptp(given) == 0 or np.ptp(loss) == 0:
         return float("nan")
     sign = -1.0 if higher_is_better else 1.0
-    return float(round(sign * spearmanr(given, loss).statistic, 12))
+    return round(sign * float(spearmanr(given, loss).statistic), 12) + 0.0  # no minus zero
 
 
 def _drawing(ratio: Floats, share: float) -> Floats:

@@ -1,0 +1,116 @@
+"""Print the rehearsal tables of docs/selection.md: the slice beside the true target, simulated ads.
+
+Run ``python benchmarks/rehearsal.py``; on one core it takes some ten minutes, most of them
+training. Labels of the true target enter the last columns alone: they show what a user cannot see.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from halfseen.data.simulator import Rows, draw
+from halfseen.data.simulator_world import MISSING, OBSERVED, Dials, World
+from halfseen.methods import method_named
+from halfseen.rehearsal import MODELS, OUTSIDERS, rehearse
+from halfseen.rehearsal.stage import Stage
+from halfseen.selection.rehearsal import carve_pseudo_target
+from halfseen.tables.domains import Run, Sample
+from halfseen.tables.files import open_table
+from halfseen.tables.fitting import Settings
+from halfseen.tables.inference import Roles, Understanding, understand
+from halfseen.tables.measuring import metrics_of
+from halfseen.tables.streaming import RowStream
+from halfseen.training import NoProgress
+
+ROWS = 3000
+SEEDS = 2
+
+
+def line(cells: Iterable[object]) -> None:
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def carvings() -> None:
+    """How the slice's shift compares with the true one."""
+    line(
+        ("activity_shift", "AUC, target from source", "AUC, slice from rest", "overlap", "slice's")
+    )
+    line(["---"] * 5)
+    for shift in (0.0, 0.3, 0.7, 1.5, 4.0):
+        source, target = (
+            draw(World(domain, Dials(activity_shift=shift)), 0, ROWS).observed
+            for domain in ("retargeting", "prospecting")
+        )
+        found = carve_pseudo_target(source, target)
+        wanted, obtained = found.wanted, found.obtained
+        line(
+            [shift]
+            + [f"{v:.3f}" for v in (wanted.auc, obtained.auc, wanted.overlap, obtained.overlap)]
+        )
+
+
+def as_table(rows: Rows) -> pa.Table:
+    values = np.hstack([rows.observed, rows.missing]).T
+    return pa.table(dict(zip([*OBSERVED, *MISSING], values, strict=True)) | {"click": rows.labels})
+
+
+def understood(source: Rows, target: Rows, folder: Path) -> Understanding:
+    pq.write_table(as_table(source), folder / "source.parquet")
+    hidden = as_table(target).drop_columns([*MISSING, "click"])
+    pq.write_table(hidden, folder / "target.parquet")
+    tables = (open_table(folder / f"{name}.parquet") for name in ("source", "target"))
+    found = understand(*tables, Roles("click"))
+    assert isinstance(found, Understanding)
+    return found
+
+
+def on_the_target(found: Understanding, truth: Rows, seed: int, name: str) -> float:
+    """Return a model's cross-entropy on the true target, trained on the whole source for it."""
+    source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
+    there, _ = RowStream(found.target.table, found.schema, is_source=False).all()
+    inputs = np.concatenate([source.inputs, there])
+    labels = np.concatenate([source.labels, truth.labels])
+    is_target = np.arange(len(labels)) >= len(source)
+    stage = Stage.of(found.schema, Sample(inputs, labels), is_target, 0)
+    if name in OUTSIDERS:
+        shown = stage.outsider(name, seed)
+    else:
+        method = method_named(name)
+        options = Settings().options_for(method, resident=True)
+        networks = stage.train(Run(method, options, seed, False, NoProgress()))
+        shown = stage.observed(networks, options, seed)
+    return float(metrics_of(shown.target_probabilities, stage.slice.labels)["cross_entropy"])
+
+
+def main() -> None:
+    carvings()
+    source, target = (
+        draw(World(domain, Dials()), 0, ROWS) for domain in ("retargeting", "prospecting")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        found = understood(source, target, Path(folder))
+        result = rehearse(found, Settings(models=MODELS), seeds=SEEDS, checks=False)
+        print()
+        line(("model", "on the slice", "on the true target"))
+        line(["---"] * 3)
+        for name in result.models:
+            true = [on_the_target(found, target, seed, name) for seed in range(SEEDS)]
+            slice_loss = result.mean(name, "cross_entropy")
+            line((name, f"{slice_loss:.4f}", f"{np.mean(true):.4f}"))
+        print()
+        line(("score", "would have chosen", "cross-entropy lost", "rank correlation"))
+        line(["---"] * 4)
+        for choice in result.choices:
+            rank = f"{choice.rank_correlation:.2f}"
+            line((choice.score, choice.model, f"{choice.lost:.4f}", rank))
+        print(f"\n{result.verdict} {result.trust}")
+
+
+if __name__ == "__main__":
+    main()
