@@ -35,8 +35,8 @@ Labels = npt.NDArray[np.int64]
 
 MOST_COMPARED = 2000
 """Rows of each domain that a domain classifier, or iterative imputation, is fitted on."""
-STRENGTHS = (0.0001, 0.001, 0.01, 0.1, 1.0)
-"""Candidates for logistic regression's C, on standardised inputs."""
+STRENGTHS = (0.001, 0.01, 0.1, 1.0)
+"""Candidates for logistic regression's C."""
 
 
 @dataclass(frozen=True)
@@ -161,18 +161,29 @@ FILLS: dict[str, Callable[[DomainPair, int], Inputs]] = {
 
 
 def _logistic(labels: Labels, seed: int) -> Pipeline:
-    """Logistic regression, its regularisation chosen by likelihood on folds of the source."""
-    folds = min(5, int(np.unique(labels, return_counts=True)[1].min()))
-    model = LogisticRegression(C=0.01, max_iter=1000)
+    """Logistic regression; folds of the source choose its C and whether columns are scaled.
+
+    Scaling is a choice because projections of words carry meaning in their spread.
+    """
+    folds = min(5 if len(labels) < 500 else 3, _rarest(labels))
     if folds < 2:
-        return make_pipeline(StandardScaler(), model)
+        return make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
+    steps = [("scale", StandardScaler()), ("logistic", LogisticRegression(max_iter=300))]
     search = GridSearchCV(
-        model,
-        {"C": STRENGTHS},
+        Pipeline(steps),
+        {
+            "scale": [StandardScaler(), StandardScaler(with_std=False)],
+            "logistic__C": STRENGTHS,
+        },
         scoring="neg_log_loss",
         cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
     )
-    return make_pipeline(StandardScaler(), search)
+    return make_pipeline(search)
+
+
+def _rarest(labels: Labels) -> int:
+    """Return the number of rows of the rarest class."""
+    return int(np.unique(labels, return_counts=True)[1].min())
 
 
 def _forest(labels: Labels, seed: int) -> Pipeline:
@@ -192,9 +203,12 @@ CLASSIFIERS: dict[str, Classifier] = {
 
 
 def _fit(model: Pipeline, inputs: Matrix, labels: Labels, weight: Floats | None = None) -> Pipeline:
-    last = model.steps[-1][0]
-    model.fit(inputs, labels, **({} if weight is None else {f"{last}__sample_weight": weight}))
-    return model
+    """Fit a pipeline; weights go to its classifier, inside a search as well."""
+    if weight is not None:
+        name, last = model.steps[-1]
+        inner = "logistic__" if isinstance(last, GridSearchCV) else ""
+        return model.fit(inputs, labels, **{f"{name}__{inner}sample_weight": weight})
+    return model.fit(inputs, labels)
 
 
 def _predicted(model: Pipeline, inputs: Matrix, classes: int) -> Floats:
@@ -256,7 +270,7 @@ def _distilled_logistic(pair: DomainPair, seed: int, options: Options | None) ->
     Lopez-Paz et al., "Unifying distillation and privileged information", ICLR 2016.
     """
     labels, classes = pair.source_train.labels, len(pair.classes)
-    folds = min(5, int(np.unique(labels, return_counts=True)[1].min()))
+    folds = min(5, _rarest(labels))
     inputs = _ignore(pair, seed)
     student = _fit(_logistic(labels, seed), inputs.train, labels)
     if folds < 2:  # a class with one row: nothing to teach with
@@ -272,7 +286,7 @@ def _distilled_logistic(pair: DomainPair, seed: int, options: Options | None) ->
     soft = 0.5 * np.eye(classes)[labels] + 0.5 * opinion
     # The student's strength of regularisation is that chosen on the labels; soft labels enter as
     # every row repeated once per class, weighted by that class's probability.
-    taught = make_pipeline(StandardScaler(), clone(student[-1].best_estimator_))
+    taught = clone(student[-1].best_estimator_)
     rows, answers = np.nonzero(soft > 0)
     _fit(taught, inputs.train[rows], answers, soft[rows, answers])
     return _predicted(taught, inputs.test, classes)

@@ -5,29 +5,24 @@ from __future__ import annotations
 import json
 import os
 import traceback
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from joblib import Parallel, delayed
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from halfseen.errors import InputError
+from halfseen.bench.progress import sweep_progress
+from halfseen.errors import InputError, OptionError
 from halfseen.files import write_text
 
-__all__ = ["Task", "run_tasks"]
+__all__ = ["Result", "Task", "read_log", "run_tasks"]
 
 Result = dict[str, Any]
+Outcome = tuple[str, Result, None] | tuple[str, None, str]
+"""A task's key with its result, or with the sentence that says why there is none."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +30,7 @@ class Task:
     """One unit of work: a key that identifies it, and the arguments of the worker."""
 
     key: str
-    arguments: Mapping[str, Hashable]
+    arguments: Mapping[str, Any]
 
 
 def run_tasks(
@@ -44,6 +39,7 @@ def run_tasks(
     log: Path,
     *,
     jobs: int | None = None,
+    backend: str | None = None,
     title: str = "running",
     quiet: bool = False,
 ) -> tuple[list[Result], list[str]]:
@@ -57,29 +53,68 @@ def run_tasks(
         One line of JSON per finished task. A stopped run continues from it.
     jobs
         Processes, each on one thread; by default one per core.
+    backend
+        joblib's, by name: ``loky`` (processes of this machine, the default), or ``dask`` or
+        ``ray`` for a cluster, whose nodes must see the same files.
     title, quiet
-        What the progress bar says, and whether to show none.
+        What the progress says, and whether to show none.
     """
-    finished = _read_log(log)
+    finished = read_log(log)
     waiting = [task for task in tasks if task.key not in finished]
     failures: list[str] = []
-    parallel = Parallel(jobs or os.cpu_count() or 1, return_as="generator_unordered")
-    with _progress_bar(quiet) as bar, log.open("a", encoding="utf-8") as file:
-        line = bar.add_task(title, total=len(tasks), completed=len(tasks) - len(waiting))
-        for key, result, failure in parallel(delayed(_attempt)(worker, task) for task in waiting):
+    jobs = jobs or os.cpu_count() or 1
+    done = len(tasks) - len(waiting)
+    with sweep_progress(title, len(tasks), done, quiet) as progress, _appending(log) as file:
+        for key, result, failure in _results(waiting, worker, jobs, backend):
             if failure is None:
                 finished[key] = result
                 file.write(json.dumps({"key": key, "result": result}) + "\n")
                 file.flush()
             else:
                 failures.append(f"{key}: {failure}")
-            bar.advance(line)
+            progress.advance(key)
     return [finished[task.key] for task in tasks if task.key in finished], failures
 
 
-def _attempt(
-    worker: Callable[..., Result], task: Task
-) -> tuple[str, Result, None] | tuple[str, None, str]:
+def _results(
+    tasks: Sequence[Task], worker: Callable[..., Result], jobs: int, backend: str | None
+) -> Iterator[Outcome]:
+    """Yield outcomes as they come, or round by round from a backend that cannot stream."""
+    if not tasks:
+        return
+    if backend == "ray":
+        try:
+            from ray.util.joblib import register_ray
+        except ImportError:
+            raise OptionError("--backend ray needs Ray: pip install 'ray[default]'.") from None
+        register_ray()
+    calls = [delayed(_attempt)(worker, task) for task in tasks]
+    try:
+        parallel = Parallel(jobs, backend=backend, return_as="generator_unordered")
+        stream = parallel(calls)
+    except (ValueError, ImportError, RuntimeError) as error:
+        if "return_as" not in str(error):
+            raise OptionError(f"--backend {backend}: {error}") from None
+        stream = (
+            outcome
+            for start in range(0, len(calls), jobs)
+            for outcome in Parallel(jobs, backend=backend)(calls[start : start + jobs])
+        )
+    yield from stream
+
+
+@contextmanager
+def _appending(log: Path) -> Iterator[IO[str]]:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        file = log.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{log} cannot be written: {error.strerror}.") from None
+    with file:
+        yield file
+
+
+def _attempt(worker: Callable[..., Result], task: Task) -> Outcome:
     """Run one task on one thread; a failure is reported and does not end the others."""
     torch.set_num_threads(1)
     try:
@@ -89,7 +124,7 @@ def _attempt(
         return task.key, None, f"{error} ({type(error).__name__}, {place.name})"
 
 
-def _read_log(log: Path) -> dict[str, Result]:
+def read_log(log: Path) -> dict[str, Result]:
     """Read finished tasks; a line cut off by a kill is dropped, and its task runs again."""
     if not log.exists():
         return {}
@@ -110,15 +145,3 @@ def _read_log(log: Path) -> dict[str, Result]:
         write_text(log, "".join(f"{line}\n" for line in whole))
     return finished
 
-
-def _progress_bar(quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=quiet,
-    )

@@ -292,7 +292,7 @@ SUITES: dict[str, Suite] = {
             what="the embedded digits, without any download",
             problems=(Problem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
-            outsiders=(*CONSTANTS, "Gradient-boosted trees, ignore", "Logistic regression, ignore"),
+            outsiders=(*CONSTANTS, "Gradient-boosted trees, ignore"),
             settings=DEMO_NETWORK,
             figures=("latents",),
         ),
