@@ -95,7 +95,9 @@ def _student(pair: DomainPair, student: str, seed: int, options: Options | None)
     """Train a student on x1 with soft labels from teachers that did not see the row."""
     options = _options(pair, options)
     labels, classes = pair.source_train.labels, len(pair.classes)
-    folds = min(5 if pair.blocks.is_table else 2, int(np.unique(labels, return_counts=True)[1].min()))
+    folds = min(
+        5 if pair.blocks.is_table else 2, int(np.unique(labels, return_counts=True)[1].min())
+    )
     soft = np.eye(classes)[labels]
     if folds > 1:
         opinion = np.empty_like(soft)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 import torch
@@ -16,13 +17,18 @@ from joblib import Parallel, delayed
 
 from halfseen.bench.progress import sweep_progress
 from halfseen.errors import InputError, OptionError
-from halfseen.files import write_text
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock
+    fcntl = None
 
 __all__ = ["Result", "Task", "read_log", "run_tasks"]
 
 Result = dict[str, Any]
-Outcome = tuple[str, Result, None] | tuple[str, None, str]
-"""A task's key with its result, or with the sentence that says why there is none."""
+Outcome = tuple[str, Result | None, str]
+"""A task's key with its result, or with None and the sentence that says why there is none."""
 
 
 @dataclass(frozen=True)
@@ -59,20 +65,21 @@ def run_tasks(
     title, quiet
         What the progress says, and whether to show none.
     """
-    finished = read_log(log)
-    waiting = [task for task in tasks if task.key not in finished]
     failures: list[str] = []
     jobs = jobs or os.cpu_count() or 1
-    done = len(tasks) - len(waiting)
-    with sweep_progress(title, len(tasks), done, quiet) as progress, _appending(log) as file:
-        for key, result, failure in _results(waiting, worker, jobs, backend):
-            if failure is None:
-                finished[key] = result
-                file.write(json.dumps({"key": key, "result": result}) + "\n")
-                file.flush()
-            else:
-                failures.append(f"{key}: {failure}")
-            progress.advance(key)
+    with _owned(log) as file:
+        finished = read_log(log, repair=True)
+        waiting = [task for task in tasks if task.key not in finished]
+        done = len(tasks) - len(waiting)
+        with sweep_progress(title, len(tasks), done, quiet) as progress:
+            for key, result, failure in _results(waiting, worker, jobs, backend):
+                if result is not None:
+                    finished[key] = result
+                    file.write(json.dumps({"key": key, "result": result}) + "\n")
+                    file.flush()
+                else:
+                    failures.append(f"{key}: {failure}")
+                progress.advance(key)
     return [finished[task.key] for task in tasks if task.key in finished], failures
 
 
@@ -104,13 +111,21 @@ def _results(
 
 
 @contextmanager
-def _appending(log: Path) -> Iterator[IO[str]]:
+def _owned(log: Path) -> Iterator[IO[str]]:
+    """Open a log for appending; nobody else may run into it meanwhile."""
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("a", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{log} cannot be written: {error.strerror}.") from None
     with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(
+                    f"Another sweep is writing to {log}; wait for it, or give another folder."
+                ) from None
         yield file
 
 
@@ -118,30 +133,37 @@ def _attempt(worker: Callable[..., Result], task: Task) -> Outcome:
     """Run one task on one thread; a failure is reported and does not end the others."""
     torch.set_num_threads(1)
     try:
-        return task.key, worker(**task.arguments), None
+        return task.key, worker(**task.arguments), ""
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return task.key, None, f"{error} ({type(error).__name__}, {place.name})"
 
 
-def read_log(log: Path) -> dict[str, Result]:
-    """Read finished tasks; a line cut off by a kill is dropped, and its task runs again."""
+def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
+    """Read finished tasks; a last line that was cut off by a kill is not one of them.
+
+    With `repair`, which is for the writer alone, such a line is taken out of the file.
+    """
     if not log.exists():
         return {}
     finished: dict[str, Result] = {}
-    whole = []
-    lines = log.read_text(encoding="utf-8").splitlines()
+    whole = 0
+    content = log.read_bytes()
+    lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
             finished[entry["key"]] = entry["result"]
-            whole.append(line)
         except (ValueError, KeyError, TypeError):
             if number < len(lines):
                 raise InputError(
                     f"Line {number} of {log} is not a finished run; delete the file to start anew."
                 ) from None
-    if len(whole) < len(lines):
-        write_text(log, "".join(f"{line}\n" for line in whole))
+        else:
+            whole += len(line)
+    if repair and whole < len(content):
+        os.truncate(log, whole)
+    elif repair and content and not content.endswith(b"\n"):
+        with log.open("ab") as file:
+            file.write(b"\n")
     return finished
-

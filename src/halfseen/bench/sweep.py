@@ -150,8 +150,9 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
     made = Run(**run)
     with watched() as seen:
         loaded = _loaded(made, None if data_dir is None else Path(data_dir))
+        history: list[dict[str, Any]] = []
         if made.model in OUTSIDERS:
-            records, history = _measured_outsider(made, loaded), []
+            records = _measured_outsider(made, loaded)
         else:
             records, history = fit_and_measure(
                 loaded.pair,
@@ -247,9 +248,7 @@ def _loaded(run: Run, data_dir: Path | None) -> LoadedProblem:
 def _measured_outsider(run: Run, loaded: LoadedProblem) -> list[Record]:
     outsider = outsider_named(run.model)
     probability = outsider.predict(loaded.pair, run.seed, run.options)
-    found: dict[str, Any] = measured(
-        probability, loaded.pair.target_test_labels.open("evaluation")
-    )
+    found: dict[str, Any] = measured(probability, loaded.pair.target_test_labels.open("evaluation"))
     if loaded.regret is not None:
         found["regret"] = loaded.regret(probability)
     return [
