@@ -123,13 +123,16 @@ def _problem_table(
     published = [_published(setting, row, metric) for row in rows]
     with_paper = any(published)
     compared = [choice for choice in ("last", "oracle") if choice in choices]
-    best = {choice: _best(rows, choice, metric) for choice in choices}
+    best = {
+        choice: _best([row.cells.get(choice) for row in _honest(rows)], metric)
+        for choice in choices
+    }
     most = max(cell.runs for row in rows for cell in row.cells.values())
     lines = []
     for row, paper in zip(rows, published, strict=True):
         line = [Text(row.label), Text(row.divergence or "–")]
         for choice in choices:
-            line.append(_text(_cell(row, choice), row, best[choice], most))
+            line.append(_text(row.cells.get(choice), row, best[choice], most))
         if with_paper:
             line.append(Text(str(paper)) if paper else NONE)
             line += [_minus_paper(row.cells.get(choice), paper) for choice in compared]
@@ -140,7 +143,7 @@ def _problem_table(
     used = sorted({paper.table for paper in published if paper})
     source = (f"The paper's column: {', '.join(used)}.",) if used else ()
     notes = (
-        f"{_words(metric)}; mean ± standard deviation over {most} seeds.",
+        f"{_words(metric)}; mean ± standard deviation over {_seeds(most)}.",
         *CHOICES,
         *_label_free(choices),
         *source,
@@ -157,7 +160,7 @@ def _overview(metric: str, found: dict[Setting, list[Row]], choice: str) -> Tabl
     lines = [[Text(label), Text(divergence or "–")] for label, divergence in keys]
     for setting, rows in found.items():
         by_key = {(row.label, row.divergence): row for row in rows}
-        best = _best(rows, choice, metric)
+        best = _best([_cell(row, choice) for row in _honest(rows)], metric)
         most = max((c.runs for row in rows for c in row.cells.values()), default=0)
         published = {key: _published(setting, row, metric) for key, row in by_key.items()}
         columns.append(setting.title)
@@ -169,7 +172,7 @@ def _overview(metric: str, found: dict[Setting, list[Row]], choice: str) -> Tabl
             if any(published.values()):
                 paper = published.get(key)
                 line += [Text(str(paper)) if paper else NONE, _minus_paper(cell, paper)]
-        notes += [f"{setting.title}: {most} seeds. {' '.join(_notes(setting)[1:])}"]
+        notes += [f"{setting.title}: {_seeds(most)}. {' '.join(_notes(setting)[1:])}"]
     title = f"{METRICS[metric].title}, epochs chosen by {choice}"
     rule = [note for note in CHOICES if note.startswith(choice)]
     return Table(
@@ -215,14 +218,15 @@ def _label_free(choices: Sequence[str]) -> tuple[str, ...]:
 
 def _cell(row: Row, choice: str) -> Cell | None:
     """Return a row's cell; what has no epochs to choose from is the same under every choice."""
-    if set(row.cells) == {"last"} and choice != "oracle":
-        return row.cells["last"]
-    return row.cells.get(choice)
+    return row.cells["last"] if set(row.cells) == {"last"} else row.cells.get(choice)
 
 
-def _best(rows: Sequence[Row], choice: str, metric: str) -> float | None:
-    """Return the best mean of the rows that a user could have."""
-    cells = [_cell(row, choice) for row in rows if not row.is_yardstick]
+def _honest(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that a user could have."""
+    return [row for row in rows if not row.is_yardstick]
+
+
+def _best(cells: Sequence[Cell | None], metric: str) -> float | None:
     means = [cell.mean for cell in cells if cell is not None]
     return METRICS[metric].best(means) if means else None
 
@@ -280,6 +284,10 @@ def _words(metric: str) -> str:
     found = metric_named(metric)
     title = f"{found.title[0].upper()}{found.title[1:]}"
     return f"{title} on the target test set, {found.better} is better"
+
+
+def _seeds(count: int) -> str:
+    return "one seed" if count == 1 else f"{count} seeds"
 
 
 def _some(tables: list[Table]) -> list[Table]:

@@ -18,13 +18,21 @@ from halfseen.bench.models import Record, fit_and_measure, record
 from halfseen.bench.outsiders import OUTSIDERS, outsider_named
 from halfseen.bench.problems import LoadedProblem, Problem, load_problem
 from halfseen.bench.provenance import circumstances, watched
-from halfseen.bench.runner import Result, Task, run_tasks
+from halfseen.bench.runner import Result, Task, read_log, run_tasks
 from halfseen.bench.suites import Budget, Suite, Variant, starting_options
-from halfseen.errors import OptionError
+from halfseen.errors import InputError, OptionError
 from halfseen.methods import METHODS, method_named
 from halfseen.options import Options, Preset
 
-__all__ = ["Plan", "Run", "Selection", "latents_file", "plan_runs", "run_suite"]
+__all__ = [
+    "Plan",
+    "Run",
+    "Selection",
+    "latents_file",
+    "plan_runs",
+    "read_results",
+    "run_suite",
+]
 
 LOG = "runs.jsonl"
 """The file in an output folder that holds a sweep."""
@@ -143,6 +151,37 @@ def run_suite(
     return run_tasks(
         tasks, run_one, output / LOG, jobs=jobs, backend=backend, title=title, quiet=quiet
     )
+
+
+def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[Result]:
+    """Return a suite's finished runs in the order of the suite, whatever order they ended in."""
+    log = folder / LOG
+    if not log.exists():
+        raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
+    names = [problem.name for problem in suite.problems]
+    models = [*(method.name for method in METHODS), *OUTSIDERS]
+    found = [
+        (Run(**result["run"]), result)
+        for result in read_log(log).values()
+        if result["run"]["suite"] == suite.name
+    ]
+    found = [
+        (run, result)
+        for run, result in found
+        if not pairs or any(_means(pair, run.problem.name) for pair in pairs)
+    ]
+    if not found:
+        of = f" for {', '.join(pairs)}" if pairs else ""
+        raise InputError(f"{log} holds no finished run of {suite.name}{of}.")
+
+    def place(entry: tuple[Run, Result]) -> tuple[Any, ...]:
+        run = entry[0]
+        known = names.index(run.problem.name) if run.problem.name in names else len(names)
+        rows = run.source_rows if run.source_rows is not None else float("inf")
+        divergence = run.divergence or ""
+        return known, rows, models.index(run.model), run.variant, divergence, run.seed, run.key
+
+    return [result for _, result in sorted(found, key=place)]
 
 
 def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:

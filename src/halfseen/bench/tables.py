@@ -24,7 +24,8 @@ class Cell:
     decimals: int = 1
 
     def __str__(self) -> str:
-        return f"{self.mean:.{self.decimals}f} ± {self.deviation:.{self.decimals}f}"
+        mean = f"{self.mean:.{self.decimals}f}"
+        return mean if self.runs == 1 else f"{mean} ± {self.deviation:.{self.decimals}f}"
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -219,27 +219,10 @@ def _default_folder(suite: str, budget: str) -> Path:
 
 
 def _results(folder: Path, suite: str, pairs: Names) -> list[Result]:
-    """Return the finished runs of a suite in a folder."""
-    from halfseen.bench.runner import read_log
     from halfseen.bench.suites import suite_named
-    from halfseen.bench.sweep import LOG
+    from halfseen.bench.sweep import read_results
 
-    suite_named(suite)
-    log = folder / LOG
-    if not log.exists():
-        raise InputError(f"{log} does not exist; run `halfseen bench run {suite}` first.")
-    wanted = _split(pairs)
-    found = [
-        result
-        for result in read_log(log).values()
-        if result["run"]["suite"] == suite
-        and (not wanted or result["run"]["problem"]["name"] in wanted)
-    ]
-    if not found:
-        raise InputError(
-            f"{log} holds no finished run of {suite}{' for these pairs' * bool(pairs)}."
-        )
-    return found
+    return read_results(folder, suite_named(suite), _split(pairs))
 
 
 def _selection(
