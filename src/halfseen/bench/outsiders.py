@@ -8,9 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -65,7 +67,8 @@ class Outsider:
 
         `options` are those of the networks; outsiders without one do not read them.
         """
-        with warnings.catch_warnings():
+        # skada switches metadata routing on for the whole process when anybody imports it.
+        with config_context(enable_metadata_routing=False), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             return self.function(pair, seed, options)
 
@@ -85,8 +88,8 @@ class Inputs:
 def _ignore(pair: DomainPair, seed: int) -> Inputs:
     """x1 alone."""
     return Inputs(
-        pair.blocks.flat(pair.source_train.inputs, "observed"),
-        pair.blocks.flat(pair.target_test, "observed"),
+        _block(pair, pair.source_train.inputs, "observed"),
+        _block(pair, pair.target_test, "observed"),
     )
 
 
@@ -107,7 +110,7 @@ def _weighted(pair: DomainPair, seed: int) -> Inputs:
     """
     inputs = _ignore(pair, seed)
     random = np.random.default_rng(seed)
-    target = pair.blocks.flat(pair.target_train, "observed")
+    target = _block(pair, pair.target_train, "observed")
     target = target[random.permutation(len(target))[:MOST_COMPARED]]
     weight = np.empty(len(inputs.train))
     halves = np.array_split(random.permutation(len(inputs.train)), 2)
@@ -141,7 +144,7 @@ def _ridge(pair: DomainPair, seed: int) -> Inputs:
     """(x1, x2) on the source, x2 regressed on x1 by ridge on the target."""
     inputs = _ignore(pair, seed)
     regression = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-1, 5, 13)))
-    missing = pair.blocks.flat(pair.source_train.inputs, "missing")
+    missing = _block(pair, pair.source_train.inputs, "missing")
     regression.fit(inputs.train, missing)
     imputed = regression.predict(inputs.test).reshape(len(inputs.test), -1)
     return Inputs(np.hstack([inputs.train, missing]), np.hstack([inputs.test, imputed]))
@@ -251,14 +254,14 @@ def _ceiling(classifier: str) -> Outsider:
             raise InputError(f"The labels of {pair.name}'s target training rows are not known.")
         labels = pair.target_train_labels.open("the supervised ceiling")
         model = CLASSIFIERS[classifier](labels, seed)
-        train = pair.blocks.flat(pair.target_train, "observed")
+        train = _block(pair, pair.target_train, "observed")
         if networks.is_transductive(pair):
             folds = StratifiedKFold(5, shuffle=True, random_state=seed)
             found: Floats = cross_val_predict(
                 model, train, labels, cv=folds, method="predict_proba"
             )
             return found
-        test = pair.blocks.flat(pair.target_test, "observed")
+        test = _block(pair, pair.target_test, "observed")
         return _predicted(_fit(model, train, labels), test, len(pair.classes))
 
     return Outsider(f"Ceiling: {classifier.lower()}", predict, uses_target_labels=True)
@@ -294,12 +297,21 @@ def _distilled_logistic(pair: DomainPair, seed: int, options: Options | None) ->
 
 def _flat(pair: DomainPair, inputs: npt.NDArray[np.float32]) -> Matrix:
     """Return (x1, x2) as one matrix."""
-    return np.hstack([pair.blocks.flat(inputs, block) for block in ("observed", "missing")])
+    return np.hstack([_block(pair, inputs, "observed"), _block(pair, inputs, "missing")])
+
+
+def _block(
+    pair: DomainPair, inputs: npt.NDArray[np.float32], block: Literal["observed", "missing"]
+) -> Matrix:
+    """Return one block's columns; an image's are its pixels in grey."""
+    if not pair.blocks.is_table:
+        inputs = inputs.mean(axis=1, keepdims=True)
+    return pair.blocks.flat(inputs, block)
 
 
 def _with_nan(pair: DomainPair, target: npt.NDArray[np.float32]) -> Matrix:
     flat = _flat(pair, target)
-    flat[:, pair.blocks.flat(target[:1], "observed").shape[1] :] = np.nan
+    flat[:, _block(pair, target[:1], "observed").shape[1] :] = np.nan
     return flat
 
 

@@ -94,7 +94,13 @@ class Budget(Frozen):
     def problem(self, problem: Problem) -> Problem:
         """Return the problem at this budget's size; what the problem itself says stays."""
         options = {**self.reader.get(problem.family, {}), **problem.reader}
-        return problem.model_copy(update={"reader": options})
+        most = min((options[name] for name in _SIZES if options.get(name)), default=float("inf"))
+        rows = tuple(n for n in problem.source_rows if n is None or n < most)
+        return problem.model_copy(update={"reader": options, "source_rows": rows})
+
+
+_SIZES = ("max_train", "max_rows", "rows")
+"""Options of the readers that bound how many source rows there are."""
 
 
 def _epochs(warmup: int, joint: int | str, refine: int) -> dict[str, Any]:
