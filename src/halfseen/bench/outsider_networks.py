@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -185,6 +186,8 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         inputs = np.concatenate([pair.source_train.inputs, pair.target_train])
         unknown = np.full(len(pair.target_train), -1)
         domain = np.repeat([1, -2], [len(pair.source_train), len(pair.target_train)])
+        # skada's domain classifier leaves its softmax's axis open.
+        warnings.filterwarnings("ignore", message="Implicit dimension choice for softmax")
         net.fit(inputs, np.concatenate([pair.source_train.labels, unknown]), domain)
         found = net.predict_proba(pair.target_test, np.full(len(pair.target_test), -2))
     probability: Floats = np.asarray(found, dtype=np.float64)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import IO, Any
 
 import torch
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 
 from halfseen.bench.progress import sweep_progress
 from halfseen.errors import InputError, OptionError
@@ -89,25 +89,43 @@ def _results(
     """Yield outcomes as they come, or round by round from a backend that cannot stream."""
     if not tasks:
         return
-    if backend == "ray":
+    calls = [delayed(_attempt)(worker, task) for task in tasks]
+    with _cluster(backend):
+        try:
+            with parallel_config(backend or "loky", n_jobs=jobs):
+                stream = Parallel(return_as="generator_unordered")(calls)
+        except (ValueError, ImportError, RuntimeError) as error:
+            if "return_as" not in str(error):
+                raise OptionError(f"--backend {backend}: {error}") from None
+            stream = (
+                outcome
+                for start in range(0, len(calls), jobs)
+                for outcome in Parallel(jobs, backend=backend)(calls[start : start + jobs])
+            )
+        yield from stream
+
+
+@contextmanager
+def _cluster(backend: str | None) -> Iterator[None]:
+    """Join the cluster that DASK_SCHEDULER_ADDRESS or RAY_ADDRESS names, else a local one."""
+    if backend == "dask":
+        try:
+            from distributed import Client
+        except ImportError:
+            raise OptionError(
+                "--backend dask needs Dask: pip install 'dask[distributed]'."
+            ) from None
+        with Client():
+            yield
+    elif backend == "ray":
         try:
             from ray.util.joblib import register_ray
         except ImportError:
-            raise OptionError("--backend ray needs Ray: pip install 'ray[default]'.") from None
+            raise OptionError("--backend ray needs Ray: pip install ray.") from None
         register_ray()
-    calls = [delayed(_attempt)(worker, task) for task in tasks]
-    try:
-        parallel = Parallel(jobs, backend=backend, return_as="generator_unordered")
-        stream = parallel(calls)
-    except (ValueError, ImportError, RuntimeError) as error:
-        if "return_as" not in str(error):
-            raise OptionError(f"--backend {backend}: {error}") from None
-        stream = (
-            outcome
-            for start in range(0, len(calls), jobs)
-            for outcome in Parallel(jobs, backend=backend)(calls[start : start + jobs])
-        )
-    yield from stream
+        yield
+    else:
+        yield
 
 
 @contextmanager
