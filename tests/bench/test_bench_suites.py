@@ -6,9 +6,10 @@ import pytest
 from small_pair import small_pair
 
 from halfseen import InputError, OptionError
+from halfseen.bench.budgets import BUDGETS
 from halfseen.bench.outsiders import OUTSIDERS
 from halfseen.bench.problems import load_problem, with_source_rows
-from halfseen.bench.suites import BUDGETS, SUITES
+from halfseen.bench.suites import SUITES
 from halfseen.bench.sweep import Selection, plan_runs, run_one
 from halfseen.data import Labelled
 from halfseen.data.catalog import FAMILIES

@@ -12,7 +12,8 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from halfseen.bench.suites import BUDGETS, SUITES
+from halfseen.bench.budgets import BUDGETS
+from halfseen.bench.suites import SUITES
 from halfseen.bench.sweep import Selection, plan_runs, run_suite
 from halfseen.cli.app import app
 from halfseen.errors import HalfseenError

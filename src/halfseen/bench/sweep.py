@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from halfseen.bench.budgets import Budget
 from halfseen.bench.epochs import EPOCH_SCORES
 from halfseen.bench.metrics import measured
 from halfseen.bench.models import Record, fit_and_measure, record
@@ -19,7 +20,7 @@ from halfseen.bench.outsiders import OUTSIDERS, outsider_named
 from halfseen.bench.problems import LoadedProblem, Problem, load_problem
 from halfseen.bench.provenance import circumstances, watched
 from halfseen.bench.runner import Result, Task, read_log, run_tasks
-from halfseen.bench.suites import Budget, Suite, Variant, starting_options
+from halfseen.bench.suites import BOTH, SUITES, Suite, Variant, starting_options
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import METHODS, method_named
 from halfseen.options import Options, Preset
@@ -106,7 +107,7 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
 
     Examples
     --------
-    >>> from halfseen.bench.suites import BUDGETS, SUITES
+    >>> from halfseen.bench.budgets import BUDGETS
     >>> plan = plan_runs(SUITES["demo"], BUDGETS["quick"], Selection(models=("models",)))
     >>> len(plan.runs), plan.runs[-1].model
     (7, 'Adaptation-Imputation')
@@ -114,7 +115,7 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
     selection = selection or Selection()
     problems = _problems(suite, selection)
     models, outsiders, left_out = _models(suite, selection)
-    divergences = _chosen("divergence", selection.divergences, BOTH_KNOWN, suite.divergences)
+    divergences = _chosen("divergence", selection.divergences, BOTH, suite.divergences)
     variants = _variants(suite, selection)
     runs = []
     for problem in (budget.problem(p) for p in problems):
@@ -160,6 +161,7 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
         raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
     names = [problem.name for problem in suite.problems]
     models = [*(method.name for method in METHODS), *OUTSIDERS]
+    variants = [variant.name for variant in suite.variants]
     found = [
         (Run(**result["run"]), result)
         for result in read_log(log).values()
@@ -176,10 +178,17 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
 
     def place(entry: tuple[Run, Result]) -> tuple[Any, ...]:
         run = entry[0]
-        known = names.index(run.problem.name) if run.problem.name in names else len(names)
         rows = run.source_rows if run.source_rows is not None else float("inf")
-        divergence = run.divergence or ""
-        return known, rows, models.index(run.model), run.variant, divergence, run.seed, run.key
+        return (
+            _position(run.problem.name, names),
+            rows,
+            models.index(run.model),
+            _position(run.variant, variants),
+            run.variant,
+            run.divergence or "",
+            run.seed,
+            run.key,
+        )
 
     return [result for _, result in sorted(found, key=place)]
 
@@ -228,9 +237,6 @@ def latents_file(output: Path, run: Run) -> Path:
     words = (run.problem.name, run.model, run.divergence or "", run.variant)
     name = "-".join(word for word in words if word)
     return output / f"latents-{name.replace(':', '-').replace('/', '-').replace(' ', '-')}.npz"
-
-
-BOTH_KNOWN = ("adversarial", "transport")
 
 
 @dataclass(frozen=True)
@@ -312,11 +318,14 @@ def _layout(loaded: LoadedProblem, problem: Problem) -> str:
 
 def _pictured(run: Run, output: Path) -> Path | None:
     """Keep latents of the first seed where the suite draws them."""
-    from halfseen.bench.suites import SUITES
-
     suite = SUITES.get(run.suite)
     wanted = suite is not None and "latents" in suite.figures and not run.variant
     return latents_file(output, run) if wanted and run.seed == 0 else None
+
+
+def _position(name: str, names: Sequence[str]) -> int:
+    """Return the place of a name, or one behind all of them."""
+    return names.index(name) if name in names else len(names)
 
 
 def _problems(suite: Suite, selection: Selection) -> Iterator[Problem]:

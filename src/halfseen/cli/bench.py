@@ -50,7 +50,8 @@ def list_() -> None:
 
     Example: halfseen bench list
     """
-    from halfseen.bench.suites import BUDGETS, SUITES
+    from halfseen.bench.budgets import BUDGETS
+    from halfseen.bench.suites import SUITES
     from halfseen.bench.sweep import plan_runs
 
     table = Table(
@@ -104,7 +105,8 @@ def run(
 
     Example: halfseen bench run amazon --pairs dvd:books --models outsiders --seeds 5
     """
-    from halfseen.bench.suites import budget_named, suite_named
+    from halfseen.bench.budgets import budget_named
+    from halfseen.bench.suites import suite_named
     from halfseen.bench.sweep import LOG, plan_runs, run_suite
 
     chosen, spent = suite_named(suite), budget_named(budget)
