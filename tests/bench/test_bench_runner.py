@@ -1,9 +1,11 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
-from halfseen import InputError
-from halfseen.bench.runner import Task, run_tasks
+from halfseen import InputError, OptionError
+from halfseen.bench.runner import Task, read_log, run_tasks
 from halfseen.bench.tables import paired_difference, summarize
 
 
@@ -88,3 +90,43 @@ def test_differences_are_paired_by_seed():
     assert difference.mean == pytest.approx(10.0)
     assert difference.deviation == pytest.approx(0.0, abs=1e-9)
     assert paired_difference(records, "A", "C") is None
+
+
+def test_backends_that_cannot_stream_run_in_rounds(tmp_path):
+    log = tmp_path / "runs.jsonl"
+    results, failures = run_tasks(
+        tasks(tmp_path / "trace", [1, 13, 3]),
+        double,
+        log,
+        jobs=2,
+        backend="multiprocessing",
+        quiet=True,
+    )
+    assert [result["value"] for result in results] == [2, 6]
+    assert len(failures) == 1
+    assert len(log.read_text().splitlines()) == 2
+
+
+def test_an_unknown_backend_is_one_sentence(tmp_path):
+    with pytest.raises(OptionError, match="--backend carrier-pigeon"):
+        run_tasks(tasks(tmp_path / "t", [1]), double, tmp_path / "l", backend="carrier-pigeon")
+
+
+def test_two_sweeps_do_not_write_one_log(tmp_path):
+    log = tmp_path / "runs.jsonl"
+    code = "import sys, fcntl; f = open(sys.argv[1], 'a'); fcntl.flock(f, fcntl.LOCK_EX);"
+    code += "print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(InputError, match="Another sweep is writing to"):
+            run_tasks([], double, log, quiet=True)
+        other.stdin.close()
+
+
+def test_reading_a_log_leaves_it_as_it_is(tmp_path):
+    log = tmp_path / "runs.jsonl"
+    log.write_text('{"key": "a", "result": {}}\n{"key": "b", "res')
+    assert read_log(log) == {"a": {}}
+    assert log.read_text().endswith('"res'), "a sweep may still be writing this line"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from halfseen import nets
+from halfseen.bench.epochs import EpochView, scoring_rows, tensor
+from halfseen.bench.metrics import METRICS, measured
 from halfseen.data import DomainPair
+from halfseen.errors import InputError
 from halfseen.files import written_whole
 from halfseen.methods import Method
 from halfseen.objective import Objective
 from halfseen.options import Options
+from halfseen.selection import Score
 from halfseen.training import LabelledRows, Rows
 from halfseen.training.fitting import Problem, fit_objective
 
@@ -24,6 +29,9 @@ __all__ = ["TREES", "Record", "fit_and_measure", "measure_trees", "record"]
 
 Record = dict[str, Any]
 """One measured result: model, divergence, refined, seed, epoch_choice, accuracy, ..."""
+
+PICTURED_ROWS = 500
+"""Latents of at most so many rows of each domain are kept for a picture."""
 
 TREES = "Gradient-boosted trees"
 
@@ -35,7 +43,7 @@ def record(
     refined: bool,
     seed: int,
     epoch_choice: str,
-    accuracy: float,
+    accuracy: float | None,
     **more: Any,
 ) -> Record:
     """Return one result under the keys that every benchmark shares."""
@@ -56,39 +64,52 @@ def fit_and_measure(
     options: Options,
     *,
     seed: int,
+    scores: Mapping[str, Score] = MappingProxyType({}),
+    score_rows: int = 1000,
+    oracle: str = "accuracy",
+    regret: Callable[[npt.ArrayLike], float] | None = None,
     latents: Path | None = None,
 ) -> tuple[list[Record], list[dict[str, Any]]]:
     """Train one model, with refinement where it adapts; return its records and its history.
 
-    Accuracy on the target test set is noted after every epoch, by a hook that training does not
-    see into. ``last`` is the final epoch of a phase, what a user gets; ``oracle`` is the best
-    epoch in hindsight, chosen with the test labels, as published tables do.
+    After every epoch of the joint phase and of the refinement, a hook that training does not see
+    into measures the target test set. ``last`` is the final epoch of a phase, what a user gets;
+    each label-free score adds a record of the epoch that it would have chosen; ``oracle`` is the
+    best epoch in hindsight, chosen with the test labels, as published tables do.
 
     Parameters
     ----------
+    scores, score_rows
+        Label-free scores of an :class:`~halfseen.bench.epochs.EpochView`, and the rows of each
+        domain that they see.
+    oracle
+        The metric that the best epoch in hindsight is best in.
+    regret
+        The distance to the best possible prediction, where it is known.
     latents
         Where to keep the latents of source and target test rows as a ``.npz`` file.
     """
     target_train, target_test = target_inputs(pair, method)
-    truth = torch.from_numpy(pair.target_test_labels.open("evaluation"))
-    test_rows = torch.from_numpy(target_test)
+    truth = pair.target_test_labels.open("evaluation")
+    test_rows = tensor(target_test)
+    seen = scoring_rows(pair, method, score_rows, seed) if scores else None
 
     def measure(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        if record["phase"] == "warm-up":
+            return {}
         probability = nets.probabilities(
             objective.networks, test_rows, samples=options.prediction_samples, seed=seed
         )
-        return {"target_test_accuracy": float((probability.argmax(1) == truth).float().mean())}
+        found: dict[str, Any] = {"target_test": measured(probability, truth)}
+        if regret is not None:
+            found["target_test"]["regret"] = regret(probability)
+        if seen is not None:
+            epoch = EpochView(objective, seen, seed)
+            found["scores"] = {name: score.function(epoch) for name, score in scores.items()}
+        return found
 
     objective, history = fit_objective(
-        Problem(
-            pair.blocks,
-            LabelledRows(
-                torch.from_numpy(pair.source_train.inputs),
-                torch.from_numpy(pair.source_train.labels),
-            ),
-            Rows(torch.from_numpy(target_train)),
-            len(pair.classes),
-        ),
+        training_problem(pair, tensor(pair.source_train.labels), target_train),
         method,
         options,
         seed=seed,
@@ -97,11 +118,11 @@ def fit_and_measure(
     )
     if latents is not None:
         save_latents(latents, objective, pair, test_rows)
+    seconds = sum(r["seconds"] for r in history)
     records = []
-    for refined in (False, True) if method.adapts else (False,):
-        phase = "refine" if refined else "joint"
-        epochs = [r["target_test_accuracy"] for r in history if r["phase"] == phase]
-        for choice, accuracy in (("last", epochs[-1]), ("oracle", max(epochs))):
+    for phase, refined in (("joint", False), ("refine", True)):
+        epochs = [r for r in history if r["phase"] == phase]
+        for choice, number in chosen_epochs(epochs, scores, oracle).items():
             records.append(
                 record(
                     method.name,
@@ -109,20 +130,51 @@ def fit_and_measure(
                     refined=refined,
                     seed=seed,
                     epoch_choice=choice,
-                    accuracy=accuracy,
-                    seconds=sum(r["seconds"] for r in history),
+                    **epochs[number]["target_test"],
+                    epoch=epochs[number]["epoch"],
+                    seconds=seconds,
                 )
             )
     return records, history
+
+
+def chosen_epochs(
+    epochs: Sequence[Mapping[str, Any]], scores: Mapping[str, Score], oracle: str
+) -> dict[str, int]:
+    """Return the position of the epoch that each rule chooses; nothing where there is none."""
+    if not epochs:
+        return {}
+    values = [epoch["target_test"][oracle] for epoch in epochs]
+    return {
+        "last": len(epochs) - 1,
+        **{
+            name: score.best([epoch["scores"][name] for epoch in epochs])
+            for name, score in scores.items()
+        },
+        "oracle": values.index(METRICS[oracle].best(values)),
+    }
+
+
+def training_problem(
+    pair: DomainPair, labels: torch.Tensor, target: npt.NDArray[np.float32]
+) -> Problem:
+    """Return what a model learns from; `labels` may be class probabilities of the source rows."""
+    source = LabelledRows(tensor(pair.source_train.inputs), labels)
+    return Problem(pair.blocks, source, Rows(tensor(target)), len(pair.classes))
 
 
 def target_inputs(
     pair: DomainPair, method: Method
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return target train and test inputs: complete ones for the Full models alone."""
-    if method.needs_complete_target and pair.complete_target is not None:
-        return pair.complete_target.open("the Full models of a benchmark")
-    return pair.target_train, pair.target_test
+    if not method.needs_complete_target:
+        return pair.target_train, pair.target_test
+    if pair.complete_target is None:
+        raise InputError(
+            f"{method.name} needs the target's missing inputs, and nobody measured those of "
+            f"{pair.name}."
+        )
+    return pair.complete_target.open("the Full models of a benchmark")
 
 
 def measure_trees(pair: DomainPair, *, seed: int) -> list[Record]:
@@ -143,16 +195,16 @@ def save_latents(
 ) -> None:
     """Keep the latents of both test sets for a picture; the objective is not used after it."""
     networks = objective.networks
-    target = nets.latents(networks, target_test)
+    target = nets.latents(networks, target_test[:PICTURED_ROWS])
     if objective.options.prediction_statistics == "target" and networks.method.adapts:
         # In training each domain was normalised by its own statistics.
-        networks.estimate_statistics(nets.chunks(torch.from_numpy(pair.source_train.inputs)))
-    source = nets.latents(networks, torch.from_numpy(pair.source_test.inputs))
+        networks.estimate_statistics(nets.chunks(tensor(pair.source_train.inputs)))
+    source = nets.latents(networks, tensor(pair.source_test.inputs[:PICTURED_ROWS]))
     with written_whole(path) as partial:
         np.savez(
             partial,
             source=source.numpy(),
             target=target.numpy(),
-            source_labels=pair.source_test.labels,
-            target_labels=pair.target_test_labels.open("picture"),
+            source_labels=pair.source_test.labels[:PICTURED_ROWS],
+            target_labels=pair.target_test_labels.open("picture")[:PICTURED_ROWS],
         )

@@ -5,29 +5,30 @@ from __future__ import annotations
 import json
 import os
 import traceback
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import IO, Any
 
 import torch
-from joblib import Parallel, delayed
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from joblib import Parallel, delayed, parallel_config
 
-from halfseen.errors import InputError
-from halfseen.files import write_text
+from halfseen.bench.progress import sweep_progress
+from halfseen.errors import InputError, OptionError
 
-__all__ = ["Task", "run_tasks"]
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock
+    fcntl = None
+
+__all__ = ["Result", "Task", "read_log", "run_tasks"]
 
 Result = dict[str, Any]
+Outcome = tuple[str, Result | None, str]
+"""A task's key with its result, or with None and the sentence that says why there is none."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Task:
     """One unit of work: a key that identifies it, and the arguments of the worker."""
 
     key: str
-    arguments: Mapping[str, Hashable]
+    arguments: Mapping[str, Any]
 
 
 def run_tasks(
@@ -44,6 +45,7 @@ def run_tasks(
     log: Path,
     *,
     jobs: int | None = None,
+    backend: str | None = None,
     title: str = "running",
     quiet: bool = False,
 ) -> tuple[list[Result], list[str]]:
@@ -57,68 +59,129 @@ def run_tasks(
         One line of JSON per finished task. A stopped run continues from it.
     jobs
         Processes, each on one thread; by default one per core.
+    backend
+        joblib's, by name: ``loky`` (processes of this machine, the default), or ``dask`` or
+        ``ray`` for a cluster, whose nodes must see the same files.
     title, quiet
-        What the progress bar says, and whether to show none.
+        What the progress says, and whether to show none.
     """
-    finished = _read_log(log)
-    waiting = [task for task in tasks if task.key not in finished]
     failures: list[str] = []
-    parallel = Parallel(jobs or os.cpu_count() or 1, return_as="generator_unordered")
-    with _progress_bar(quiet) as bar, log.open("a", encoding="utf-8") as file:
-        line = bar.add_task(title, total=len(tasks), completed=len(tasks) - len(waiting))
-        for key, result, failure in parallel(delayed(_attempt)(worker, task) for task in waiting):
-            if failure is None:
-                finished[key] = result
-                file.write(json.dumps({"key": key, "result": result}) + "\n")
-                file.flush()
-            else:
-                failures.append(f"{key}: {failure}")
-            bar.advance(line)
+    jobs = jobs or os.cpu_count() or 1
+    with _owned(log) as file:
+        finished = read_log(log, repair=True)
+        waiting = [task for task in tasks if task.key not in finished]
+        done = len(tasks) - len(waiting)
+        with sweep_progress(title, len(tasks), done, quiet) as progress:
+            for key, result, failure in _results(waiting, worker, jobs, backend):
+                if result is not None:
+                    finished[key] = result
+                    file.write(json.dumps({"key": key, "result": result}) + "\n")
+                    file.flush()
+                else:
+                    failures.append(f"{key}: {failure}")
+                progress.advance(key)
     return [finished[task.key] for task in tasks if task.key in finished], failures
 
 
-def _attempt(
-    worker: Callable[..., Result], task: Task
-) -> tuple[str, Result, None] | tuple[str, None, str]:
+def _results(
+    tasks: Sequence[Task], worker: Callable[..., Result], jobs: int, backend: str | None
+) -> Iterator[Outcome]:
+    """Yield outcomes as they come, or round by round from a backend that cannot stream."""
+    if not tasks:
+        return
+    calls = [delayed(_attempt)(worker, task) for task in tasks]
+    with _cluster(backend):
+        try:
+            with parallel_config(backend or "loky", n_jobs=jobs):
+                stream = Parallel(return_as="generator_unordered")(calls)
+        except (ValueError, ImportError, RuntimeError) as error:
+            if "return_as" not in str(error):
+                raise OptionError(f"--backend {backend}: {error}") from None
+            stream = (
+                outcome
+                for start in range(0, len(calls), jobs)
+                for outcome in Parallel(jobs, backend=backend)(calls[start : start + jobs])
+            )
+        yield from stream
+
+
+@contextmanager
+def _cluster(backend: str | None) -> Iterator[None]:
+    """Join the cluster that DASK_SCHEDULER_ADDRESS or RAY_ADDRESS names, else a local one."""
+    if backend == "dask":
+        try:
+            from distributed import Client
+        except ImportError:
+            raise OptionError(
+                "--backend dask needs Dask: pip install 'dask[distributed]'."
+            ) from None
+        with Client():
+            yield
+    elif backend == "ray":
+        try:
+            from ray.util.joblib import register_ray
+        except ImportError:
+            raise OptionError("--backend ray needs Ray: pip install ray.") from None
+        register_ray()
+        yield
+    else:
+        yield
+
+
+@contextmanager
+def _owned(log: Path) -> Iterator[IO[str]]:
+    """Open a log for appending; nobody else may run into it meanwhile."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        file = log.open("a", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{log} cannot be written: {error.strerror}.") from None
+    with file:
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise InputError(
+                    f"Another sweep is writing to {log}; wait for it, or give another folder."
+                ) from None
+        yield file
+
+
+def _attempt(worker: Callable[..., Result], task: Task) -> Outcome:
     """Run one task on one thread; a failure is reported and does not end the others."""
     torch.set_num_threads(1)
     try:
-        return task.key, worker(**task.arguments), None
+        return task.key, worker(**task.arguments), ""
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return task.key, None, f"{error} ({type(error).__name__}, {place.name})"
 
 
-def _read_log(log: Path) -> dict[str, Result]:
-    """Read finished tasks; a line cut off by a kill is dropped, and its task runs again."""
+def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
+    """Read finished tasks; a last line that was cut off by a kill is not one of them.
+
+    With `repair`, which is for the writer alone, such a line is taken out of the file.
+    """
     if not log.exists():
         return {}
     finished: dict[str, Result] = {}
-    whole = []
-    lines = log.read_text(encoding="utf-8").splitlines()
+    whole = 0
+    content = log.read_bytes()
+    lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
             finished[entry["key"]] = entry["result"]
-            whole.append(line)
         except (ValueError, KeyError, TypeError):
             if number < len(lines):
                 raise InputError(
                     f"Line {number} of {log} is not a finished run; delete the file to start anew."
                 ) from None
-    if len(whole) < len(lines):
-        write_text(log, "".join(f"{line}\n" for line in whole))
+        else:
+            whole += len(line)
+    if repair and whole < len(content):
+        os.truncate(log, whole)
+    elif repair and content and not content.endswith(b"\n"):
+        with log.open("ab") as file:
+            file.write(b"\n")
     return finished
-
-
-def _progress_bar(quiet: bool) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=quiet,
-    )

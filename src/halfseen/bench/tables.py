@@ -1,11 +1,14 @@
-"""Tables of results: mean and standard deviation over seeds, the choice of epoch stated."""
+"""Rows of results: mean and standard deviation over seeds, the choice of epoch stated."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from scipy import stats
+
+from halfseen.bench.metrics import METRICS
 from halfseen.bench.models import Record
 
 __all__ = ["Cell", "Row", "paired_difference", "summarize"]
@@ -13,14 +16,31 @@ __all__ = ["Cell", "Row", "paired_difference", "summarize"]
 
 @dataclass(frozen=True)
 class Cell:
-    """Mean and standard deviation of some runs, in percent."""
+    """Mean and standard deviation of some runs, as printed (in percent where it is a share)."""
 
     mean: float
     deviation: float
     runs: int
+    decimals: int = 1
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.deviation:.1f}"
+        mean = f"{self.mean:.{self.decimals}f}"
+        return mean if self.runs == 1 else f"{mean} ± {self.deviation:.{self.decimals}f}"
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Student's 95 % interval of the mean, where there are two runs or more.
+
+        Examples
+        --------
+        >>> low, high = Cell(1.0, 1.0, 4).interval
+        >>> round(low, 3), round(high, 3)
+        (-0.591, 2.591)
+        """
+        if self.runs < 2:
+            return None
+        reach = float(stats.t.ppf(0.975, self.runs - 1)) * self.deviation / self.runs**0.5
+        return self.mean - reach, self.mean + reach
 
 
 @dataclass(frozen=True)
@@ -31,15 +51,26 @@ class Row:
     divergence: str | None
     refined: bool
     cells: dict[str, Cell]
+    variant: str = ""
+    uses_target_labels: bool = False
 
     @property
     def label(self) -> str:
-        """The model's name, with the refinement marked."""
-        return f"{self.model} + refinement" if self.refined else self.model
+        """The model's name, with the variant and the refinement marked."""
+        name = f"{self.model} ({self.variant})" if self.variant else self.model
+        return f"{name} + refinement" if self.refined else name
+
+    @property
+    def is_yardstick(self) -> bool:
+        """Whether it is shown what no user has: the target's missing inputs, or its labels."""
+        return self.uses_target_labels or "Full" in self.model
 
 
-def summarize(records: Sequence[Record], metric: str = "accuracy") -> list[Row]:
-    """Return one row per model, in the order of its first record.
+RowKey = tuple[str, str | None, bool, str]
+
+
+def summarize(records: Iterable[Record], metric: str = "accuracy") -> list[Row]:
+    """Return one row per model, divergence, refinement and variant, in order of appearance.
 
     Examples
     --------
@@ -48,36 +79,71 @@ def summarize(records: Sequence[Record], metric: str = "accuracy") -> list[Row]:
     >>> str(summarize(runs)[0].cells["last"])
     '60.0 ± 14.1'
     """
-    grouped: dict[tuple[str, str | None, bool], dict[str, list[float]]] = {}
+    grouped: dict[RowKey, dict[str, list[float]]] = {}
+    with_labels = set()
     for record in records:
-        key = (record["model"], record["divergence"], record["refined"])
+        key = row_key(record)
         cells = grouped.setdefault(key, {})
-        cells.setdefault(record["epoch_choice"], []).append(100.0 * record[metric])
+        if record.get(metric) is not None:
+            cells.setdefault(record["epoch_choice"], []).append(record[metric])
+        if record.get("uses_target_labels"):
+            with_labels.add(key)
     return [
-        Row(*key, {choice: _cell(values) for choice, values in cells.items()})
-        for key, cells in grouped.items()
+        Row(
+            model,
+            divergence,
+            refined,
+            {choice: _cell(values, metric) for choice, values in cells.items()},
+            variant,
+            (model, divergence, refined, variant) in with_labels,
+        )
+        for (model, divergence, refined, variant), cells in grouped.items()
     ]
 
 
+def row_key(record: Record) -> RowKey:
+    """Return what tells the rows of a table apart."""
+    return record["model"], record["divergence"], record["refined"], record.get("variant", "")
+
+
 def paired_difference(
-    records: Sequence[Record], first: str, second: str, *, refined: bool = False
+    records: Iterable[Record],
+    first: str,
+    second: str,
+    *,
+    refined: bool = False,
+    metric: str = "accuracy",
 ) -> Cell | None:
-    """Return the difference of two models at the last epoch, seed by seed, in points."""
+    """Return the difference of two models at the last epoch, seed by seed."""
+    records = list(records)
 
     def by_seed(model: str) -> dict[int, float]:
-        return {
-            record["seed"]: 100.0 * record["accuracy"]
-            for record in records
-            if record["model"] == model
-            and record["refined"] == refined
-            and record["epoch_choice"] == "last"
-        }
+        return values_by_seed(
+            (r for r in records if r["model"] == model and r["refined"] == refined), metric
+        )
 
-    one, other = by_seed(first), by_seed(second)
+    return difference(by_seed(first), by_seed(second), metric)
+
+
+def values_by_seed(
+    records: Iterable[Record], metric: str, choice: str = "last"
+) -> dict[int, float]:
+    """Return the metric of each seed's run at one choice of epoch."""
+    return {
+        record["seed"]: record[metric]
+        for record in records
+        if record["epoch_choice"] == choice and record.get(metric) is not None
+    }
+
+
+def difference(one: dict[int, float], other: dict[int, float], metric: str) -> Cell | None:
+    """Return the differences of the seeds that both have, or None if there is none."""
     shared = sorted(one.keys() & other.keys())
-    return _cell([one[seed] - other[seed] for seed in shared]) if shared else None
+    return _cell([one[seed] - other[seed] for seed in shared], metric) if shared else None
 
 
-def _cell(values: Sequence[float]) -> Cell:
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return Cell(statistics.mean(values), deviation, len(values))
+def _cell(values: Sequence[float], metric: str) -> Cell:
+    printed = METRICS[metric]
+    scaled = [printed.scale * value for value in values]
+    deviation = statistics.stdev(scaled) if len(scaled) > 1 else 0.0
+    return Cell(statistics.mean(scaled), deviation, len(scaled), printed.decimals)

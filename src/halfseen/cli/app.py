@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from halfseen.cli import data
+from halfseen.cli import bench, data
 from halfseen.cli.demo import demo
 from halfseen.cli.export import export
 from halfseen.cli.fit import fit
@@ -42,6 +42,7 @@ app.command()(inspect)
 app.command()(export)
 app.command()(serve)
 app.add_typer(data.app)
+app.add_typer(bench.app)
 
 
 def main() -> None:

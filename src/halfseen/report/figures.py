@@ -19,7 +19,14 @@ from halfseen.data import DomainPair
 from halfseen.files import written_whole
 from halfseen.training.progress import LOSS_NAMES
 
-__all__ = ["as_data_uri", "draw_domains", "draw_latents", "draw_losses", "save_figure"]
+__all__ = [
+    "as_data_uri",
+    "displayable",
+    "draw_domains",
+    "draw_latents",
+    "draw_losses",
+    "save_figure",
+]
 
 SOURCE_COLOUR, TARGET_COLOUR = "#c0392b", "#2166ac"
 
@@ -38,7 +45,7 @@ def draw_domains(pair: DomainPair, columns: int = 10, seed: int = 0) -> Figure:
     for (title, images), line in zip(rows, axes, strict=True):
         hide = title == "target, as observed"
         for image, axis in zip(images, line, strict=True):
-            axis.imshow(_displayable(image, pair.blocks if hide else None))
+            axis.imshow(displayable(image, pair.blocks if hide else None))
             axis.set(xticks=[], yticks=[])
         line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=9)
     return figure
@@ -111,7 +118,7 @@ def as_data_uri(figure: Figure) -> str:
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
-def _displayable(image: npt.NDArray[np.float32], hidden: Blocks | None) -> npt.NDArray[Any]:
+def displayable(image: npt.NDArray[np.float32], hidden: Blocks | None) -> npt.NDArray[Any]:
     """Bring an image from [-1, 1] to colours, with its missing rows hatched grey."""
     colours = np.clip((image.transpose(1, 2, 0) + 1) / 2, 0, 1)
     if colours.shape[2] == 1:

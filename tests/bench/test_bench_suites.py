@@ -1,0 +1,126 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_pair import small_pair
+
+from halfseen import InputError, OptionError
+from halfseen.bench.budgets import BUDGETS
+from halfseen.bench.outsiders import OUTSIDERS
+from halfseen.bench.problems import load_problem, with_source_rows
+from halfseen.bench.suites import SUITES
+from halfseen.bench.sweep import Selection, plan_runs, run_one
+from halfseen.data import Labelled
+from halfseen.data.catalog import FAMILIES
+from halfseen.methods import METHODS
+
+MODELS = {method.name for method in METHODS}
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=lambda b: b.name)
+@pytest.mark.parametrize("suite", SUITES.values(), ids=lambda s: s.name)
+def test_every_suite_plans_distinct_runs(suite, budget):
+    runs = plan_runs(suite, budget).runs
+    assert len({run.key for run in runs}) == len(runs) > 0
+    assert set(suite.outsiders) <= set(OUTSIDERS)
+    assert set(suite.models) <= MODELS
+    for run in runs:
+        assert run.problem.family in (*FAMILIES, "demo")
+        if run.model in MODELS:
+            assert (run.divergence is not None) == run.model.startswith("Adaptation")
+
+
+def test_the_paper_budget_has_the_papers_lengths():
+    runs = plan_runs(SUITES["digits"], BUDGETS["paper"], Selection(models=("models",))).runs
+    assert {run.seed for run in runs} == set(range(5))
+    (lengths,) = {(r.options.warmup_epochs, r.options.joint_epochs) for r in runs}
+    assert lengths == (10, 90)
+    assert not any("max_train" in run.problem.reader for run in runs)
+    assert {run.variant for run in runs} == {"", "augmented"}
+    assert {run.options.augmentation for run in runs if run.variant} == {"affine"}
+    assert {run.problem.reader["side"] for run in runs} == {"bottom"}
+
+
+def test_a_selection_narrows_and_changes():
+    selection = Selection(
+        pairs=("svhn:mnist",),
+        models=("Adaptation-Imputation",),
+        seeds=2,
+        first_seed=7,
+        reader=(("side", "top"),),
+        options=(("learning_rate", 0.003),),
+    )
+    runs = plan_runs(SUITES["patch"], BUDGETS["quick"], selection).runs
+    assert len(runs) == 5 * 2, "svhn:mnist means every patch size"
+    assert {run.seed for run in runs} == {7, 8}
+    assert {run.problem.reader["side"] for run in runs} == {"top"}
+    assert {run.options.learning_rate for run in runs} == {0.003}
+    assert {run.variant for run in runs} == {"learning_rate=0.003"}
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        (Selection(pairs=("a:b",)), "amazon has no pair 'a:b'; it has dvd:electronics"),
+        (Selection(models=("Magic",)), "There is no model 'Magic'"),
+        (Selection(divergences=("cosine",)), "There is no divergence 'cosine'"),
+        (Selection(variants=("bold",)), "There is no variant 'bold'; there are plain"),
+        (Selection(options=(("dropout", 2),)), "dropout=2"),
+        (Selection(preset="mine"), "preset='mine' is unknown"),
+    ],
+)
+def test_mistakes_are_one_sentence(selection, message):
+    with pytest.raises(OptionError, match=message):
+        plan_runs(SUITES["amazon"], BUDGETS["quick"], selection)
+
+
+def test_source_rows_are_nested_and_keep_the_classes():
+    pair = small_pair()
+    few, more = with_source_rows(pair, 10, seed=3), with_source_rows(pair, 40, seed=3)
+    assert (len(few.source_train), len(more.source_train)) == (10, 40)
+    rows = {row.tobytes() for row in more.source_train.inputs}
+    assert all(row.tobytes() in rows for row in few.source_train.inputs)
+    share = pair.source_train.labels.mean()
+    assert more.source_train.labels.mean() == pytest.approx(share, abs=0.03)
+    assert with_source_rows(pair, 500, seed=3) is pair
+    labels = np.zeros(120, dtype=np.int64)
+    labels[77] = 1
+    rare = replace(pair, source_train=Labelled(pair.source_train.inputs, labels))
+    assert with_source_rows(rare, 5, seed=0).source_train.labels.sum() == 1
+    with pytest.raises(InputError, match="cannot show the 2 classes"):
+        with_source_rows(pair, 1, seed=0)
+
+
+def test_a_run_keeps_everything_that_explains_it(tmp_path):
+    selection = Selection(models=("Adaptation-Imputation",), seeds=1)
+    (run, *_) = plan_runs(SUITES["ads-sim"], BUDGETS["quick"], selection).runs
+    result = run_one(run.model_dump(), None, str(tmp_path))
+    json.dumps(result)
+    assert result["run"] == run.model_dump(mode="json")
+    assert {"records", "history", "versions", "git", "machine", "started"} <= set(result)
+    assert result["seconds"] > 0
+    assert result["peak_memory_mib"] > 50
+    assert result["versions"]["torch"]
+    assert len(result["history"]) == 1 + 2 + 1
+    record = result["records"][0]
+    assert (record["suite"], record["pair"], record["budget"]) == ("ads-sim", "ads-sim", "quick")
+    assert record["regret"] >= 0
+    for metric in ("macro_f1", "normalised_cross_entropy", "auc", "calibration_error"):
+        assert record[metric] is not None
+
+
+def test_regret_is_zero_for_the_truth():
+    problem = BUDGETS["quick"].problem(SUITES["ads-sim"].problems[0])
+    loaded = load_problem(problem, seed=0)
+    prior = np.full(400, loaded.pair.source_train.labels.mean())
+    assert loaded.regret(prior) > 0.01
+
+
+def test_learning_curves_do_not_repeat_all_rows_under_another_name():
+    (run_sizes,) = {
+        BUDGETS["quick"].problem(p).source_rows
+        for p in SUITES["source-size"].problems
+        if p.name == "ads-sim"
+    }
+    assert run_sizes == (50, 100, 200, None), "400 rows are simulated"

@@ -1,0 +1,138 @@
+"""The benchmarks as they are run: end to end, killed and resumed."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from halfseen.bench.budgets import BUDGETS
+from halfseen.bench.suites import SUITES
+from halfseen.bench.sweep import Selection, plan_runs, run_suite
+from halfseen.cli.app import app
+from halfseen.errors import HalfseenError
+
+SOURCES = ("Source-Full", "Source-ZeroImputation", "Source-IgnoreComponent")
+
+
+def invoked(*words, code=0):
+    done = CliRunner().invoke(app, ["bench", *map(str, words)], catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    command = [sys.executable, "-m", "halfseen", "bench", "run", "demo", "--budget", "quick"]
+    command += ["--jobs", "1", "-o", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+@pytest.mark.xdist_group("bench")
+def test_the_demo_suite_runs_end_to_end(finished):
+    folder, done = finished
+    assert "10 of 10 runs finished" in done.stdout
+    assert "0 s left" in done.stderr
+    lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    assert len(lines) == 10
+    keys = {"suite", "pair", "model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
+    for line in lines:
+        assert all(keys <= set(record) for record in line["result"]["records"])
+
+
+@pytest.mark.xdist_group("bench")
+@pytest.mark.parametrize("form", ["markdown", "csv", "latex", "html"])
+def test_tables_are_printed_in_every_format(finished, form):
+    printed = invoked("table", "demo", "-o", finished[0], "--format", form)
+    for name in ("Adaptation-Imputation", "Gradient-boosted trees, ignore", "oracle"):
+        assert name in printed
+
+
+@pytest.mark.xdist_group("bench")
+def test_figures_are_drawn(finished, tmp_path):
+    pytest.importorskip("matplotlib")
+    for name in ("runs.jsonl", "latents-demo-Adaptation-Imputation-adversarial.npz"):
+        shutil.copy(finished[0] / name, tmp_path)  # one model: t-SNE takes seconds for each
+    invoked("figures", "demo", "-o", tmp_path)
+    assert (tmp_path / "latents-demo-adversarial.png").stat().st_size > 10_000
+
+
+@pytest.mark.xdist_group("bench")
+def test_a_sweep_killed_at_a_random_moment_and_resumed_gives_the_same_table(tmp_path):
+    selection = Selection(models=(*SOURCES, "Constant: source prior"), seeds=2)
+    plan = plan_runs(SUITES["demo"], BUDGETS["quick"], selection)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    run_suite(plan, whole, jobs=1, quiet=True)
+
+    command = [sys.executable, "-m", "halfseen", "bench", "run", "demo", "--budget", "quick"]
+    command += ["--jobs", "1", "--seeds", "2", "-o", str(killed)]
+    command += [word for name in selection.models for word in ("--models", name)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log, limit = killed / "runs.jsonl", time.monotonic() + 120
+    while not (log.exists() and log.read_bytes().count(b"\n") >= 2):
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    time.sleep(random.uniform(0.0, 1.0))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    before = [json.loads(line)["key"] for line in log.read_bytes().splitlines(keepends=True)
+              if line.endswith(b"\n")]  # fmt: skip
+    assert 2 <= len(before) < len(plan.runs)
+    _, failures = run_suite(plan, killed, jobs=1, quiet=True)
+    assert not failures
+    after = [json.loads(line)["key"] for line in log.read_text().splitlines()]
+    assert after[: len(before)] == before, "finished runs are not repeated"
+    assert sorted(after) == sorted(run.key for run in plan.runs)
+    for options in ((), ("--overview",), ("--versus", "Source-Full")):
+        assert invoked("table", "demo", "-o", killed, *options) == invoked(
+            "table", "demo", "-o", whole, *options
+        )
+
+
+def test_a_failed_run_is_reported_and_does_not_end_the_sweep(tmp_path):
+    words = ("--budget", "quick", "--jobs", 1, "--seeds", 1, "--data-dir", tmp_path / "none")
+    printed = invoked(
+        "run", "source-size", *words, "-o", tmp_path / "out", "--pairs", "cleveland:va,ads-sim",
+        "--models", "Constant: source prior", code=1,
+    )  # fmt: skip
+    assert "4 of 8 runs finished" in printed
+    assert printed.count("failed:") == 4
+    assert "processed.cleveland.data" in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("run", "digit"), "There is no suite 'digit'"),
+        (("run", "demo", "--budget", "huge"), "There is no budget 'huge'"),
+        (("table", "demo", "-o", "nowhere"), "nowhere/runs.jsonl does not exist"),
+        (("run", "demo", "--option", "dropout"), "write KEY=VALUE"),
+    ],
+)
+def test_mistakes_are_one_sentence(words, message):
+    with pytest.raises(HalfseenError, match=message):
+        invoked(*words)
+
+
+def test_a_mistake_is_shown_without_a_traceback():
+    command = [sys.executable, "-m", "halfseen", "bench", "run", "digit"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "There is no suite 'digit'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_list_names_every_suite():
+    printed = invoked("list")
+    assert all(name in printed for name in (*SUITES, *BUDGETS))
