@@ -6,13 +6,13 @@ import torch
 from small_pair import small_pair
 
 from halfseen import InputError
-from halfseen.bench.epochs import EPOCH_SCORES, EpochView, scoring_rows
+from halfseen.bench.epochs import EPOCH_SCORES, evidence_of
 from halfseen.bench.metrics import measured
 from halfseen.bench.models import chosen_epochs, fit_and_measure
 from halfseen.data import Sealed
 from halfseen.methods import METHODS, method_named
-from halfseen.objective import build_objective
 from halfseen.options import make_options, preset
+from halfseen.selection import SCORES
 
 IMPUTATION = method_named("Adaptation-Imputation")
 OPTIONS = make_options(
@@ -50,8 +50,8 @@ def test_records_state_every_choice_and_agree_with_the_history():
         assert found["last"]["epoch"] == epochs == len(measured_epochs)
         accuracies = [h["target_test"]["accuracy"] for h in measured_epochs]
         assert found["oracle"]["accuracy"] == max(accuracies)
-        for name, score in EPOCH_SCORES.items():
-            best = score.best([h["scores"][name] for h in measured_epochs])
+        for name in EPOCH_SCORES:
+            best = SCORES[name].best([h["scores"][name] for h in measured_epochs])
             assert found[name]["epoch"] == best + 1
             assert found[name]["cross_entropy"] == pytest.approx(
                 measured_epochs[best]["target_test"]["cross_entropy"]
@@ -69,32 +69,14 @@ def test_looking_changes_nothing():
     ]
 
 
-def test_source_rows_are_seen_with_the_source_statistics_and_buffers_are_given_back():
-    pair = small_pair()
-    options = make_options({"normalization": "batch"}, preset("default", inputs="table"))
-    torch.manual_seed(0)
-    objective = build_objective(pair.blocks, IMPUTATION, 2, options)
-    objective.networks.estimate_statistics(iter([torch.from_numpy(pair.target_train) + 5.0]))
-    before = {name: b.clone() for name, b in objective.networks.named_buffers()}
-    view = EpochView(objective, scoring_rows(pair, IMPUTATION, 60, seed=0))
-    first = view.held_out_probabilities
-    objective.networks.estimate_statistics(iter([torch.from_numpy(pair.target_train) - 5.0]))
-    moved = EpochView(objective, view.rows).held_out_probabilities
-    np.testing.assert_allclose(first, moved, atol=1e-6)
-    objective.networks.estimate_statistics(iter([torch.from_numpy(pair.target_train) + 5.0]))
-    for name, buffer in objective.networks.named_buffers():
-        if buffer.is_floating_point():
-            torch.testing.assert_close(buffer, before[name])
-
-
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
-def test_views_hold_latents_of_every_model(method):
+def test_every_model_has_its_evidence(method):
     pair = small_pair(count=40)
-    objective = build_objective(pair.blocks, method, 2, OPTIONS)
-    view = EpochView(objective, scoring_rows(pair, method, 30, seed=0))
-    for latents in (view.target_latents, view.training_latents, view.held_out_latents):
-        assert latents.shape == (30, objective.networks.latent_size)
-    assert view.held_out_losses.shape == (30,)
+    evidence = evidence_of(pair, method, 30, seed=0)
+    parts = (evidence.held_out, evidence.target, evidence.training)
+    assert [len(part) for part in parts] == [30, 30, 30]
+    known = torch.isfinite(evidence.target.inputs).all() and evidence.target.inputs[:, -1].any()
+    assert bool(known) == method.needs_complete_target
 
 
 def test_the_oracle_follows_its_metric():
@@ -102,9 +84,9 @@ def test_the_oracle_follows_its_metric():
         {"target_test": {"accuracy": a, "cross_entropy": c}, "scores": {}}
         for a, c in ((0.5, 0.4), (0.9, 0.9), (0.6, 0.3))
     ]
-    assert chosen_epochs(epochs, {}, "accuracy") == {"last": 2, "oracle": 1}
-    assert chosen_epochs(epochs, {}, "cross_entropy") == {"last": 2, "oracle": 2}
-    assert chosen_epochs([], {}, "accuracy") == {}
+    assert chosen_epochs(epochs, (), "accuracy") == {"last": 2, "oracle": 1}
+    assert chosen_epochs(epochs, (), "cross_entropy") == {"last": 2, "oracle": 2}
+    assert chosen_epochs([], (), "accuracy") == {}
 
 
 def test_full_models_need_a_complete_target():

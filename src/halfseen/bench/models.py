@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from halfseen import nets
-from halfseen.bench.epochs import EpochView, scoring_rows, tensor
+from halfseen.bench.epochs import evidence_of, tensor
 from halfseen.bench.metrics import METRICS, measured
 from halfseen.data import DomainPair
 from halfseen.errors import InputError
@@ -21,7 +20,7 @@ from halfseen.files import written_whole
 from halfseen.methods import Method
 from halfseen.objective import Objective
 from halfseen.options import Options
-from halfseen.selection import Score
+from halfseen.selection import SCORES, evaluate
 from halfseen.training import LabelledRows, Rows
 from halfseen.training.fitting import Problem, fit_objective
 
@@ -64,7 +63,7 @@ def fit_and_measure(
     options: Options,
     *,
     seed: int,
-    scores: Mapping[str, Score] = MappingProxyType({}),
+    scores: Sequence[str] = (),
     score_rows: int = 1000,
     oracle: str = "accuracy",
     regret: Callable[[npt.ArrayLike], float] | None = None,
@@ -80,8 +79,7 @@ def fit_and_measure(
     Parameters
     ----------
     scores, score_rows
-        Label-free scores of an :class:`~halfseen.bench.epochs.EpochView`, and the rows of each
-        domain that they see.
+        Label-free scores to take after every epoch, and the rows of each part that they see.
     oracle
         The metric that the best epoch in hindsight is best in.
     regret
@@ -92,7 +90,7 @@ def fit_and_measure(
     target_train, target_test = target_inputs(pair, method)
     truth = pair.target_test_labels.open("evaluation")
     test_rows = tensor(target_test)
-    seen = scoring_rows(pair, method, score_rows, seed) if scores else None
+    evidence = evidence_of(pair, method, score_rows, seed)
 
     def measure(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any]:
         if record["phase"] == "warm-up":
@@ -103,9 +101,9 @@ def fit_and_measure(
         found: dict[str, Any] = {"target_test": measured(probability, truth)}
         if regret is not None:
             found["target_test"]["regret"] = regret(probability)
-        if seen is not None:
-            epoch = EpochView(objective, seen, seed)
-            found["scores"] = {name: score.function(epoch) for name, score in scores.items()}
+        found["scores"] = evaluate(
+            objective.networks, evidence, scores, options=options, seed=seed, rows=None
+        )
         return found
 
     objective, history = fit_objective(
@@ -139,7 +137,7 @@ def fit_and_measure(
 
 
 def chosen_epochs(
-    epochs: Sequence[Mapping[str, Any]], scores: Mapping[str, Score], oracle: str
+    epochs: Sequence[Mapping[str, Any]], scores: Sequence[str], oracle: str
 ) -> dict[str, int]:
     """Return the position of the epoch that each rule chooses; nothing where there is none."""
     if not epochs:
@@ -147,10 +145,7 @@ def chosen_epochs(
     values = [epoch["target_test"][oracle] for epoch in epochs]
     return {
         "last": len(epochs) - 1,
-        **{
-            name: score.best([epoch["scores"][name] for epoch in epochs])
-            for name, score in scores.items()
-        },
+        **{name: SCORES[name].best([epoch["scores"][name] for epoch in epochs]) for name in scores},
         "oracle": values.index(METRICS[oracle].best(values)),
     }
 
