@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import InputError, OptionError
-from halfseen.nets.fast_convolution import encode, stages_of
+from halfseen.nets.fast_convolution import channels_last, encode, stages_of
 from halfseen.nets.layers import activation, mlp, normalization
 from halfseen.options import Activation, Normalization
 
@@ -84,7 +84,7 @@ class ConvEncoder(nn.Module):
         `rows`, first and last plus one, promises that the images are the same in all others, as
         hidden rows are: these are then computed once instead of for each image.
         """
-        x = x.contiguous(memory_format=torch.channels_last)
+        x = channels_last(x)
         stages = stages_of(self.layers, x)
         if stages is not None:
             return encode(stages, x, rows)

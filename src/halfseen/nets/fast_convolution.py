@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear, max_pool2d, pad
 
-__all__ = ["Stage", "encode", "stages_of"]
+__all__ = ["Stage", "channels_last", "encode", "stages_of"]
 
 CACHED_IMAGES = 32
 """Images that are encoded at a time where each stands alone."""
@@ -133,8 +133,7 @@ class _Bands:
         above = self.above[:, :, first:].expand(images, -1, -1, -1)
         below = self.below[:, :, : stop - top - self.middle.shape[2]].expand(images, -1, -1, -1)
         parts = [band for band in (above, self.middle, below) if band.shape[2]]
-        together = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
-        return together.contiguous(memory_format=torch.channels_last)
+        return channels_last(parts[0] if len(parts) == 1 else torch.cat(parts, dim=2))
 
     def padded(self, before: int, after: int) -> _Bands:
         """Surround the images with zeros."""
@@ -168,9 +167,9 @@ def _convolved(kernel: _Kernel, bands: _Bands) -> _Bands:
     if kernel.stage.pools:  # no window may lie in two bands
         first, stop = first - first % 2, min(stop + stop % 2, height)
     return _Bands(
-        _convolution(kernel, bands.above[:, :, : first + reach]),
+        _convolution(kernel, channels_last(bands.above[:, :, : first + reach])),
         _convolution(kernel, bands.between(first, stop + reach)),
-        _convolution(kernel, bands.below[:, :, max(stop - top - middle, 0) :]),
+        _convolution(kernel, channels_last(bands.below[:, :, max(stop - top - middle, 0) :])),
     )
 
 
@@ -184,6 +183,18 @@ def _convolution(kernel: _Kernel, x: Tensor) -> Tensor:
         flat = linear(_channels_last_rows(x), _channels_last_rows(weight), kernel.bias)
         return flat[:, :, None, None]
     return conv2d(x, weight, kernel.bias)
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """Return `x` with channels last in memory, and with strides that say so.
+
+    One channel lies the same way in both layouts; its strides decide which one a convolution
+    takes its result to be in.
+    """
+    x = x.contiguous(memory_format=torch.channels_last)
+    _, channels, height, width = x.shape
+    strides = (channels * height * width, 1, channels * width, channels)
+    return x if x.stride() == strides else x.as_strided(x.shape, strides)
 
 
 def _channels_last_rows(x: Tensor) -> Tensor:
