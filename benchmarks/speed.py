@@ -29,7 +29,11 @@ from speed_cases import CASES, GROWTH, Case
 from halfseen.files import written_whole
 
 Measured = dict[str, Any]
-MEMORY_CASES = ("digits, adversarial imputation", "digits, transport imputation", "digits, prediction")
+MEMORY_CASES = (
+    "digits, adversarial imputation",
+    "digits, transport imputation",
+    "digits, prediction",
+)
 
 
 def seconds(work: Callable[[], Any]) -> float:

@@ -176,7 +176,9 @@ def data_path(domains: Domains, options: Options, steps: int) -> Case:
     source = plain.source_loader(domains.source, domains.labels, size, balanced=options.balanced)
     target = plain.target_loader(domains.target, size)
     batches = ResidentBatches(
-        LabelledRows(domains.source, domains.labels), Rows(domains.target), balanced=options.balanced
+        LabelledRows(domains.source, domains.labels),
+        Rows(domains.target),
+        balanced=options.balanced,
     )
 
     def consume(stream: Iterator[Any]) -> None:
@@ -253,9 +255,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "digits, data path alone": lambda: data_path(
         digits(1), our_options("image", "adversarial", 128), 30
     ),
-    "ads, data path alone": lambda: data_path(
-        ads(), our_options("table", "adversarial", 500), 150
-    ),
+    "ads, data path alone": lambda: data_path(ads(), our_options("table", "adversarial", 500), 150),
 }
 
 GROWTH: dict[str, tuple[tuple[int, ...], Callable[[int], Case]]] = {
@@ -278,8 +278,10 @@ def copy_weights(model: nn.Module, objective: Objective) -> None:
     }
     with torch.no_grad():
         for part, module in objective.modules_by_name().items():
-            theirs = getattr(model, names[part]).parameters() if any(
-                True for _ in module.parameters()
-            ) else ()
+            theirs = (
+                getattr(model, names[part]).parameters()
+                if any(True for _ in module.parameters())
+                else ()
+            )
             for to, parameter in zip(theirs, module.parameters(), strict=True):
                 to.copy_(parameter)

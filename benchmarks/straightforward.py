@@ -137,9 +137,7 @@ class AdsNetworks(nn.Module):
         super().__init__()
         self.imputes = True
         self.observed = observed
-        self.g1 = nn.Sequential(
-            *perceptron([observed, 128, 128, latent], norm=False), nn.Sigmoid()
-        )
+        self.g1 = nn.Sequential(*perceptron([observed, 128, 128, latent], norm=False), nn.Sigmoid())
         self.g2 = nn.Sequential(*perceptron([missing, 128, 128, latent], norm=False), nn.Sigmoid())
         self.r = nn.Sequential(*perceptron([latent, 256, 256, latent], norm=False), nn.Sigmoid())
         self.f = perceptron([2 * latent, 128, classes], norm=False)
