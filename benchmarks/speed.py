@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import resource
 import subprocess
@@ -23,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from matrix_products import replay, products_of
+from matrix_products import products_of, replay
 from speed_cases import CASES, GROWTH, Case
 
 from halfseen.files import written_whole
@@ -36,10 +37,13 @@ MEMORY_CASES = (
 )
 
 
-def seconds(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+def seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    started = clock()
     work()
-    return time.perf_counter() - started
+    return clock() - started
 
 
 def spread(values: Iterable[float]) -> list[float]:
@@ -47,14 +51,17 @@ def spread(values: Iterable[float]) -> list[float]:
     return [float(q) for q in np.percentile(list(values), [25, 50, 75])]
 
 
-def measure(case: Case, alternations: int) -> Measured:
+def measure(case: Case, alternations: int, clock: Callable[[], float]) -> Measured:
     for work in (case.plainly, case.ours):
         work()
     products = products_of(case.ours) if case.bound_by_products else []
     limit = replay(products)
     limit()
     times = np.array(
-        [[seconds(work) for work in (case.plainly, case.ours, limit)] for _ in range(alternations)]
+        [
+            [seconds(work, clock) for work in (case.plainly, case.ours, limit)]
+            for _ in range(alternations)
+        ]
     )
     plainly, ours, alone = times.T
     result: Measured = {
@@ -67,11 +74,11 @@ def measure(case: Case, alternations: int) -> Measured:
     return result
 
 
-def measure_growth(alternations: int) -> list[Measured]:
+def measure_growth(alternations: int, clock: Callable[[], float]) -> list[Measured]:
     found = []
     for what, (sizes, build) in GROWTH.items():
         for size in sizes:
-            found.append({"grows": what, "size": size, **measure(build(size), alternations)})
+            found.append({"grows": what, "size": size, **measure(build(size), alternations, clock)})
             print(growth_line(found[-1]), flush=True)
     return found
 
@@ -122,9 +129,10 @@ def memory_line(found: Measured) -> str:
 
 def markdown(results: Measured) -> str:
     lines = [
-        f"{results['threads']} threads, {results['machine']}, PyTorch {results['torch']}, a square "
-        f"product of 1024 at {results['square_product_gflops']:.0f} GFLOP/s, "
-        f"{results['alternations']} alternations. Rows a second are rows of the source.",
+        f"Threads: {results['threads']}, clock: {results['clock']}, {results['machine']}, "
+        f"PyTorch {results['torch']}, {results['alternations']} alternations. A square product of "
+        f"1024 ran at {results['square_product_gflops']:.0f} GFLOP/s, with "
+        f"{results['load']:.1f} processes waiting on average. Rows are rows of the source.",
         "",
         "| case | plain rows/s | our rows/s | ratio (quartiles) | share of the product limit |",
         "|---|---|---|---|---|",
@@ -139,10 +147,10 @@ def markdown(results: Measured) -> str:
     return "\n".join(lines) + "\n"
 
 
-def square_product_gflops(size: int = 1024) -> float:
+def square_product_gflops(clock: Callable[[], float], size: int = 1024) -> float:
     a = torch.randn(size, size)
-    torch.mm(a, a)
-    return float(2e-9 * size**3 / np.median([seconds(lambda: torch.mm(a, a)) for _ in range(9)]))
+    times = [seconds(lambda: torch.mm(a, a), clock) for _ in range(9)]
+    return float(2e-9 * size**3 / np.median(times))
 
 
 def processor() -> str:
@@ -151,7 +159,9 @@ def processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((l.split(":")[1].strip() for l in lines if l.startswith("model name")), "?")
+    return next(
+        (line.split(":")[1].strip() for line in lines if line.startswith("model name")), "?"
+    )
 
 
 def main() -> None:
@@ -159,9 +169,13 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", help="parts of the names of cases; all if absent")
     parser.add_argument("--alternations", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--clock", choices=CLOCKS, default="wall", help="cpu, with one thread, for a busy machine"
+    )
     parser.add_argument("--output", type=Path, help="a .json file; the tables go beside it")
     parser.add_argument("--peak", nargs=2, metavar=("CASE", "SIDE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    clock = CLOCKS[given.clock]
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
     if given.peak:
@@ -169,9 +183,11 @@ def main() -> None:
         return
     results: Measured = {
         "threads": given.threads,
+        "clock": given.clock,
         "machine": processor(),
         "torch": torch.__version__,
-        "square_product_gflops": square_product_gflops(),
+        "square_product_gflops": square_product_gflops(clock),
+        "load": os.getloadavg()[0],
         "alternations": given.alternations,
         "cases": {},
         "growth": [],
@@ -179,10 +195,10 @@ def main() -> None:
     }
     for name, build in CASES.items():
         if not given.cases or any(part in name for part in given.cases):
-            results["cases"][name] = measure(build(), given.alternations)
+            results["cases"][name] = measure(build(), given.alternations, clock)
             print(ratio_line(name, results["cases"][name]), flush=True)
     if not given.cases or "growth" in given.cases:
-        results["growth"] = measure_growth(max(given.alternations // 3, 3))
+        results["growth"] = measure_growth(max(given.alternations // 3, 3), clock)
     if not given.cases or "memory" in given.cases:
         results["memory"] = measure_memory(given.threads)
     if given.output is not None:

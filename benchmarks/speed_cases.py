@@ -17,7 +17,7 @@ from torch.nn.functional import interpolate
 from halfseen import Blocks, preset
 from halfseen.methods import method_named
 from halfseen.nets import probabilities
-from halfseen.objective import Objective, build_objective
+from halfseen.objective import build_objective
 from halfseen.options import Options, make_options
 from halfseen.training.batches import Batch, LabelledRows, ResidentBatches, Rows
 from halfseen.training.loop import Trainer, make_optimizer
@@ -104,6 +104,7 @@ class OurSteps:
             epoch += 1
 
     def run(self, steps: int) -> None:
+        """Take some steps."""
         for batch in islice(self.stream, steps):
             self.trainer._step(self.phase, 0, batch, STRENGTH, self.optimizer)
 
@@ -132,6 +133,7 @@ class PlainSteps:
             yield from plain.pairs(self.source, self.target)
 
     def run(self, steps: int) -> None:
+        """Take some steps."""
         weight = self.options.reconstruction_weight
         for x_source, y, x_target in islice(self.stream, steps):
             loss = self.losses(self.model, x_source, y, x_target, STRENGTH, weight)
@@ -264,24 +266,3 @@ GROWTH: dict[str, tuple[tuple[int, ...], Callable[[int], Case]]] = {
     "batch size": ((125, 500, 2000, 8000), lambda n: ads_adversarial(batch_size=n)),
     "latent size": ((32, 128, 512), lambda n: ads_adversarial(latent=n)),
 }
-
-
-def copy_weights(model: nn.Module, objective: Objective) -> None:
-    """Give a plain model the weights of ours, so that one step of each can be compared."""
-    names = {
-        "encoder": "g1",
-        "missing_encoder": "g2",
-        "generator": "r",
-        "classifier": "f",
-        "adaptation": "d1",
-        "imputation": "d2",
-    }
-    with torch.no_grad():
-        for part, module in objective.modules_by_name().items():
-            theirs = (
-                getattr(model, names[part]).parameters()
-                if any(True for _ in module.parameters())
-                else ()
-            )
-            for to, parameter in zip(theirs, module.parameters(), strict=True):
-                to.copy_(parameter)

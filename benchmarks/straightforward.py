@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 import ot
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, WeightedRandomSampler
 
 
@@ -59,26 +59,17 @@ def pairs(source: DataLoader, target: DataLoader) -> Iterator[tuple[Tensor, Tens
         yield x_source, y, x_target
 
 
-class ReverseGradient(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x, strength):
-        context.strength = strength
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(context, gradient):
-        return -context.strength * gradient, None
-
-
 class ScaleGradient(torch.autograd.Function):
+    """The identity, with its gradient scaled on the way back; a negative scale reverses it."""
+
     @staticmethod
-    def forward(context, x, strength):
-        context.strength = strength
+    def forward(context, x, scale):  # noqa: D102
+        context.scale = scale
         return x.view_as(x)
 
     @staticmethod
-    def backward(context, gradient):
-        return context.strength * gradient, None
+    def backward(context, gradient):  # noqa: D102
+        return context.scale * gradient, None
 
 
 def image_encoder(channels: int) -> nn.Sequential:
@@ -145,6 +136,7 @@ class AdsNetworks(nn.Module):
         self.d2 = perceptron([latent, 128, 128, 1], norm=False)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return observed and missing columns."""
         return x[:, : self.observed], x[:, self.observed :]
 
 
@@ -157,9 +149,9 @@ def make_optimizers(
 
 def discriminator_loss(critic: nn.Module, first: Tensor, second: Tensor) -> Tensor:
     as_first, as_second = critic(first), critic(second)
-    return F.binary_cross_entropy_with_logits(
+    return functional.binary_cross_entropy_with_logits(
         as_first, torch.ones_like(as_first)
-    ) + F.binary_cross_entropy_with_logits(as_second, torch.zeros_like(as_second))
+    ) + functional.binary_cross_entropy_with_logits(as_second, torch.zeros_like(as_second))
 
 
 def adversarial_losses(
@@ -169,14 +161,14 @@ def adversarial_losses(
     z1, z2 = model.g1(x1), model.g2(x2)
     z1_target = model.g1(model.split(x_target)[0])
     imputed, imputed_target = model.r(z1), model.r(z1_target)
-    source = ReverseGradient.apply(torch.cat([z1, imputed], 1), strength)
-    target = ReverseGradient.apply(torch.cat([z1_target, imputed_target], 1), strength)
+    source = ScaleGradient.apply(torch.cat([z1, imputed], 1), -strength)
+    target = ScaleGradient.apply(torch.cat([z1_target, imputed_target], 1), -strength)
     adaptation = discriminator_loss(model.d1, source, target)
     imputation = discriminator_loss(
-        model.d2, ReverseGradient.apply(imputed, strength), ReverseGradient.apply(z2, strength)
+        model.d2, ScaleGradient.apply(imputed, -strength), ScaleGradient.apply(z2, -strength)
     )
     reconstruction = torch.norm(z2 - imputed)
-    classification = F.cross_entropy(model.f(torch.cat([z1, z2], 1)), y)
+    classification = functional.cross_entropy(model.f(torch.cat([z1, z2], 1)), y)
     return adaptation + imputation + weight * reconstruction + classification
 
 
@@ -187,10 +179,10 @@ def dann_losses(
     z_target = model.g1(model.split(x_target)[0])
     adaptation = discriminator_loss(
         model.d1,
-        ReverseGradient.apply(z_source, strength),
-        ReverseGradient.apply(z_target, strength),
+        ScaleGradient.apply(z_source, -strength),
+        ScaleGradient.apply(z_target, -strength),
     )
-    return adaptation + F.cross_entropy(model.f(z_source), y)
+    return adaptation + functional.cross_entropy(model.f(z_source), y)
 
 
 def transport_latents(model: nn.Module, x_source: Tensor, x_target: Tensor) -> list[Tensor]:
@@ -223,7 +215,7 @@ def transport_losses(
     *,
     two_passes: bool = True,
 ) -> Tensor:
-    """The paper's two stages: plans with all networks fixed, then networks with the plans fixed.
+    """Follow the paper's two stages: plans with networks fixed, then networks with plans fixed.
 
     Each stage computes the latents, as appendix B is written; without `two_passes` the second
     stage uses those of the first.
@@ -241,13 +233,13 @@ def transport_losses(
         plans = [exact_plan(cost) for cost in costs]
     adaptation, imputation = ((plan * cost).sum() for plan, cost in zip(plans, costs, strict=True))
     reconstruction = torch.norm(z2 - imputed)
-    classification = F.cross_entropy(model.f(torch.cat([z1, z2], 1)), y)
+    classification = functional.cross_entropy(model.f(torch.cat([z1, z2], 1)), y)
     return 0.1 * adaptation + 0.1 * imputation + weight * reconstruction + classification
 
 
 def warm_up_losses(model: nn.Module, x_source: Tensor, y: Tensor) -> Tensor:
     x1, x2 = model.split(x_source)
-    return F.cross_entropy(model.f(torch.cat([model.g1(x1), model.g2(x2)], 1)), y)
+    return functional.cross_entropy(model.f(torch.cat([model.g1(x1), model.g2(x2)], 1)), y)
 
 
 def descend(optimizers: list[torch.optim.Adam], loss: Tensor) -> float:
@@ -273,6 +265,6 @@ def predict(model: nn.Module, inputs: Tensor, batch_size: int = 1000) -> Tensor:
     for x in DataLoader(RowDataset(inputs), batch_size):
         z1 = model.g1(model.split(x)[0])
         z = torch.cat([z1, model.r(z1)], 1) if model.imputes else z1
-        answers.append(F.softmax(model.f(z), dim=1))
+        answers.append(functional.softmax(model.f(z), dim=1))
     model.train()
     return torch.cat(answers)

@@ -193,7 +193,7 @@ class Networks(nn.Module):
 
     def _encode_missing(self, scaled_source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
-        missing = self.blocks.split(scaled_source)[1]
+        missing = self.blocks.part(scaled_source, "missing")
         return _encode(self.missing_encoder, missing, self.blocks.missing)
 
     def _shown(self, view: View) -> tuple[int, ...] | None:
