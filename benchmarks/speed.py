@@ -1,11 +1,11 @@
 """How fast a step is, as a ratio to a straightforward implementation of the same step.
 
-``make bench``, or ``python benchmarks/speed.py --output FILE.json``. Both implementations run in
-one process, alternately, so that whatever else the machine does falls on both; every alternation
-gives one ratio, and the table shows their median with the quartiles. Where training is bound by
-matrix products, the products of one of our steps (convolutions as the products they amount to) are
-replayed alone in the same alternation: their time is the limit, and its share of the step's time
-is shown. The results go to a JSON file, and as Markdown tables beside it.
+``make bench``, or ``python benchmarks/speed.py --output FILE.json``. Each case has a fresh process,
+in which both implementations run alternately, so that whatever else the machine does falls on
+both; every alternation gives one ratio, and the table shows their median with the quartiles.
+Where training is bound by matrix products, the products of one of our steps (convolutions as the
+products they amount to) are replayed alone in the same alternation: their time is the limit, and
+its share of the step's time is shown. The results go to a JSON file, and as Markdown beside it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import argparse
 import json
 import os
 import platform
-import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,32 @@ MEMORY_CASES = (
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
-def seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    started = clock()
-    work()
-    return clock() - started
+@dataclass(frozen=True)
+class Way:
+    """How to measure."""
+
+    alternations: int
+    threads: int
+    clock: str
+
+    def seconds(self, work: Callable[[], Any]) -> float:
+        """Return how long some work takes."""
+        clock = CLOCKS[self.clock]
+        started = clock()
+        work()
+        return clock() - started
+
+
+def in_fresh_process(function: Callable[..., Any], way: Way, *arguments: Any) -> Any:
+    """Call a function of this file where no other case has left its mark on the memory."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_with_threads, way, function, *arguments).result()
+
+
+def _with_threads(way: Way, function: Callable[..., Any], *arguments: Any) -> Any:
+    torch.set_num_threads(way.threads)
+    torch.manual_seed(0)
+    return function(way, *arguments)
 
 
 def spread(values: Iterable[float]) -> list[float]:
@@ -51,7 +73,16 @@ def spread(values: Iterable[float]) -> list[float]:
     return [float(q) for q in np.percentile(list(values), [25, 50, 75])]
 
 
-def measure(case: Case, alternations: int, clock: Callable[[], float]) -> Measured:
+def measure_case(way: Way, name: str) -> Measured:
+    return measure(way, CASES[name]())
+
+
+def measure_growth(way: Way, what: str, size: int) -> Measured:
+    fewer = replace(way, alternations=max(way.alternations // 3, 3))
+    return {"grows": what, "size": size, **measure(fewer, GROWTH[what][1](size))}
+
+
+def measure(way: Way, case: Case) -> Measured:
     for work in (case.plainly, case.ours):
         work()
     products = products_of(case.ours) if case.bound_by_products else []
@@ -59,8 +90,8 @@ def measure(case: Case, alternations: int, clock: Callable[[], float]) -> Measur
     limit()
     times = np.array(
         [
-            [seconds(work, clock) for work in (case.plainly, case.ours, limit)]
-            for _ in range(alternations)
+            [way.seconds(work) for work in (case.plainly, case.ours, limit)]
+            for _ in range(way.alternations)
         ]
     )
     plainly, ours, alone = times.T
@@ -74,35 +105,24 @@ def measure(case: Case, alternations: int, clock: Callable[[], float]) -> Measur
     return result
 
 
-def measure_growth(alternations: int, clock: Callable[[], float]) -> list[Measured]:
-    found = []
-    for what, (sizes, build) in GROWTH.items():
-        for size in sizes:
-            found.append({"grows": what, "size": size, **measure(build(size), alternations, clock)})
-            print(growth_line(found[-1]), flush=True)
-    return found
-
-
-def measure_memory(threads: int) -> list[Measured]:
-    """Run each side of some cases in a process of its own, and compare the peaks."""
-    found = []
-    for name in MEMORY_CASES:
-        peaks = {}
-        for side in ("plainly", "ours"):
-            child = [sys.executable, __file__, "--peak", name, side, "--threads", str(threads)]
-            peaks[side] = float(subprocess.run(child, check=True, capture_output=True).stdout)
-        found.append({"case": name, **peaks})
-        print(memory_line(found[-1]), flush=True)
-    return found
-
-
-def print_peak(name: str, side: str) -> None:
-    """Print the MiB by which some steps raise the peak over the built case."""
+def peak(way: Way, name: str, side: str) -> float:
+    """Return the MiB by which some steps raise the resident memory at most (on Linux)."""
     case = CASES[name]()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of building the case
+    before = resident("VmRSS")
     for _ in range(3):
         getattr(case, side)()
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    return resident("VmHWM") - before
+
+
+def resident(which: str) -> float:
+    status = Path("/proc/self/status").read_text().splitlines()
+    return float(next(line.split()[1] for line in status if line.startswith(which))) / 1024
+
+
+def square_product_gflops(way: Way, size: int = 1024) -> float:
+    a = torch.randn(size, size)
+    return float(2e-9 * size**3 / np.median([way.seconds(lambda: a @ a) for _ in range(9)]))
 
 
 def ratio_line(name: str, found: Measured) -> str:
@@ -147,12 +167,6 @@ def markdown(results: Measured) -> str:
     return "\n".join(lines) + "\n"
 
 
-def square_product_gflops(clock: Callable[[], float], size: int = 1024) -> float:
-    a = torch.randn(size, size)
-    times = [seconds(lambda: torch.mm(a, a), clock) for _ in range(9)]
-    return float(2e-9 * size**3 / np.median(times))
-
-
 def processor() -> str:
     """Return the processor's name, as Linux knows it."""
     try:
@@ -166,41 +180,39 @@ def processor() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", help="parts of the names of cases; all if absent")
+    parser.add_argument("cases", nargs="*", help="parts of their names; all if absent")
     parser.add_argument("--alternations", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument(
         "--clock", choices=CLOCKS, default="wall", help="cpu, with one thread, for a busy machine"
     )
     parser.add_argument("--output", type=Path, help="a .json file; the tables go beside it")
-    parser.add_argument("--peak", nargs=2, metavar=("CASE", "SIDE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    clock = CLOCKS[given.clock]
-    torch.set_num_threads(given.threads)
-    torch.manual_seed(0)
-    if given.peak:
-        print_peak(*given.peak)
-        return
+    way = Way(given.alternations, given.threads, given.clock)
     results: Measured = {
-        "threads": given.threads,
-        "clock": given.clock,
+        **asdict(way),
         "machine": processor(),
         "torch": torch.__version__,
-        "square_product_gflops": square_product_gflops(clock),
+        "square_product_gflops": in_fresh_process(square_product_gflops, way),
         "load": os.getloadavg()[0],
-        "alternations": given.alternations,
         "cases": {},
         "growth": [],
         "memory": [],
     }
-    for name, build in CASES.items():
-        if not given.cases or any(part in name for part in given.cases):
-            results["cases"][name] = measure(build(), given.alternations, clock)
-            print(ratio_line(name, results["cases"][name]), flush=True)
-    if not given.cases or "growth" in given.cases:
-        results["growth"] = measure_growth(max(given.alternations // 3, 3), clock)
-    if not given.cases or "memory" in given.cases:
-        results["memory"] = measure_memory(given.threads)
+
+    def asked(name: str) -> bool:
+        return not given.cases or any(part in name for part in given.cases)
+
+    for name in filter(asked, CASES):
+        results["cases"][name] = in_fresh_process(measure_case, way, name)
+        print(ratio_line(name, results["cases"][name]), flush=True)
+    for what, size in [(w, n) for w in GROWTH for n in GROWTH[w][0] if asked(f"growth with {w}")]:
+        results["growth"].append(in_fresh_process(measure_growth, way, what, size))
+        print(growth_line(results["growth"][-1]), flush=True)
+    for name in MEMORY_CASES if asked("memory") else ():
+        peaks = {side: in_fresh_process(peak, way, name, side) for side in ("plainly", "ours")}
+        results["memory"].append({"case": name, **peaks})
+        print(memory_line(results["memory"][-1]), flush=True)
     if given.output is not None:
         with written_whole(given.output) as partial:
             partial.write_text(json.dumps(results, indent=1) + "\n")
