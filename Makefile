@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types pytest format clean
+.PHONY: demo test lint types pytest format bench clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -21,6 +21,10 @@ types: $(READY)
 
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+# Ratios to a straightforward implementation, in one process: wants a machine to itself.
+bench: $(READY)
+	$(BIN)/python benchmarks/speed.py --output docs/results/speed.json
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -147,9 +147,14 @@ class Blocks:
         An image keeps its size, with the other block's rows at the fill value, because a
         convolutional encoder needs the whole canvas.
         """
-        if self.is_table:
-            return x[:, list(self.observed)], x[:, list(self.missing)]
-        return self._filled(x, self.missing), self._filled(x, self.observed)
+        return self.part(x, "observed"), self.part(x, "missing")
+
+    def part(self, x: Array, block: Literal["observed", "missing"]) -> Array:
+        """Return one of the two that :meth:`split` returns."""
+        own, other = self.observed, self.missing
+        if block == "missing":
+            own, other = other, own
+        return x[:, _slice_if_contiguous(own)] if self.is_table else self._filled(x, other)
 
     def hide(self, x: Array) -> Array:
         """Return `x` with its missing block at the fill value: what the target looks like."""
@@ -161,7 +166,7 @@ class Blocks:
             return x
         if view == "zero":
             return self.hide(x)
-        return self.split(x)[0]
+        return self.part(x, "observed")
 
     def view_shape(self, view: View) -> tuple[int, ...]:
         """Shape of one row of :meth:`view`."""
@@ -237,6 +242,8 @@ def _positions(
 
 def _slice_if_contiguous(positions: Sequence[int]) -> slice | list[int]:
     """Return a slice where one will do: it copies without a gather."""
+    if not positions:
+        return []
     first, last = positions[0], positions[-1]
     if last - first + 1 == len(positions):
         return slice(first, last + 1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import InputError, OptionError
+from halfseen.nets.fast_convolution import channels_last, encode, stages_of
 from halfseen.nets.layers import activation, mlp, normalization
 from halfseen.options import Activation, Normalization
 
@@ -77,9 +78,17 @@ class ConvEncoder(nn.Module):
         self.layers = nn.Sequential(*layers)
         self.layers.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the flattened latent of a batch of images."""
-        latent: Tensor = self.layers(x.contiguous(memory_format=torch.channels_last))
+    def forward(self, x: Tensor, rows: tuple[int, int] | None = None) -> Tensor:
+        """Return the flattened latent of a batch of images.
+
+        `rows`, first and last plus one, promises that the images are the same in all others, as
+        hidden rows are: these are then computed once instead of for each image.
+        """
+        x = channels_last(x)
+        stages = stages_of(self.layers, x)
+        if stages is not None:
+            return encode(stages, x, rows)
+        latent: Tensor = self.layers(x)
         return latent.flatten(1)
 
 

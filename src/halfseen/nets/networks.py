@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
-from halfseen.blocks import Blocks
+from halfseen.blocks import Blocks, View
 from halfseen.errors import OptionError
 from halfseen.methods import Method
 from halfseen.nets.encoders import (
@@ -143,10 +144,16 @@ class Networks(nn.Module):
     def latents(self, source: Tensor, target: Tensor, *, detach_generator_input: bool) -> Latents:
         """Encode a source batch (x_S1, x_S2) and a target batch x_T1."""
         source, target = self._scaled(source), self._scaled(target)
-        source_view = self.blocks.view(source, self.method.source_view)
-        target_view = self.blocks.view(target, self.method.target_view)
+        views = self.method.source_view, self.method.target_view
+        source_view = self.blocks.view(source, views[0])
+        target_view = self.blocks.view(target, views[1])
+        # Where the source shows more than the target, the encoder must expect it in both.
+        shown = self._shown(views[0]) if views[0] == views[1] else None
         observed_source, observed_target = apply_to_both(
-            self.encoder, source_view, target_view, joint=self.joint_statistics
+            partial(_encode, self.encoder, shown=shown),
+            source_view,
+            target_view,
+            joint=self.joint_statistics,
         )
         if not self.method.imputes:
             return Latents(observed_source, observed_target)
@@ -165,13 +172,15 @@ class Networks(nn.Module):
     def source_latent(self, source: Tensor) -> Tensor:
         """Encode source rows alone: z_S = (g1(x_S1), g2(x_S2)), or g of the model's view."""
         source = self._scaled(source)
-        observed: Tensor = self.encoder(self.blocks.view(source, self.method.source_view))
+        view = self.method.source_view
+        observed = _encode(self.encoder, self.blocks.view(source, view), self._shown(view))
         return _pair(observed, self._encode_missing(source) if self.method.imputes else None)
 
     def target_latent(self, target: Tensor) -> Tensor:
         """Encode target rows for prediction: ẑ_T = (g1(x_T1), r(g1(x_T1)))."""
-        view = self.blocks.view(self._scaled(target), self.method.target_view)
-        observed: Tensor = self.encoder(view)
+        view = self.method.target_view
+        scaled = self._scaled(target)
+        observed = _encode(self.encoder, self.blocks.view(scaled, view), self._shown(view))
         return _pair(observed, self.impute(observed) if self.method.imputes else None)
 
     def impute(self, observed: Tensor) -> Tensor:
@@ -188,7 +197,8 @@ class Networks(nn.Module):
         logits: Tensor = self.classifier(self.target_latent(target))
         if self.shortcut is None:
             return logits
-        blended: Tensor = self.shortcut(logits, self.blocks.split(self._scaled(target))[0])
+        observed = self.blocks.part(self._scaled(target), "observed")
+        blended: Tensor = self.shortcut(logits, observed)
         return blended
 
     def complete_logits(self, rows: Tensor) -> Tensor:
@@ -198,8 +208,12 @@ class Networks(nn.Module):
 
     def _encode_missing(self, scaled_source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
-        latent: Tensor = self.missing_encoder(self.blocks.split(scaled_source)[1])
-        return latent
+        missing = self.blocks.part(scaled_source, "missing")
+        return _encode(self.missing_encoder, missing, self.blocks.missing)
+
+    def _shown(self, view: View) -> tuple[int, ...] | None:
+        """Positions at which rows can differ in a view; None is all of them."""
+        return None if view == "full" else self.blocks.observed
 
     def _scaled(self, x: Tensor) -> Tensor:
         return x if self.standardize is None else self.standardize(x)
@@ -221,6 +235,15 @@ class Networks(nn.Module):
             for batch in batches:
                 if len(batch) > 1:  # one row has no spread to learn from
                     self(batch)
+
+
+def _encode(encoder: nn.Module, x: Tensor, shown: tuple[int, ...] | None) -> Tensor:
+    """Encode inputs, telling our own image encoder which rows are not hidden."""
+    if type(encoder) is ConvEncoder and shown:
+        latent: Tensor = encoder(x, (shown[0], shown[-1] + 1))
+    else:
+        latent = encoder(x)
+    return latent
 
 
 def apply_to_both(

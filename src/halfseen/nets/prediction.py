@@ -11,7 +11,7 @@ from halfseen.nets.networks import Networks
 
 __all__ = ["chunks", "complete_probabilities", "latents", "probabilities"]
 
-CHUNK = 512
+CHUNK = 1024
 
 
 def chunks(rows: Tensor, size: int = CHUNK) -> Iterator[Tensor]:

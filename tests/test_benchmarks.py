@@ -1,0 +1,155 @@
+"""The straightforward implementation does the same mathematics, so that ratios compare like."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from halfseen.data import Labelled, Sealed
+from halfseen.methods import method_named
+from halfseen.nets import probabilities
+from halfseen.objective import build_objective
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+NAMES = {
+    "encoder": "g1",
+    "missing_encoder": "g2",
+    "generator": "r",
+    "classifier": "f",
+    "adaptation": "d1",
+    "imputation": "d2",
+}
+
+
+@pytest.fixture
+def benchmarks(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import matrix_products
+    import speed_cases
+    import straightforward
+
+    return speed_cases, straightforward, matrix_products
+
+
+def assert_same_step(cases, model, losses, options, domains, method):
+    """One step of each from the same weights: same loss, same gradients. Return our objective."""
+    torch.manual_seed(0)
+    objective = build_objective(domains.blocks, method_named(method), domains.classes, options)
+    objective.double().train()
+    model.double().train()
+    parts = objective.modules_by_name()
+    pairs = [
+        (own, other)
+        for name, module in parts.items()
+        if any(True for _ in module.parameters())
+        for own, other in zip(
+            module.parameters(), getattr(model, NAMES[name]).parameters(), strict=True
+        )
+    ]
+    for own, other in pairs:
+        other.data.copy_(own.data)
+    for layer in model.modules():
+        if isinstance(layer, nn.Dropout):
+            layer.p = 0.0
+    source, target = domains.source[:16].double(), domains.target[:16].double()
+    batch = source, domains.labels[:16], target, cases.STRENGTH
+    plainly = losses(model, *batch, options.reconstruction_weight)
+    ours = objective.total("joint", objective("joint", *batch))
+    assert plainly.item() == pytest.approx(ours.item(), rel=1e-9)
+    plainly.backward()
+    ours.backward()
+    for own, other in pairs:
+        assert torch.allclose(own.grad, other.grad, rtol=1e-7, atol=1e-9)
+    return objective
+
+
+@pytest.mark.parametrize("case", ["digits", "colours", "dann", "ads"])
+def test_adversarial_steps_and_predictions_are_the_same(benchmarks, case):
+    cases, plain, _ = benchmarks
+    channels = 3 if case == "colours" else 1
+    domains = cases.ads(64) if case == "ads" else cases.digits(channels, 64)
+    if case == "ads":
+        model = plain.AdsNetworks()
+    else:
+        model = plain.DigitNetworks(channels, imputes=case != "dann")
+    kind = "table" if case == "ads" else "image"
+    options = cases.our_options(kind, "adversarial", 16, dropout=0.0)
+    losses = plain.dann_losses if case == "dann" else plain.adversarial_losses
+    method = cases.DANN if case == "dann" else cases.IMPUTING
+    objective = assert_same_step(cases, model, losses, options, domains, method)
+    rows = domains.target[:40].double()
+    expected = plain.predict(model, rows, batch_size=16)
+    assert torch.allclose(probabilities(objective.networks, rows), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("two_passes", [True, False])
+def test_transport_steps_are_the_same(benchmarks, two_passes):
+    cases, plain, _ = benchmarks
+    options = cases.our_options("image", "transport", 16, dropout=0.0)
+
+    def losses(*given):
+        return plain.transport_losses(*given, two_passes=two_passes)
+
+    assert_same_step(
+        cases, plain.DigitNetworks(1), losses, options, cases.digits(1, 64), cases.IMPUTING
+    )
+
+
+def test_products_of_a_step_are_counted(benchmarks):
+    _, _, products = benchmarks
+    network = nn.Sequential(nn.Conv2d(2, 3, 5), nn.Flatten(), nn.Linear(48, 7))
+    x = torch.randn(10, 2, 8, 8)
+    found = products.products_of(lambda: network(x).sum().backward())
+    sizes = sorted((p.rows, p.inner, p.columns) for p in found)
+    convolution = [(160, 50, 3), (3, 160, 50)]
+    linear = [(10, 48, 7), (7, 10, 48), (10, 7, 48)]
+    assert sizes == sorted(convolution + linear)
+    products.replay(found)()
+
+
+def test_speed_writes_its_tables(tmp_path):
+    output = tmp_path / "speed.json"
+    asked = ["ads, data", "--alternations", "2", "--threads", "1", "--output", str(output)]
+    subprocess.run([sys.executable, str(BENCHMARKS / "speed.py"), *asked], check=True)
+    results = json.loads(output.read_text())
+    low, middle, high = results["cases"]["ads, data path alone"]["ratio"]
+    assert 0 < low <= middle <= high
+    assert f"**{middle:.2f}**" in output.with_suffix(".md").read_text()
+
+
+def test_time_to_accuracy_goes_on_where_it_stopped(tmp_path, benchmarks):
+    import time_to_accuracy
+
+    domains = benchmarks[0].digits(1, 160)
+    rows = Labelled(domains.source.numpy(), domains.labels.numpy())
+    pair = SimpleNamespace(
+        source_train=rows,
+        target_train=domains.target.numpy(),
+        target_test=domains.blocks.hide(domains.source).numpy(),
+        target_test_labels=Sealed(domains.labels.numpy()),
+        blocks=domains.blocks,
+        classes=tuple("0123456789"),
+    )
+    output = tmp_path / "times.jsonl"
+
+    def lines_at(level):
+        for train in (time_to_accuracy.train_ours, time_to_accuracy.train_plainly):
+            train(pair, 0, level, output)
+        assert "| 0 |" in time_to_accuracy.table(output, level)
+        return [json.loads(line) for line in output.read_text().splitlines()]
+
+    first = lines_at(0.05)
+    assert {line["side"] for line in first} == {"ours", "plainly"}
+    more = lines_at(0.25)
+    assert more[: len(first)] == first
+    for side, repeated in (("plainly", 0), ("ours", 1)):  # ours stops before its checkpoint
+        own = [line for line in more if line["side"] == side]
+        seconds = {(line["phase"], line["epoch"]): line["seconds"] for line in own}
+        assert 1 < len(own) <= len(seconds) + repeated
+        assert min(seconds.values()) > 0
+        assert list(seconds.values()) == sorted(seconds.values())
