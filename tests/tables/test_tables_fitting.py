@@ -12,6 +12,7 @@ import pytest
 
 import halfseen
 from halfseen.errors import OptionError
+from halfseen.tables import domains
 from halfseen.tables.files import open_table
 from halfseen.tables.fitting import RULE, Settings, fit_tables, is_resident
 from halfseen.tables.inference import Roles, Understanding, understand
@@ -48,6 +49,12 @@ def make(folder: Path, *, share: float = 0.5, group: int = 64) -> Understanding:
     found = understand(*tables, Roles("y", id=("row",)))
     assert isinstance(found, Understanding)
     return found
+
+
+@pytest.fixture(autouse=True)
+def one_fold(monkeypatch):
+    """Hold out one part, as with many rows: two trainings instead of six."""
+    monkeypatch.setattr(domains, "SMALL", 0)
 
 
 @pytest.fixture
@@ -215,7 +222,8 @@ class Stop(NoProgress):
 
 
 @pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
-def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path):
+def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch):
+    monkeypatch.setattr(domains, "SMALL", 1_000)
     settings = Settings(options=TINY, memory=memory)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     expected = fit_tables(found, settings)
@@ -235,7 +243,8 @@ def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path):
     assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
 
 
-def test_few_rows_are_all_measured_on(found):
+def test_few_rows_are_all_measured_on(found, monkeypatch):
+    monkeypatch.setattr(domains, "SMALL", 1_000)
     model = fit_tables(found, Settings(options=TINY))
     assert model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
     assert set(model.metrics["blend"]) == {"network", "regression"}
