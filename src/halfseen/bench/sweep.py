@@ -55,6 +55,7 @@ class Run(BaseModel):
     preset: str
     options: Options
     score_rows: int
+    looks: int
 
     @cached_property
     def key(self) -> str:
@@ -209,6 +210,7 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
                 seed=made.seed,
                 scores=EPOCH_SCORES,
                 score_rows=made.score_rows,
+                looks=made.looks,
                 oracle=made.problem.metrics[0],
                 regret=loaded.regret,
                 latents=_pictured(made, Path(output)),
@@ -273,6 +275,7 @@ class _RunMaker:
             preset=self.selection.preset,
             options=self.suite.options(self.problem, variant, self.budget, start),
             score_rows=self.budget.score_rows,
+            looks=self.budget.looks,
         )
 
 

@@ -61,10 +61,12 @@ def fit_objective(
     on_epoch: EpochHook | None = None,
     checkpoint: Path | None = None,
     epoch_choice: EpochChoice | None = None,
+    looks: int | None = None,
 ) -> tuple[Objective, History]:
     """Train one model on a problem; return it with its history.
 
-    Scores of epochs and the `on_epoch` hook see the networks as they would predict.
+    Scores of epochs and the `on_epoch` hook see the networks as they would predict, at most
+    `looks` times in a phase.
     """
     place = resolve_device(device)
     problem = problem.to(place)
@@ -96,6 +98,7 @@ def fit_objective(
         "" if checkpoint is None else _fingerprint(problem, objective, seed, refine, epoch_choice),
         epoch_choice,
         before_looking=match_target_statistics,
+        looks=looks,
     )
     history = trainer.train(phases)
     match_target_statistics()

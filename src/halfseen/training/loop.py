@@ -67,6 +67,9 @@ class Trainer:
         How the epoch of the joint phase, and of refinement, is chosen; by default the last.
     before_looking
         Called after an epoch, before it is scored or shown to `on_epoch`.
+    looks
+        The most epochs of a phase that are scored or shown, evenly spread, the last one always;
+        by default all.
     """
 
     objective: Objective
@@ -79,6 +82,7 @@ class Trainer:
     run: str = ""
     epoch_choice: EpochChoice | None = None
     before_looking: Callable[[], None] | None = None
+    looks: int | None = None
 
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
@@ -113,7 +117,8 @@ class Trainer:
             if choice is not None and choice.is_exhausted(best, epoch):
                 break
             record = self._epoch(phase, epoch, optimizer, derived_seed(self.seed, number, epoch))
-            best = self._look(record, choice, best)
+            if is_looked_at(epoch, phase.epochs, self.looks):
+                best = self._look(record, choice, best)
             history.append(record)
             self.progress.end_epoch(record)
             if self.checkpoint is not None:
@@ -216,6 +221,18 @@ def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
         weight_decay=options.weight_decay,
         fused=device.type in ("cpu", "cuda"),
     )
+
+
+def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:
+    """Tell whether an epoch, counted from zero, is one of so many that are looked at.
+
+    Examples
+    --------
+    >>> [epoch for epoch in range(10) if is_looked_at(epoch, 10, looks=4)]
+    [0, 3, 6, 9]
+    """
+    stride = 1 if looks is None else -(-epochs // looks)
+    return (epochs - 1 - epoch) % stride == 0
 
 
 def derived_seed(*numbers: int) -> int:
