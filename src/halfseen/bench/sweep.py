@@ -19,7 +19,7 @@ from halfseen.bench.models import Record, fit_and_measure, record
 from halfseen.bench.outsiders import OUTSIDERS, outsider_named
 from halfseen.bench.problems import LoadedProblem, Problem, load_problem
 from halfseen.bench.provenance import circumstances, watched
-from halfseen.bench.runner import Result, Task, read_log, run_tasks
+from halfseen.bench.runner import Result, Task, packed, read_log, run_tasks
 from halfseen.bench.suites import BOTH, SUITES, Suite, Variant, starting_options
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import METHODS, method_named
@@ -158,7 +158,7 @@ def run_suite(
 def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[Result]:
     """Return a suite's finished runs in the order of the suite, whatever order they ended in."""
     log = folder / LOG
-    if not log.exists():
+    if not log.exists() and not packed(log).exists():
         raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
     names = [problem.name for problem in suite.problems]
     models = [*(method.name for method in METHODS), *OUTSIDERS]
