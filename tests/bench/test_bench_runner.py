@@ -144,5 +144,5 @@ def test_a_packed_log_is_read_and_not_run_again(tmp_path):
 
 def test_a_damaged_packed_log_is_one_sentence(tmp_path):
     (tmp_path / "runs.jsonl.gz").write_bytes(b"no gzip")
-    with pytest.raises(InputError, match="cannot be unpacked"):
+    with pytest.raises(InputError, match="is no packed log"):
         read_log(tmp_path / "runs.jsonl")

@@ -175,7 +175,7 @@ def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
         try:
             kept = gzip.decompress(packed(log).read_bytes())
         except (OSError, EOFError, zlib.error):
-            raise InputError(f"{packed(log)} cannot be unpacked; delete it to start anew.") from None
+            raise InputError(f"{packed(log)} is no packed log; delete it to start anew.") from None
         _read_lines(kept, packed(log), finished)
     if not log.exists():
         return finished
