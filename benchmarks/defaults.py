@@ -159,6 +159,7 @@ def main() -> None:
                 file.write(json.dumps(record) + "\n")
                 file.flush()
     print_table(records)
+    print_differences(records)
 
 
 def print_table(records: list[dict]) -> None:
@@ -175,6 +176,24 @@ def print_table(records: list[dict]) -> None:
             of_model = [value for (name, _), value in means.items() if name == model]
             row.append(f"**{np.mean(of_model):.1f}**" if of_model else "-")
         print(f"| {setting} | " + " | ".join(row) + " |")
+
+
+def print_differences(records: list[dict]) -> None:
+    """Print what each setting gains over the default, paired by model, shift and seed."""
+    found = {(r["setting"], r["model"], r["shift"], r["seed"]): r["accuracy"] for r in records}
+    print()
+    for setting in dict.fromkeys(record["setting"] for record in records):
+        for model in MODELS:
+            gains = [
+                100 * (accuracy - found["default", *rest])
+                for (name, *rest), accuracy in found.items()
+                if name == setting != "default" and rest[0] == model and ("default", *rest) in found
+            ]
+            if len(gains) > 1:
+                error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+                print(
+                    f"{setting}, {model}: {np.mean(gains):+.1f} ± {error:.1f} ({len(gains)} runs)"
+                )
 
 
 if __name__ == "__main__":
