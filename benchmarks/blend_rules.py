@@ -24,8 +24,7 @@ from tables_beside import CATEGORICAL, export
 
 from halfseen.methods import method_named
 from halfseen.selection.rehearsal import carve_pseudo_target
-from halfseen.tables import blending
-from halfseen.tables.blending import Blend, Labels, Matrix, install
+from halfseen.tables.blending import Blend, Labels, Matrix, fit_blend, install
 from halfseen.tables.files import open_table
 from halfseen.tables.fitting import Settings, _Fit
 from halfseen.tables.inference import Roles, Understanding, understand
@@ -57,14 +56,9 @@ def gain(blend: Blend, network: Matrix, regression: Matrix, labels: Labels) -> t
     return float(more.mean()), float(more.std() / np.sqrt(len(more)))
 
 
-def freely(network: Matrix, regression: Matrix, labels: Labels) -> Blend:
-    start = np.array([0.0, 1.0])
-    return Blend(*blending._likeliest(np.stack([network, regression]), labels, start).tolist())
-
-
 def if_gain(errors: float) -> Callable[[Matrix, Matrix, Labels], Blend]:
     def rule(network: Matrix, regression: Matrix, labels: Labels) -> Blend:
-        blend = freely(network, regression, labels)
+        blend = fit_blend(network, regression, labels)
         mean, error = gain(blend, network, regression, labels)
         return blend if mean > errors * error else Blend(0.0, 1.0)
 
@@ -75,7 +69,7 @@ RULES: dict[str, Callable[[Matrix, Matrix, Labels], Blend]] = {
     "regression alone": lambda *_: Blend(0.0, 1.0),
     "networks alone": lambda *_: Blend(1.0, 0.0),
     "half of each": lambda *_: Blend(0.5, 0.5),
-    "likeliest": freely,
+    "likeliest": fit_blend,
     "likeliest, if it gains": if_gain(0.0),
     "likeliest, if it gains half a standard error": if_gain(0.5),
     "likeliest, if it gains a standard error": if_gain(1.0),
