@@ -1,6 +1,6 @@
 """Put into the pages of docs/results what their commands print.
 
-A page holds ``<!-- halfseen bench table ... -->``, then the command's output, then ``<!-- end -->``.
+A page holds ``<!-- halfseen bench table ... -->``, the output of that, and ``<!-- end -->``.
 ``python docs/fill_tables.py`` runs each command in the folder of the page and writes its output
 there; with ``--check`` it only says which pages are out of date, and fails if one is.
 """
