@@ -22,10 +22,10 @@ types: $(READY)
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist loadgroup
 
-# Sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads, so apart.
+# torchrun; sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads.
 test-engines: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dask,ray,spark]'
-	$(BIN)/pytest tests/engines -m engines
+	$(BIN)/pytest tests -m engines
 
 # Ratios to a straightforward implementation, in one process: wants a machine to itself.
 bench: $(READY)

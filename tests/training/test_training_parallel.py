@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -99,15 +100,24 @@ class Score:
         return float(sum(parameter.detach().sum() for parameter in objective.parameters()))
 
 
-def whole_fit(checkpoint=None):
-    """A fit whose every step is one of the whole batch, with a chosen epoch."""
+def whole_fit(checkpoint=None, kept=None):
+    """A fit whose every step is one of the whole batch, with a chosen epoch.
+
+    `kept` gets a copy of the checkpoint as it is in the middle of the second joint epoch.
+    """
     seen = []
+
+    def hook(objective, record):
+        seen.append(record["epoch"])
+        if kept is not None and len(seen) == 3:
+            shutil.copy(checkpoint, kept)
+
     objective, history = fit(
         PLAIN,
         refine=False,
         checkpoint=checkpoint,
         epoch_choice=EpochChoice("sum", Score()),
-        on_epoch=lambda objective, record: seen.append(record["epoch"]),
+        on_epoch=hook,
     )
     return objective.state_dict(), history, seen
 
@@ -124,10 +134,13 @@ def work(rank: int, folder: str) -> None:
         case: gradients(case, batch_of(changed["batch_size"]), ranks)
         for case, (_, changed) in CASES.items()
     }
-    state, history, seen = whole_fit(Path(folder) / "kept.safetensors")
+    checkpoint, kept = (Path(folder) / f"{name}.safetensors" for name in ("checkpoint", "kept"))
+    state, history, seen = whole_fit(checkpoint, kept)
+    resumed, _, seen_again = whole_fit(kept)
     normed, _ = fit()  # with dropout, batch normalisation, noise and refinement
     found = {"stepped": stepped, "state": state, "history": history, "seen": seen}
-    torch.save(found | {"normed": normed.state_dict()}, f"{folder}/{rank}.pt")
+    found |= {"resumed": resumed, "seen_again": seen_again, "normed": normed.state_dict()}
+    torch.save(found, f"{folder}/{rank}.pt")
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +160,7 @@ def ranks(alone, tmp_path_factory):
 
 def test_both_hold_the_same_weights_and_statistics(ranks):
     first, second = ranks
-    for name in ("state", "normed"):
+    for name in ("state", "resumed", "normed"):
         assert all(torch.equal(tensor, second[name][key]) for key, tensor in first[name].items())
     assert any("running_var" in key for key in first["normed"])
 
@@ -183,6 +196,12 @@ def test_a_fit_of_two_is_the_fit_of_one(alone, ranks):
                 assert other[name] == pytest.approx(record[name], rel=1e-3)
     assert ranks[0]["seen"] == seen == [1, 1, 2, 3]
     assert ranks[1]["seen"] == [], "hooks are called by the first process alone"
+
+
+def test_two_go_on_from_a_checkpoint_to_the_same_weights(ranks):
+    state, resumed = ranks[0]["state"], ranks[0]["resumed"]
+    assert all(torch.equal(tensor, resumed[name]) for name, tensor in state.items())
+    assert ranks[0]["seen_again"] == [2, 3]
 
 
 def test_the_parts_of_every_batch_make_up_the_whole():
