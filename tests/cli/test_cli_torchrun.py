@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -46,8 +47,8 @@ def as_rank(rank: int, port: int, words: list[str], out: str) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "TORCHELASTIC_RUN_ID": "here"}
     sys.argv = ["halfseen", *words]
-    sys.stdout = Path(f"{out}-{rank}").open("w")
-    main()
+    with Path(f"{out}-{rank}").open("w") as file, contextlib.redirect_stdout(file):
+        main()
 
 
 def free_port() -> int:

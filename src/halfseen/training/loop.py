@@ -164,7 +164,8 @@ class Trainer:
             record["score"] = self.ranks.from_first(partial(choice.score, self.objective))
             best = choice.better(best, record["epoch"], record["score"], self.objective)
         if self.on_epoch is not None:
-            record |= self.ranks.from_first(partial(self.on_epoch, self.objective, record)) or {}
+            told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
+            record |= told or {}
         return best
 
     def _epoch(

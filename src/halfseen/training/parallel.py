@@ -83,7 +83,7 @@ class Ranks:
     def weight(self, batch_size: int) -> float:
         """Return what this rank's mean over rows counts in the plain mean over ranks."""
         own = self.rows(batch_size)
-        return (own.stop - own.start) * self.size / batch_size
+        return float((own.stop - own.start) * self.size / batch_size)
 
     def wrapped(self, module: nn.Module) -> nn.Module:
         """Return the module as all ranks train it, starting from the first one's tensors."""
