@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -50,7 +51,9 @@ def main() -> None:
     try:
         app()
     except HalfseenError as error:
-        sentence = Text.assemble(("error: ", "red"), str(error))
+        rank = os.environ.get("RANK", "0")  # set by torchrun
+        kind = "error" if rank == "0" else f"error in process {rank}"
+        sentence = Text.assemble((f"{kind}: ", "red"), str(error))
         Console(stderr=True).print(sentence, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:

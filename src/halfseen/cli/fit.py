@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.table import Table
 from halfseen.cli.config import FitConfig, read_config
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import method_named
+
+if TYPE_CHECKING:
+    from halfseen.training.parallel import Ranks
 
 __all__ = ["fit", "given_settings", "plain", "print_understanding", "understood"]
 
@@ -68,12 +71,17 @@ def fit(
     commas, or given by repeating the option.
 
     Example: halfseen fit source.csv target.csv --label click -o model/
+
+    Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
-    _fit(source, target, settings, output, dry_run=dry_run)
+    from halfseen.training.parallel import joined
+
+    with joined() as ranks:
+        _fit(source, target, settings, output, dry_run=dry_run, ranks=ranks)
 
 
 def given_settings(
@@ -103,20 +111,31 @@ def given_settings(
 
 
 def _fit(
-    source: Path, target: Path, config: FitConfig, output: Path | None, *, dry_run: bool
+    source: Path,
+    target: Path,
+    config: FitConfig,
+    output: Path | None,
+    *,
+    dry_run: bool,
+    ranks: Ranks,
 ) -> None:
     from halfseen.model_folder import check_replaceable
     from halfseen.tables.files import open_table
     from halfseen.tables.fitting import fit_tables, is_resident
     from halfseen.training import ProgressBar
 
-    console, progress = Console(), Console(stderr=True)
+    console = Console(quiet=not ranks.is_first)
+    progress = Console(stderr=True, quiet=not ranks.is_first)
     settings = config.settings()
-    if output is not None:
-        check_replaceable(output)
-    with progress.status("Reading the tables"):
-        tables = open_table(source), open_table(target)
-    found = understood(*tables, config, progress)
+
+    def look() -> Any:
+        if output is not None:
+            check_replaceable(output)
+        with progress.status("Reading the tables"):
+            tables = open_table(source), open_table(target)
+        return understood(*tables, config, progress)
+
+    found = ranks.from_first(look)
     print_understanding(found, console)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
@@ -124,6 +143,8 @@ def _fit(
     plain(console, f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
     plain(console, f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
+    if ranks.size > 1:
+        plain(console, f"{ranks.size} processes share every batch.")
     if dry_run or output is None:
         return
     unfinished = output.with_name(f".{output.name}.unfinished")
@@ -140,6 +161,8 @@ def _fit(
     except KeyboardInterrupt:
         plain(progress, "The same command goes on from the last finished epoch.")
         raise
+    if not ranks.is_first:
+        return
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, console)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from halfseen.cli.fit import plain, print_columns, print_metrics
-from halfseen.errors import InputError
 
-if TYPE_CHECKING:
-    from halfseen.tables.model import TableModel
-
-__all__ = ["inspect", "load_table_model"]
+__all__ = ["inspect"]
 
 
 def inspect(
@@ -26,6 +22,8 @@ def inspect(
 
     Example: halfseen inspect model/
     """
+    from halfseen.artifact import load_table_model
+
     loaded = load_table_model(model)
     console = Console()
     if as_json:
@@ -44,17 +42,3 @@ def inspect(
         print_metrics(loaded.metrics, console)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     plain(console, f"Versions: {versions}.")
-
-
-def load_table_model(folder: Path) -> TableModel:
-    """Load a model that takes tables, or say what else the folder holds."""
-    from halfseen.artifact import load
-    from halfseen.tables.model import TableModel
-
-    loaded = load(folder)
-    if not isinstance(loaded, TableModel):
-        raise InputError(
-            f"{folder} holds a {type(loaded).__name__}, which takes arrays and data frames: use "
-            "it in Python with halfseen.load. `halfseen fit` makes models that take tables."
-        )
-    return loaded
