@@ -25,6 +25,7 @@ from halfseen.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.training.phases import plan_phases
 from halfseen.training.priors import refinement_prior
 from halfseen.training.progress import NoProgress, Progress
+from halfseen.training.scaling import learn_scales
 
 __all__ = ["Problem", "fit_objective", "resolve_device"]
 
@@ -75,7 +76,7 @@ def fit_objective(
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
     if objective.networks.standardize is not None:
-        objective.networks.standardize.learn(problem.source.inputs)
+        learn_scales(objective.networks.standardize, problem.source)
     if refine and options.refine_thresholds == "prior":
         objective.target_prior = torch.from_numpy(_prior(problem, seed))
     batches = ResidentBatches(problem.source, problem.target, balanced=options.balanced)
