@@ -16,6 +16,7 @@ import pyarrow.parquet
 
 from halfseen.errors import InputError
 from halfseen.files import written_whole
+from halfseen.shift import PriorEstimate
 from halfseen.tables.files import FORMATS, TableFiles
 from halfseen.tables.model import TableModel
 
@@ -47,6 +48,7 @@ def score_table(
     output: Path,
     *,
     use_missing: bool = False,
+    prior: PriorEstimate | None = None,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Scored:
     """Write one row of scores for each row of the table, in its order, whole or not at all.
@@ -62,6 +64,8 @@ def score_table(
         A file that ends in .parquet, .csv or .arrow.
     use_missing
         Whether rows that have the missing block are scored with it.
+    prior
+        Class proportions that the probabilities are corrected for; refused if not trustworthy.
     on_rows
         Told after each batch how many rows it had.
     """
@@ -89,6 +93,8 @@ def score_table(
             probability = model.predict_proba(
                 batch, use_missing=use_missing, where=str(table.path), first_row=rows + 1
             )
+            if prior is not None:
+                probability = prior.correct(probability)
             columns = {name: _plain(batch.column(name)) for name in ids}
             scores = zip(schema.class_names, probability.T, strict=True)
             columns |= {f"p_{name}": pa.array(column) for name, column in scores}

@@ -1,0 +1,85 @@
+"""How the documentation site is built: `make docs`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math import latex2mathml, pick_math_environment
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+
+from generated_pages import command_line_page, options_page  # noqa: E402
+
+from halfseen import __version__  # noqa: E402
+
+project = "halfseen"
+author = "The halfseen developers"
+copyright = "the halfseen developers, BSD-3-Clause"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+# A table without a heading is a part of a page that quotes it, not a page.
+fragments = [
+    str(path.relative_to(DOCS))
+    for path in DOCS.glob("results/*.md")
+    if not path.read_text(encoding="utf-8").startswith("# ")
+]
+exclude_patterns = ["_build", *fragments]
+suppress_warnings = ["toc.empty_glob"]  # a page may come later
+
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_class_signature = "separated"
+
+html_theme = "furo"
+html_title = "halfseen"
+html_static_path = ["_static"]
+html_css_files = ["halfseen.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_math_renderer = "mathml"
+html_theme_options = {"navigation_with_keys": True}
+
+
+def inline_math(translator: Any, node: nodes.math) -> None:
+    """Write a formula in the text as MathML, which browsers draw without any script."""
+    translator.body.append(mathml(node.astext(), block=False))
+    raise nodes.SkipNode
+
+
+def block_math(translator: Any, node: nodes.math_block) -> None:
+    """Write a displayed formula."""
+    translator.body.append(f'<div class="math">{mathml(node.astext(), block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def mathml(formula: str, *, block: bool) -> str:
+    """Return TeX as MathML; a formula that cannot be converted ends the build."""
+    if block and pick_math_environment(formula) == "align*":
+        formula = rf"\begin{{align*}}{formula}\end{{align*}}"
+    return str(latex2mathml.tex2mathml(formula, as_block=block))
+
+
+def write_generated_pages(app: Any) -> None:
+    """Write the pages that the program tells, before pages are looked for."""
+    for name, text in {"commands.md": command_line_page(), "options.md": options_page()}.items():
+        page = DOCS / name
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            page.write_text(text, encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    """Register what is not an extension of its own."""
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(inline_math, None), block_renderers=(block_math, None)
+    )
+    app.connect("builder-inited", write_generated_pages)
