@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml, pick_math_environment
+from latex2mathml.converter import convert
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -31,7 +31,6 @@ fragments = [
     if not path.read_text(encoding="utf-8").startswith("# ")
 ]
 exclude_patterns = ["_build", *fragments]
-suppress_warnings = ["toc.empty_glob"]  # a page may come later
 
 napoleon_google_docstring = False
 napoleon_use_rtype = False
@@ -64,9 +63,7 @@ def block_math(translator: Any, node: nodes.math_block) -> None:
 
 def mathml(formula: str, *, block: bool) -> str:
     """Return TeX as MathML; a formula that cannot be converted ends the build."""
-    if block and pick_math_environment(formula) == "align*":
-        formula = rf"\begin{{align*}}{formula}\end{{align*}}"
-    return str(latex2mathml.tex2mathml(formula, as_block=block))
+    return str(convert(formula, display="block" if block else "inline"))
 
 
 def write_generated_pages(app: Any) -> None:
@@ -77,9 +74,21 @@ def write_generated_pages(app: Any) -> None:
             page.write_text(text, encoding="utf-8")
 
 
+def leave_out_absent_pages(app: Any, name: str, source: list[str]) -> None:
+    """List the pages of other chapters where there are any: an empty pattern is a warning."""
+    pages = {path.stem for path in DOCS.glob("*.md")}
+    results = {path.name for path in DOCS.glob("results/*.md")} - {"README.md"}
+    results -= {Path(fragment).name for fragment in fragments}
+    absent = {"report"} - pages | ({"results/*"} if not results else set())
+    if name == "index":
+        lines = source[0].splitlines(keepends=True)
+        source[0] = "".join(line for line in lines if line.strip() not in absent)
+
+
 def setup(app: Any) -> None:
     """Register what is not an extension of its own."""
     app.add_html_math_renderer(
         "mathml", inline_renderers=(inline_math, None), block_renderers=(block_math, None)
     )
+    app.connect("source-read", leave_out_absent_pages)
     app.connect("builder-inited", write_generated_pages)

@@ -78,7 +78,7 @@ def commands(block: Block) -> Iterator[tuple[list[str], str]]:
             raise AssertionError(f"{block}: {line!r} is no command and follows none")
         line = line.removeprefix("$ ") if prompt else line
         while (words := _words(line)) is None:
-            line = line.removesuffix("\\") + "\n" + lines.pop(0)
+            line = line.removesuffix("\\") + "\n" + lines.pop(0).removeprefix("> ")
         output = []
         while prompt and lines and not lines[0].startswith("$ "):
             output.append(lines.pop(0))

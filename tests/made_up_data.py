@@ -24,9 +24,8 @@ def write_data_folder(root: Path) -> None:
     for part, rows in (("train", 40), ("t10k", 20)):
         images = random.integers(0, 256, (rows, 28, 28)).astype(np.uint8)
         _write(root / f"mnist/{part}-images-idx3-ubyte", _idx(images))
-        _write(
-            root / f"mnist/{part}-labels-idx1-ubyte", _idx(np.arange(rows).astype(np.uint8) % 10)
-        )
+        labels = np.arange(rows).astype(np.uint8) % 10
+        _write(root / f"mnist/{part}-labels-idx1-ubyte", _idx(labels))
     (root / "usps").mkdir()
     with h5py.File(root / "usps/usps.h5", "w") as file:
         for part, rows in (("train", 40), ("test", 20)):
@@ -54,7 +53,7 @@ def _criteo(random: np.random.Generator) -> str:
         codes = [f"{number:08x}" for number in random.integers(0, 99, 26)]
         if row % 3 == 0:
             counts[4], codes[16] = "", "2005abd1"
-        rows.append("\t".join([str((row % 4 == 0 and 1) or 0), *counts, *codes]))
+        rows.append("\t".join([str(int(row % 4 == 0)), *counts, *codes]))
     return "\n".join(rows) + "\n"
 
 

@@ -54,7 +54,7 @@ def list_(as_json: Json = False) -> None:
     from halfseen.bench.sweep import plan_runs
 
     terminal = Terminal(as_json=as_json)
-    suites = [
+    suites: list[dict[str, Any]] = [
         {
             "name": suite.name,
             "what": suite.what,

@@ -63,7 +63,7 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     root = data_folder(data_dir)
     terminal = Terminal(as_json=as_json)
-    sets = [
+    sets: list[dict[str, str | None]] = [
         {
             "name": data_set.name,
             "family": data_set.family,
