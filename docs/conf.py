@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
+from sphinx.errors import ExtensionError
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
@@ -34,9 +36,10 @@ exclude_patterns = ["_build", *fragments]
 
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_ivar = True
 autodoc_typehints = "none"  # the docstrings say it in words
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 autodoc_class_signature = "separated"
 
 html_theme = "furo"
@@ -85,10 +88,19 @@ def leave_out_absent_pages(app: Any, name: str, source: list[str]) -> None:
         source[0] = "".join(line for line in lines if line.strip() not in absent)
 
 
+def check_that_pages_stand_alone(app: Any, error: Exception | None) -> None:
+    """End the build if a page loads something from another server."""
+    loaded = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(?:https?:)?//[^"]*')
+    for page in Path(app.outdir).rglob("*.html"):
+        if found := loaded.search(page.read_text(encoding="utf-8")):
+            raise ExtensionError(f"{page} loads from elsewhere: {found[0]}")
+
+
 def setup(app: Any) -> None:
     """Register what is not an extension of its own."""
     app.add_html_math_renderer(
         "mathml", inline_renderers=(inline_math, None), block_renderers=(block_math, None)
     )
     app.connect("source-read", leave_out_absent_pages)
+    app.connect("build-finished", check_that_pages_stand_alone)
     app.connect("builder-inited", write_generated_pages)

@@ -39,10 +39,7 @@ def main(epochs: int | str = "auto") -> None:
         )
         search = GridSearchCV(
             pipeline,
-            {
-                "adaptationimputationclassifier__learning_rate": [1e-3, 1e-2],
-                "adaptationimputationclassifier__divergence": ["adversarial", "transport"],
-            },
+            {"adaptationimputationclassifier__divergence": ["adversarial", "transport"]},
             scoring=make_scorer("dev"),  # a risk on the target, estimated without its labels
             cv=2,
         ).fit(X, y, sample_domain=sample_domain)

@@ -23,26 +23,14 @@ import pytest
 import sklearn
 
 from documents import LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
-from halfseen import estimators
 from halfseen.cli import app
 from halfseen.cli.config import read_config
-from halfseen.tables import fitting
 
 sys.path.append(str(ROOT / "tests/cli"))
 from tables_cli import halfseen, source_table, target_table, write
 
 from made_up_data import write_data_folder
 
-SMALL = {
-    "encoder_widths": (4,),
-    "latent_size": 3,
-    "generator_widths": (4,),
-    "classifier_widths": (4,),
-    "critic_widths": (4,),
-    "warmup_epochs": 1,
-    "joint_epochs": 2,
-    "channels": (2, 2, 2),
-}
 NOT_RUN = {
     "demo": "takes minutes; tests/cli/test_cli_demo.py runs it",
     "serve": "runs until it is stopped; tests/serve runs it",
@@ -61,19 +49,6 @@ ALL = [block for page in PAGES for block in blocks(page)]
 
 def of(*languages: str) -> list[Block]:
     return [block for block in ALL if block.language in languages]
-
-
-@pytest.fixture
-def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the settings, networks are tiny and training is short."""
-    for owner, name in ((estimators._DomainClassifier, "_options"),
-                        (fitting.Settings, "options_for")):  # fmt: skip
-        usual = getattr(owner, name)
-
-        def short(*args, usual=usual, **settings):
-            return usual(*args, **settings).model_copy(update=SMALL)
-
-        monkeypatch.setattr(owner, name, short)
 
 
 @pytest.fixture(scope="session")
@@ -109,6 +84,14 @@ def run_python(block: Block, namespace: dict[str, object]) -> None:
     lines = iter(printed.getvalue().splitlines())
     for text in re.findall(r"^\s*print\(.*\)  # (.+)$", block.code, re.MULTILINE):
         assert any(same(line, text) for line in lines), f"{block} does not print {text!r}"
+
+
+def test_the_readme_example_is_good():
+    """As a newcomer runs it: at its full budget."""
+    (example,) = (b for b in blocks(ROOT / "README.md") if b.language == "python")
+    namespace: dict[str, object] = {}
+    run_python(example, namespace)
+    assert namespace["score"] > 0.85
 
 
 def your_data() -> dict[str, object]:
