@@ -11,6 +11,7 @@ SMALL = {
     "generator_widths": (4,),
     "classifier_widths": (4,),
     "critic_widths": (4,),
+    "learning_rate": 0.02,
     "warmup_epochs": 1,
     "joint_epochs": 2,
     "channels": (2, 2, 2),

@@ -99,7 +99,7 @@ def your_data() -> dict[str, object]:
     random = np.random.default_rng(0)
     names = ["age", "pressure", "pulse", "thallium"]
     source = pd.DataFrame(random.normal(size=(120, 4)), columns=names)
-    label = (source.sum(axis=1) + random.normal(size=120) > 0).astype(int)
+    label = (source.sum(axis=1) + 0.3 * random.normal(size=120) > 0).astype(int)
     target = pd.DataFrame(random.normal(0.3, size=(90, 3)), columns=names[:3])
     return {
         "source": source[:80],
