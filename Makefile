@@ -5,10 +5,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types pytest test-engines format bench clean
+.PHONY: demo docs test lint types pytest test-engines format bench clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
+
+# A warning is an error; the pages load nothing from elsewhere.
+docs: $(READY)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build
+	@echo "docs/_build/index.html"
 
 test: lint types pytest
 
@@ -41,4 +46,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) demo-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) docs/_build demo-output .pytest_cache .mypy_cache .ruff_cache

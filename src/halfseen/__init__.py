@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from halfseen.artifact import load
-from halfseen.blocks import Blocks
-from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
-from halfseen.options import Options, preset
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from halfseen.artifact import load
+    from halfseen.blocks import Blocks
+    from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
+    from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
+    from halfseen.options import Options, preset
 
 __version__ = "0.1.0"
 
@@ -23,3 +27,29 @@ __all__ = [
     "load",
     "preset",
 ]
+
+# Names are fetched when they are first used: help and completion must not wait for torch.
+_HOMES = {
+    "AdaptationImputationClassifier": "halfseen.estimators",
+    "Blocks": "halfseen.blocks",
+    "DomainAdaptationClassifier": "halfseen.estimators",
+    "HalfseenError": "halfseen.errors",
+    "InputError": "halfseen.errors",
+    "OptionError": "halfseen.errors",
+    "Options": "halfseen.options",
+    "TrainingDivergedError": "halfseen.errors",
+    "load": "halfseen.artifact",
+    "preset": "halfseen.options",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'halfseen' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

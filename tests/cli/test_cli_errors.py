@@ -7,10 +7,10 @@ from halfseen.errors import InputError
 
 
 def test_square_brackets_in_a_message_are_printed_as_they_are(monkeypatch, capsys):
-    def failing() -> None:
+    def failing(**_: object) -> None:
         raise InputError("pip install 'halfseen[data]'")
 
-    monkeypatch.setattr(module, "app", failing)
+    monkeypatch.setattr(module, "command", lambda: failing)
     with pytest.raises(SystemExit) as stop:
         module.main()
     assert stop.value.code == 2

@@ -160,7 +160,7 @@ def test_a_terminal_is_asked_about_doubtful_columns(tables, tmp_path, monkeypatc
     target = write(replaced(target_table(), "basket", [0.0] * 70), tmp_path / "target.parquet")
     asked: list[str] = []
 
-    def confirm(question: str) -> bool:
+    def confirm(question: str, *, err: bool) -> bool:
         asked.append(question)
         return True
 

@@ -25,13 +25,14 @@ def tables(tmp_path):
 
 def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
     output = tmp_path / "found.json"
-    result = halfseen("rehearse", *tables, "--seeds", 1, "--json", output)
+    result = halfseen("rehearse", *tables, "--seeds", 1, "-o", output, "--json")
     assert result.code == 0, result.err
     for words in ("Models on the slice", "Scores without labels", "T_I", "would have won"):
-        assert words in result.out
+        assert words in result.err
     found = json.loads(output.read_text())
+    assert json.loads(result.out) == found
     assert {run["model"] for run in found["runs"]} == {*MODELS, *OUTSIDERS}
-    assert found["verdict"] in result.out
+    assert found["verdict"] in result.err
     checks = found["checks"]
     assert checks["bound"]["source_error"]["how"]
     accuracy = found["runs"][0]["measured"]["accuracy"]
@@ -59,7 +60,7 @@ def test_stopping_writes_nothing(tables, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Stage, "train", interrupted)
     output = tmp_path / "found.json"
-    result = halfseen("rehearse", *tables, "--json", output)
+    result = halfseen("rehearse", *tables, "-o", output)
     assert result.code == 130
     assert "Nothing was written" in result.err
     assert not output.exists()

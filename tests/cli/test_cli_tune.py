@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import tomllib
 
 import pytest
@@ -47,8 +48,11 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
     )  # fmt: skip
     assert fitted.code == 0, fitted.err
 
-    longer = tune(tables, output, *both, "--trials", 3)
-    assert longer.err.count("source_loss") == 2, "the first four are kept"
+    longer = tune(tables, output, *both, "--trials", 3, "--json")
+    assert longer.err.count("source_loss ") == 3, "the first four are kept; a title"
+    found = json.loads(longer.out)
+    assert len(found["trials"]) == 6
+    assert found["best"]["value"] == min(trial["value"] for trial in found["trials"])
     other = tune(tables, output, *both, "--trials", 3, "--seed", 5)
     assert other.code == 2
     assert "The storage holds another search" in other.err

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from halfseen.cli import bench, data
@@ -17,21 +18,40 @@ from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
 from halfseen.cli.serve import serve
+from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
 from halfseen.errors import HalfseenError
+
+__all__ = ["app", "command", "main"]
 
 app = typer.Typer(
     name="halfseen",
     help="Classify a shifted, unlabelled target in which some inputs are never measured.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from halfseen import __version__
+
+        typer.echo(f"halfseen {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
-    """Classify a shifted, unlabelled target in which some inputs are never measured."""
+def root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+    ] = False,
+) -> None:
+    """Classify a shifted, unlabelled target in which some inputs are never measured.
+
+    Example: halfseen fit source.csv target.csv --label click -o model/
+    """
 
 
 app.command()(demo)
@@ -46,16 +66,24 @@ app.add_typer(data.app)
 app.add_typer(bench.app)
 
 
+def command() -> Any:
+    """Return the whole command line, as it is run and as the documentation shows it."""
+    return with_shared_options(typer.main.get_command(app))
+
+
 def main() -> None:
     """Run the command line; a mistake in the input is one sentence and exit code 2."""
+    set_verbosity(0)
     try:
-        app()
+        command()(prog_name="halfseen")
     except HalfseenError as error:
+        console = make_console(stderr=True)
+        if verbosity() > 1:
+            traceback.print_exc()
         rank = os.environ.get("RANK", "0")  # set by torchrun
         kind = "error" if rank == "0" else f"error in process {rank}"
-        sentence = Text.assemble((f"{kind}: ", "red"), str(error))
-        Console(stderr=True).print(sentence, soft_wrap=True)
+        console.print(Text.assemble((f"{kind}: ", "red"), str(error)), soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        Console(stderr=True).print("Stopped.")
+        make_console(stderr=True).print("Stopped.")
         sys.exit(130)

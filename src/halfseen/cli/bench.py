@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from halfseen.cli.terminal import Json, Terminal, new_table, print_failures
 from halfseen.errors import InputError, OptionError
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
@@ -22,7 +21,7 @@ app = typer.Typer(
     name="bench",
     help="Run the paper's experiments beside what a user would pick instead.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 
 Names = list[str] | None
@@ -45,7 +44,7 @@ Pairs = Annotated[Names, typer.Option(help="Pairs of the suite; all by default."
 
 
 @app.command("list")
-def list_() -> None:
+def list_(as_json: Json = False) -> None:
     """Show every suite with its pairs, and every budget.
 
     Example: halfseen bench list
@@ -54,17 +53,28 @@ def list_() -> None:
     from halfseen.bench.suites import SUITES
     from halfseen.bench.sweep import plan_runs
 
-    table = Table(
-        "suite", "what", "pairs", *(f"runs, {b}" for b in BUDGETS), box=None, pad_edge=False
-    )
-    for suite in SUITES.values():
-        counts = [f"{len(plan_runs(suite, budget).runs):,}" for budget in BUDGETS.values()]
-        pairs = ", ".join(problem.name for problem in suite.problems)
-        table.add_row(suite.name, escape(suite.what), escape(pairs), *counts)
-    console = Console()
-    console.print(table)
+    terminal = Terminal(as_json=as_json)
+    suites: list[dict[str, Any]] = [
+        {
+            "name": suite.name,
+            "what": suite.what,
+            "pairs": [problem.name for problem in suite.problems],
+            "runs": {b.name: len(plan_runs(suite, b).runs) for b in BUDGETS.values()},
+        }
+        for suite in SUITES.values()
+    ]
+    if as_json:
+        budgets = {budget.name: budget.what for budget in BUDGETS.values()}
+        terminal.document({"suites": suites, "budgets": budgets})
+        return
+    table = new_table("suite", "what", "pairs", *(f"runs, {b}" for b in BUDGETS))
+    for suite in suites:
+        counts = [f"{count:,}" for count in suite["runs"].values()]
+        row = (suite["name"], suite["what"], ", ".join(suite["pairs"]), *counts)
+        table.add_row(*(escape(cell) for cell in row))
+    terminal.results.print(table, highlight=False)
     for budget in BUDGETS.values():
-        console.print(f"budget {budget.name}: {budget.what}", highlight=False)
+        terminal.result(f"budget {budget.name}: {budget.what}")
 
 
 @app.command()
@@ -97,6 +107,7 @@ def run(
     ] = None,
     data_dir: DataDir = None,
     output: Folder = None,
+    as_json: Json = False,
 ) -> None:
     """Run a suite; finished runs are kept in runs.jsonl and never repeated.
 
@@ -115,20 +126,24 @@ def run(
     )
     plan = plan_runs(chosen, spent, selection)
     folder = output or _default_folder(suite, budget)
-    console = Console()
+    terminal = Terminal(as_json=as_json)
     for sentence in plan.left_out:
-        console.print(escape(sentence), highlight=False)
+        terminal.say(sentence)
     results, failures = run_suite(
-        plan, folder, data_dir=data_dir, jobs=jobs, backend=backend, title=f"{suite}, {budget}"
+        plan,
+        folder,
+        data_dir=data_dir,
+        jobs=jobs,
+        backend=backend,
+        title=f"{suite}, {budget}",
+        quiet=terminal.errors.quiet,
     )
-    where = escape(str(folder / LOG))
-    console.print(
-        f"{len(results)} of {len(plan.runs)} runs finished: {where}",
-        soft_wrap=True,
-        highlight=False,
+    log = folder / LOG
+    terminal.result(f"{len(results)} of {len(plan.runs)} runs finished: {log}")
+    print_failures(failures, terminal.results)
+    terminal.document(
+        {"log": log, "runs": len(plan.runs), "finished": len(results), "failures": failures}
     )
-    for failure in failures:
-        console.print(f"[red]failed:[/red] {escape(failure)}", soft_wrap=True, highlight=False)
     if failures:
         raise typer.Exit(1)
 
@@ -154,6 +169,7 @@ def table(
         "markdown"
     ),
     output: Folder = None,
+    as_json: Json = False,
 ) -> None:
     """Print a sweep's results beside the paper's.
 
@@ -177,7 +193,10 @@ def table(
         tables = overview_tables(records, metrics, first)
     else:
         tables = problem_tables(records, metrics, choices)
-    print(rendered(tables, format_))
+    if as_json:
+        Terminal(as_json=True).document({"suite": suite, "tables": tables})
+    else:
+        typer.echo(rendered(tables, format_))
 
 
 @app.command()
@@ -209,11 +228,11 @@ def figures(
         raise OptionError(f"The suite {suite} has no figures; see `halfseen bench table {suite}`.")
     folder = output or _default_folder(suite, budget)
     sweep = Sweep(chosen, _results(folder, suite, pairs), folder, data_dir)
-    console = Console()
+    terminal = Terminal()
     for name, figure in suite_figures(sweep).items():
         path = (to or folder) / f"{name}.png"
         save_figure(figure, path)
-        console.print(escape(str(path)), soft_wrap=True, highlight=False)
+        terminal.result(str(path))
 
 
 def _default_folder(suite: str, budget: str) -> Path:

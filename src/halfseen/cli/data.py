@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -20,8 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.table import Table
 
+from halfseen.cli.terminal import Json, Terminal, new_table
 from halfseen.errors import InputError, OptionError
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
@@ -35,7 +34,7 @@ app = typer.Typer(
     name="data",
     help="List, fetch, check, describe and export data sets.",
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
 )
 
 DataDir = Annotated[
@@ -55,7 +54,7 @@ _COLOURS = {"official": "green", "readable": "green", "subset": "yellow"}
 
 
 @app.command("list")
-def list_(data_dir: DataDir = None) -> None:
+def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
     """Show every data set, its licence, and whether its files are there.
 
     Example: halfseen data list --data-dir ~/data
@@ -63,16 +62,33 @@ def list_(data_dir: DataDir = None) -> None:
     from halfseen.data.catalog import data_folder, data_sets
 
     root = data_folder(data_dir)
-    table = Table("name", "family", "what", "licence", "here", box=None, pad_edge=False)
-    for data_set in data_sets():
-        here = "yes" if (root / data_set.name).is_dir() else "no"
-        table.add_row(data_set.name, data_set.family, data_set.what, data_set.licence, here)
-    table.add_row("ads-sim", "ads-sim", "simulated ads with known truth, any size", "none", "made")
-    console = Console()
-    console.print(table)
-    console.print(f"\nData folder: {escape(str(root))}", soft_wrap=True)
-    for data_set in data_sets():
-        console.print(f"{data_set.name}: {data_set.page}", soft_wrap=True, highlight=False)
+    terminal = Terminal(as_json=as_json)
+    sets: list[dict[str, str | None]] = [
+        {
+            "name": data_set.name,
+            "family": data_set.family,
+            "what": data_set.what,
+            "licence": data_set.licence,
+            "here": "yes" if (root / data_set.name).is_dir() else "no",
+            "page": data_set.page,
+        }
+        for data_set in data_sets()
+    ]
+    what = "simulated ads with known truth, any size"
+    sets.append(
+        dict(name="ads-sim", family="ads-sim", what=what, licence="none", here="made", page=None)
+    )
+    if as_json:
+        terminal.document({"data_folder": root, "data_sets": sets})
+        return
+    headings = ("name", "family", "what", "licence", "here")
+    table = new_table(*headings)
+    for entry in sets:
+        table.add_row(*(escape(str(entry[heading])) for heading in headings))
+    terminal.results.print(table, highlight=False)
+    terminal.result(f"\nData folder: {root}")
+    for entry in sets[:-1]:
+        terminal.result(f"{entry['name']}: {entry['page']}")
 
 
 @app.command()
@@ -84,16 +100,14 @@ def get(name: Name, data_dir: DataDir = None) -> None:
     from halfseen.data.catalog import data_folder, data_sets
 
     root = data_folder(data_dir)
-    console = Console()
+    terminal = Terminal()
     wanted = list(data_sets(name))
     if not wanted:
-        console.print(f"{name} is simulated: there is nothing to fetch.")
+        terminal.result(f"{name} is simulated: there is nothing to fetch.")
     for data_set in wanted:
-        about = f"{data_set.name}: licence {data_set.licence}; see {data_set.page}"
-        console.print(about, soft_wrap=True, highlight=False)
-        for finding in _fetched(root, data_set):
-            path = escape(str(root / finding.path))
-            console.print(f"{path}: {finding.detail}", soft_wrap=True, highlight=False)
+        terminal.result(f"{data_set.name}: licence {data_set.licence}; see {data_set.page}")
+        for finding in _fetched(root, data_set, terminal):
+            terminal.result(f"{root / finding.path}: {finding.detail}")
 
 
 @app.command()
@@ -102,6 +116,7 @@ def check(
         str | None, typer.Argument(help="A data set or a family; all there are.")
     ] = None,
     data_dir: DataDir = None,
+    as_json: Json = False,
 ) -> None:
     """Verify the files of a folder you already have, by hash or by reading them through.
 
@@ -113,33 +128,30 @@ def check(
     from halfseen.data.check import check as check_files
 
     root = data_folder(data_dir)
-    console = Console()
-    seen, bad = 0, []
+    terminal = Terminal(as_json=as_json)
+    found = []
     for data_set in data_sets(name):
         if name is None and not (root / data_set.name).is_dir():
-            console.print(f"{data_set.name}: not there")
+            terminal.say(f"{data_set.name}: not there")
             continue
-        with Console(stderr=True).status(f"Checking {data_set.name}"):
+        with terminal.status(f"Checking {data_set.name}"):
             findings = list(check_files(root, data_set))
         for finding in findings:
-            seen += 1
             colour = _COLOURS.get(finding.verdict, "red")
-            console.print(
-                f"[{colour}]{finding.verdict:<9}[/{colour}] {escape(finding.path)}: "
-                f"{escape(finding.detail)}",
-                soft_wrap=True,
-                highlight=False,
-            )
-            if not finding.is_good:
-                bad.append(finding)
+            text = f"[{colour}]{finding.verdict:<9}[/{colour}] {escape(finding.path)}: "
+            text += escape(finding.detail)
+            terminal.results.print(text, soft_wrap=True, highlight=False)
+        found += findings
+    terminal.document({"data_folder": root, "files": found})
+    bad = [finding for finding in found if not finding.is_good]
     if bad:
         raise InputError(
-            f"{len(bad)} of {seen} files in {root} cannot be used; the first is {bad[0].path}: "
-            f"{bad[0].detail}."
+            f"{len(bad)} of {len(found)} files in {root} cannot be used; the first is "
+            f"{bad[0].path}: {bad[0].detail}."
         )
-    if not seen and name != "ads-sim":
+    if not found and name != "ads-sim":
         raise InputError(f"The data folder {root} holds no data set; `halfseen data get` fetches.")
-    console.print(f"{seen} files checked in {escape(str(root))}: all can be read.", soft_wrap=True)
+    terminal.result(f"{len(found)} files checked in {root}: all can be read.")
 
 
 @app.command()
@@ -160,17 +172,17 @@ def card(
 
     of = family(name)
     options = _options(settings)
-    console = Console()
+    terminal = Terminal()
     if of.name == "ads-sim":
         _check_simulated(pair, of)
         scenario = simulator.Scenario.of(options)
-        _print_card("->".join(of.example), simulator.card(scenario), console)
-        _print_yardsticks(scenario, console)
+        _print_card("->".join(of.example), simulator.card(scenario), terminal)
+        _print_yardsticks(scenario, terminal)
         return
     if "ceiling" in _known_options(of):
         options.setdefault("ceiling", True)
-    loaded = _load(of, pair, options, data_dir)
-    _print_card(loaded.name, loaded.card, console)
+    loaded = _load(of, pair, options, data_dir, terminal)
+    _print_card(loaded.name, loaded.card, terminal)
 
 
 @app.command()
@@ -196,6 +208,7 @@ def export(
     of = family(name)
     options = _options(settings)
     chosen = _format(format)
+    terminal = Terminal()
     if not of.is_table:
         raise OptionError(f"{of.name} holds images; only tables can be exported.")
     if of.name == "ads-sim":
@@ -205,11 +218,11 @@ def export(
         classes: tuple[str, ...] = simulator.CLASSES
         expected = 2 * (scenario.rows + scenario.test_rows)
     else:
-        loaded = _load(of, pair, options, data_dir)
+        loaded = _load(of, pair, options, data_dir, terminal)
         chunks, described, expected = pair_tables(loaded), loaded.card, None
         classes = loaded.classes
     columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=terminal.errors, transient=True) as progress:
         task = progress.add_task("rows", total=expected)
 
         def counted() -> Any:
@@ -219,10 +232,8 @@ def export(
                     progress.advance(task, len(table))
 
         rows = write_tables(output, counted(), described, classes=classes, format=chosen)
-    console = Console()
     for table_name, count in rows.items():
-        path = output / f"{table_name}.{chosen}"
-        console.print(f"{escape(str(path))}: {count:,} rows", soft_wrap=True, highlight=False)
+        terminal.result(f"{output / f'{table_name}.{chosen}'}: {count:,} rows")
 
 
 @app.command()
@@ -240,10 +251,10 @@ def convert(data_dir: DataDir = None) -> None:
     root = data_folder(data_dir)
     folder = root / "criteo" / "parquet"
     done = criteo_parquet.convert(locate(root, "criteo/train.txt"), folder)
-    Console().print(f"{escape(str(folder))}: {done.rows:,} rows", soft_wrap=True, highlight=False)
+    Terminal().result(f"{folder}: {done.rows:,} rows")
 
 
-def _fetched(root: Path, data_set: DataSet) -> list[Finding]:
+def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]:
     """Fetch with one progress bar per file."""
     from halfseen.data.obtain import obtain
 
@@ -255,7 +266,7 @@ def _fetched(root: Path, data_set: DataSet) -> list[Finding]:
         TimeRemainingColumn(),
     )
     tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=terminal.errors, transient=True) as progress:
 
         def show(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
@@ -302,7 +313,11 @@ def _known_options(of: Family) -> dict[str, inspect.Parameter]:
 
 
 def _load(
-    of: Family, pair: str | None, options: dict[str, Any], data_dir: Path | None
+    of: Family,
+    pair: str | None,
+    options: dict[str, Any],
+    data_dir: Path | None,
+    terminal: Terminal,
 ) -> DomainPair:
     from halfseen.data.catalog import data_folder, parse_pair
 
@@ -317,12 +332,13 @@ def _load(
                 f"--set {key}={value} does not fit: it is {default!r} unless you say otherwise."
             )
     source, target = parse_pair(pair, of)
-    with Console(stderr=True).status(f"Reading {of.name}"):
+    with terminal.status(f"Reading {of.name}"):
         return of.reader.load_pair(data_folder(data_dir), source, target, **options)
 
 
-def _print_card(name: str, shown: Card, console: Console) -> None:
-    table = Table(box=None, show_header=False, pad_edge=False)
+def _print_card(name: str, shown: Card, terminal: Terminal) -> None:
+    table = new_table()
+    table.show_header = False
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     table.add_row("pair", escape(name))
@@ -332,15 +348,14 @@ def _print_card(name: str, shown: Card, console: Console) -> None:
         table.add_row("rows", f"{count:,} {escape(what)}")
     for note in shown.notes:
         table.add_row("note", escape(note))
-    console.print(table, highlight=False)
+    terminal.results.print(table, highlight=False)
 
 
-def _print_yardsticks(scenario: Scenario, console: Console) -> None:
+def _print_yardsticks(scenario: Scenario, terminal: Terminal) -> None:
     from halfseen.data.simulator import yardsticks
 
-    table = Table("cross-entropy on the target", box=None, pad_edge=False)
-    for column in ("expected", "Monte Carlo", "± standard error"):
-        table.add_column(column, justify="right")
+    headings = ("cross-entropy on the target", "expected", "Monte Carlo", "± standard error")
+    table = new_table(*headings, numbers=True)
     for line in yardsticks(scenario):
         table.add_row(
             line.predictor,
@@ -348,5 +363,5 @@ def _print_yardsticks(scenario: Scenario, console: Console) -> None:
             f"{line.monte_carlo:.4f}",
             f"{line.standard_error:.4f}",
         )
-    console.print()
-    console.print(table, highlight=False)
+    terminal.results.print()
+    terminal.results.print(table, highlight=False)

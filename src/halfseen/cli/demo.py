@@ -6,14 +6,15 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from halfseen.bench.demo import DemoResult, run_demo
-from halfseen.bench.tables import summarize
+from halfseen.cli.terminal import Terminal, new_table, plain, print_failures
+
+if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
+    from halfseen.bench.demo import DemoResult
 
 __all__ = ["demo"]
 
@@ -47,39 +48,40 @@ def demo(
 
     Example: halfseen demo --output out/ --divergence transport
     """
+    from halfseen.bench.demo import run_demo
+
     result = run_demo(output, divergence=divergence, seeds=seeds, jobs=jobs, quick=quick)
-    console = Console()
-    print_results(result, console)
+    terminal = Terminal()
+    print_results(result, terminal.results)
     try:
         from halfseen.report.demo import write_demo_report
     except ImportError as error:  # the report's libraries are an extra
-        console.print(f"No report: {error}. Install it with: pip install 'halfseen\\[report]'")
+        terminal.result(f"No report: {error}. Install it with: pip install 'halfseen[report]'")
     else:
         command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
         page = write_demo_report(result, divergence=divergence, command=command)
-        console.print(f"Report:  {page}")
-    console.print(f"Results: {output / 'results.json'}")
+        terminal.result(f"Report:  {page}")
+    terminal.result(f"Results: {output / 'results.json'}")
     if result.failures:
         raise typer.Exit(1)
 
 
 def print_results(result: DemoResult, console: Console) -> None:
     """Print accuracies with the choice of epoch stated."""
-    table = Table(
-        title="Accuracy on the target test set, % (mean ± standard deviation over seeds)",
-        caption="last: final epoch, what a user gets. oracle: best epoch in hindsight, chosen with "
-        "the test labels. Full models are shown the target's missing half.",
-    )
-    table.add_column("model")
-    table.add_column("divergence")
-    table.add_column("last", justify="right")
-    table.add_column("oracle", justify="right")
+    from halfseen.bench.tables import summarize
+
+    title = "Accuracy on the target test set, % (mean ± standard deviation over seeds)"
+    table = new_table("model", "divergence", "last", "oracle", title=title, numbers=True)
     for row in summarize(result.records):
         cells = [
             str(row.cells[choice]) if choice in row.cells else "–" for choice in ("last", "oracle")
         ]
         style = "bold" if row.model == "Adaptation-Imputation" else None
         table.add_row(row.label, row.divergence or "–", *cells, style=style)
-    console.print(table)
-    for failure in result.failures:
-        console.print(f"[red]failed:[/red] {failure}")
+    console.print(table, highlight=False)
+    plain(
+        console,
+        "last: final epoch, what a user gets. oracle: best epoch in hindsight, chosen with the "
+        "test labels. Full models are shown the target's missing half.",
+    )
+    print_failures(result.failures, console)

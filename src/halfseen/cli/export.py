@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from halfseen.cli.terminal import Json, Terminal
 from halfseen.errors import HalfseenError
 from halfseen.files import write_text
 
@@ -21,6 +21,7 @@ def export(
         Path | None,
         typer.Option(help="Where to write the model card; by default beside the graph, as .md."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write a model as one ONNX graph, from raw columns to probabilities.
 
@@ -43,10 +44,11 @@ def export(
     difference = onnx_export.check_parity(loaded, graph)
     write_text(card, model_card(loaded, onnx.name))
     onnx_export.write_onnx(graph, onnx)
-    console = Console()
+    terminal = Terminal(as_json=as_json)
     size = onnx.stat().st_size
-    console.print(f"Graph: {onnx} ({size:,} bytes)", highlight=False, soft_wrap=True)
-    console.print(f"Card:  {card}", highlight=False, soft_wrap=True)
-    console.print(
-        f"Graph and model differ by at most {difference:.1e} on made-up rows.", highlight=False
+    terminal.result(f"Graph: {onnx} ({size:,} bytes)")
+    terminal.result(f"Card:  {card}")
+    terminal.say(f"Graph and model differ by at most {difference:.1e} on made-up rows.")
+    terminal.document(
+        {"graph": onnx, "bytes": size, "card": card, "largest_difference": difference}
     )

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from halfseen.cli.config import FitConfig, read_config
+from halfseen.cli.terminal import Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
-from halfseen.methods import method_named
 
 if TYPE_CHECKING:
     from halfseen.training.parallel import Ranks
 
-__all__ = ["fit", "given_settings", "plain", "print_understanding", "understood"]
+__all__ = ["fit", "given_settings", "print_understanding", "understanding", "understood"]
 
 Names = list[str] | None
 
@@ -64,6 +64,7 @@ def fit(
     seed: Seed = None,
     config: Config = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Learn from a complete, labelled table for one that lacks columns and labels.
 
@@ -81,7 +82,8 @@ def fit(
     from halfseen.training.parallel import joined
 
     with joined() as ranks:
-        _fit(source, target, settings, output, dry_run=dry_run, ranks=ranks)
+        terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
+        _fit(source, target, settings, output, terminal, dry_run=dry_run, ranks=ranks)
 
 
 def given_settings(
@@ -115,58 +117,73 @@ def _fit(
     target: Path,
     config: FitConfig,
     output: Path | None,
+    terminal: Terminal,
     *,
     dry_run: bool,
     ranks: Ranks,
 ) -> None:
+    from halfseen.methods import method_named
     from halfseen.model_folder import check_replaceable
     from halfseen.tables.files import open_table
     from halfseen.tables.fitting import fit_tables, is_resident
-    from halfseen.training import ProgressBar
 
-    console = Console(quiet=not ranks.is_first)
-    progress = Console(stderr=True, quiet=not ranks.is_first)
+    started = time.perf_counter()
     settings = config.settings()
 
     def look() -> Any:
         if output is not None:
             check_replaceable(output)
-        with progress.status("Reading the tables"):
+        with terminal.status("Reading the tables"):
             tables = open_table(source), open_table(target)
-        return understood(*tables, config, progress)
+        return understood(*tables, config, terminal.errors)
 
     found = ranks.from_first(look)
-    print_understanding(found, console)
+    print_understanding(found, terminal.console)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = "equally often, by oversampling" if options.balanced else "as often as they are there"
-    plain(console, f"Training shows classes {shown}; probabilities speak of the shares above.")
+    terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    plain(console, f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
+    terminal.say(f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
     if ranks.size > 1:
-        plain(console, f"{ranks.size} processes share every batch.")
+        terminal.say(f"{ranks.size} processes share every batch.")
+    for name, value in options.model_dump().items():
+        terminal.detail(f"  {name} = {value!r}")
+    document = understanding(found) | {"models": settings.models, "seed": settings.seed}
     if dry_run or output is None:
+        terminal.document(document | {"model": None})
         return
     unfinished = output.with_name(f".{output.name}.unfinished")
     if unfinished.is_dir():
-        plain(console, f"Going on where an earlier fit of the same model stopped ({unfinished}).")
+        terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     try:
         model = fit_tables(
             found,
             settings,
-            progress=ProgressBar,
-            say=lambda text: plain(console, text),
+            progress=terminal.progress,
+            say=terminal.say,
             checkpoints=unfinished,
         )
     except KeyboardInterrupt:
-        plain(progress, "The same command goes on from the last finished epoch.")
+        plain(terminal.errors, "The same command goes on from the last finished epoch.")
         raise
     if not ranks.is_first:
         return
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
-    print_metrics(model.metrics, console)
-    plain(console, f"Model: {output}")
+    print_metrics(model.metrics, terminal.console)
+    seconds = time.perf_counter() - started
+    terminal.detail(f"{seconds:.1f} s in all.")
+    terminal.result(f"Model: {output}")
+    terminal.document(
+        document
+        | {
+            "model": output,
+            "method": model.method.name,
+            "metrics": model.metrics,
+            "seconds": round(seconds, 3),
+        }
+    )
 
 
 def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
@@ -189,7 +206,7 @@ def understood(source: Any, target: Any, config: FitConfig, progress: Console) -
             )
         for doubt in found:
             question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
-            chosen = config.missing if typer.confirm(question) else config.keep
+            chosen = config.missing if typer.confirm(question, err=True) else config.keep
             chosen.append(doubt.name)
 
 
@@ -214,11 +231,27 @@ def print_understanding(found: Any, console: Console) -> None:
         plain(console, f"Note: {note}")
 
 
+def understanding(found: Any) -> dict[str, Any]:
+    """Return what was understood of two tables as plain data."""
+    schema = found.schema
+    return {
+        "source": {"path": found.source.table.path, "rows": found.source.rows},
+        "target": {"path": found.target.table.path, "rows": found.target.rows},
+        "label": schema.label,
+        "classes": dict(zip(schema.class_names, found.class_counts, strict=True)),
+        "columns": [
+            {"name": column.name, "role": column.role, "kind": column.kind}
+            for column in schema.columns
+        ],
+        "id": schema.id,
+        "dropped": schema.dropped,
+        "notes": found.notes,
+    }
+
+
 def print_columns(schema: Any, console: Console) -> None:
     """Print what becomes of each column."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("column", "role", "kind", "preparation"):
-        table.add_column(heading)
+    table = new_table("column", "role", "kind", "preparation")
     for column in schema.columns:
         style = "bold" if column.role == "missing" else None
         row = (column.name, column.role, column.kind, _preparation(column))
@@ -232,9 +265,8 @@ def print_columns(schema: Any, console: Console) -> None:
 
 def print_metrics(metrics: Any, console: Console) -> None:
     """Print what was measured on held-out source rows."""
-    table = Table(box=None, pad_edge=False, title="Held-out source rows", title_justify="left")
-    for heading in ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    headings = ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC")
+    table = new_table(*headings, title="Held-out source rows", numbers=True)
     rows = {
         "missing block hidden, as on the target": "without_missing_block",
         "missing block shown": "with_missing_block",
@@ -265,11 +297,6 @@ def print_metrics(metrics: Any, console: Console) -> None:
             f"logistic regression ({regression:.2f}), as the held-out rows advise.",
         )
     plain(console, f"Trained on {metrics['trained_on']}.")
-
-
-def plain(console: Console, text: str) -> None:
-    """Print a sentence as it is, without markup or breaking."""
-    console.print(escape(text), soft_wrap=True, highlight=False)
 
 
 def _preparation(column: Any) -> str:

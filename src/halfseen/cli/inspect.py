@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from halfseen.cli.fit import plain, print_columns, print_metrics
+from halfseen.cli.fit import print_columns, print_metrics
+from halfseen.cli.terminal import Json, Terminal
 
 __all__ = ["inspect"]
 
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole description.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say what a model expects of a table, what it was trained on, and its metrics.
 
@@ -25,20 +24,21 @@ def inspect(
     from halfseen.artifact import load_table_model
 
     loaded = load_table_model(model)
-    console = Console()
+    terminal = Terminal(as_json=as_json)
     if as_json:
-        described = loaded.description().model_dump(mode="json", exclude={"sha256"})
-        typer.echo(json.dumps(described, indent=2, ensure_ascii=False))
+        terminal.document(loaded.description().model_dump(mode="json", exclude={"sha256"}))
         return
     schema = loaded.schema
-    plain(console, f"{loaded.method.name}, trained with seed {loaded.seed}.")
-    plain(console, f"Predicts {schema.label}: {', '.join(schema.class_names)}.")
-    print_columns(schema, console)
+    terminal.result(f"{loaded.method.name}, trained with seed {loaded.seed}.")
+    terminal.result(f"Predicts {schema.label}: {', '.join(schema.class_names)}.")
+    print_columns(schema, terminal.results)
     for role, table in loaded.training_data.items():
         files = ", ".join(file["name"] for file in table["files"])
         hashes = ", ".join(file["sha256"][:12] for file in table["files"])
-        plain(console, f"Trained on {role} {files}: {table['rows']:,} rows, SHA-256 {hashes}.")
+        terminal.result(f"Trained on {role} {files}: {table['rows']:,} rows, SHA-256 {hashes}.")
     if loaded.metrics:
-        print_metrics(loaded.metrics, console)
+        print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
-    plain(console, f"Versions: {versions}.")
+    terminal.result(f"Versions: {versions}.")
+    for name, value in loaded.options.model_dump().items():
+        terminal.detail(f"  {name} = {value!r}")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.fit import plain
+from halfseen.cli.terminal import Json, Terminal
+from halfseen.errors import InputError
+
+if TYPE_CHECKING:
+    from halfseen.shift import PriorEstimate
 
 __all__ = ["predict"]
 
@@ -23,6 +26,15 @@ def predict(
     use_missing: Annotated[
         bool, typer.Option(help="Score rows that have the missing block with it.")
     ] = False,
+    correct_prior: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Labelled source rows that the model was not fitted on: probabilities are "
+            "corrected for the class proportions estimated with them, or refused.",
+        ),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
     """Score the rows of a table: one probability per class, and the most probable class.
 
@@ -34,30 +46,72 @@ def predict(
     from halfseen.tables.files import open_table
     from halfseen.tables.scoring import check_output, score_table
 
-    console, errors = Console(), Console(stderr=True)
+    terminal = Terminal(as_json=as_json)
     loaded = load_table_model(model)
-    with errors.status("Reading the table"):
+    with terminal.status("Reading the table"):
         table = open_table(data)
     check_output(output, table)
+    prior = None
+    if correct_prior is not None:
+        if use_missing:
+            raise InputError("--correct-prior and --use-missing cannot be combined.")
+        prior = _estimated(loaded, open_table(correct_prior), table, terminal)
     columns = (
         TextColumn("scoring"),
         BarColumn(),
         TextColumn("{task.completed:,.0f} rows"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=errors, transient=True) as progress:
+    with Progress(*columns, console=terminal.errors, transient=True) as progress:
         task = progress.add_task("scoring", total=None)
         scored = score_table(
             loaded,
             table,
             output,
             use_missing=use_missing,
+            prior=prior,
             on_rows=lambda rows: progress.advance(task, rows),
         )
     for note in scored.notes:
-        plain(console, f"Note: {note}")
+        terminal.say(f"Note: {note}")
     rate = scored.rows / max(scored.seconds, 1e-9)
-    plain(
-        console,
-        f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second.",
+    terminal.result(
+        f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
     )
+    terminal.document(
+        {
+            "output": output,
+            "rows": scored.rows,
+            "seconds": round(scored.seconds, 3),
+            "notes": scored.notes,
+            "target_prior": _proportions(loaded, prior),
+        }
+    )
+
+
+def _estimated(model: Any, held_out: Any, table: Any, terminal: Terminal) -> PriorEstimate:
+    """Return the table's class proportions, or refuse with the reasons."""
+    from halfseen.tables.prior import estimate_table_prior
+
+    with terminal.status("Estimating class proportions"):
+        found = estimate_table_prior(model, held_out, table)
+    if not found.trustworthy:
+        raise InputError(f"{found.verdict} Score without --correct-prior.")
+    shares = ", ".join(
+        f"{name} {share:.1%} ({low:.1%} to {high:.1%})"
+        for name, share, (low, high) in zip(
+            model.schema.class_names, found.prior, found.interval, strict=True
+        )
+    )
+    terminal.say(f"Class proportions estimated for {table.path}: {shares}.")
+    return found
+
+
+def _proportions(model: Any, found: PriorEstimate | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    names = model.schema.class_names
+    return {
+        name: {"share": share, "interval": interval}
+        for name, share, interval in zip(names, found.prior, found.interval, strict=True)
+    }

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from halfseen.cli.config import read_config
-from halfseen.cli.fit import Names, plain, print_understanding, split_names, understood
+from halfseen.cli.fit import Names, print_understanding, split_names, understanding, understood
+from halfseen.cli.terminal import Json, Terminal, new_table, plain, plain_data
 
 __all__ = ["rehearse"]
 
@@ -38,11 +38,13 @@ def rehearse(
         bool, typer.Option(help="Check assumptions and estimate bounds on the slice.")
     ] = True,
     output: Annotated[
-        Path | None, typer.Option("--json", help="File to write everything found into.")
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file to write everything found into."),
     ] = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file with the settings of `halfseen fit`.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Rehearse on your own data which model, and which way of choosing one, would have won.
 
@@ -55,9 +57,8 @@ def rehearse(
     from halfseen.rehearsal import MODELS
     from halfseen.rehearsal import rehearse as run
     from halfseen.tables.files import open_table
-    from halfseen.training import ProgressBar
 
-    console, errors = Console(), Console(stderr=True)
+    terminal = Terminal(as_json=as_json)
     given = {
         "label": label,
         "missing": split_names(missing),
@@ -68,10 +69,10 @@ def rehearse(
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})
     training = settings.settings()
-    with errors.status("Reading the tables"):
+    with terminal.status("Reading the tables"):
         tables = open_table(source), open_table(target)
-    found = understood(*tables, settings, errors)
-    print_understanding(found, console)
+    found = understood(*tables, settings, terminal.errors)
+    print_understanding(found, terminal.console)
     try:
         result = run(
             found,
@@ -80,21 +81,24 @@ def rehearse(
             share=share,
             rows=rows,
             checks=checks,
-            progress=ProgressBar,
-            say=lambda text: plain(console, text),
+            progress=terminal.progress,
+            say=terminal.say,
         )
     except KeyboardInterrupt:
-        plain(errors, "Nothing was written; the runs finished so far stand above.")
+        plain(terminal.errors, "Nothing was written; the runs finished so far stand above.")
         raise
-    print_rehearsal(result, console)
+    print_rehearsal(result, terminal.results)
+    document = understanding(found) | result.to_dict()
     if output is not None:
-        write_text(output, json.dumps(result.to_dict(), indent=1) + "\n")
-        plain(console, f"Everything found: {output}")
+        write_text(output, json.dumps(plain_data(document), indent=1) + "\n")
+        terminal.say(f"Everything found: {output}")
+    terminal.document(document)
 
 
 def print_rehearsal(result: Any, console: Console) -> None:
     """Print models, scores, checks and the verdict."""
-    models = _table("Models on the slice", ("", "cross-entropy", "AUC", "accuracy"))
+    headings = ("", "cross-entropy", "AUC", "accuracy")
+    models = new_table(*headings, title="Models on the slice", numbers=True)
     for name in result.models:
         spread = result.deviation(name)
         entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
@@ -102,8 +106,12 @@ def print_rehearsal(result: Any, console: Console) -> None:
         others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
         models.add_row(name, entropy, *others)
     console.print(models, highlight=False)
-    scores = _table(
-        "Scores without labels", ("", "would have chosen", "cross-entropy lost", "rank correlation")
+    scores = new_table(
+        "",
+        "would have chosen",
+        "cross-entropy lost",
+        "rank correlation",
+        title="Scores without labels",
     )
     for choice in result.choices:
         rank = _number(choice.rank_correlation, 2)
@@ -117,7 +125,9 @@ def print_rehearsal(result: Any, console: Console) -> None:
 
 def print_checks(checks: Any, console: Console) -> None:
     """Print the assumptions and the terms of the bounds, on the slice."""
-    table = _table("Adaptation-Imputation on the slice", ("", "value", "how far to trust it"))
+    table = new_table(
+        "", "value", "how far to trust it", title="Adaptation-Imputation on the slice"
+    )
     for term in (*checks.bound.terms, *checks.imputation):
         table.add_row(f"{term.name}, {term.symbol}", f"{term.value:.3f}", term.trust)
     table.add_row("sum of the first three", f"{checks.bound.total:.3f}", "no guarantee")
@@ -144,13 +154,6 @@ def print_checks(checks: Any, console: Console) -> None:
         f"Learned back from its own labels of the slice, a classifier errs on "
         f"{checks.consistency.back:.1%} of the rest, against {checks.consistency.forth:.1%}.",
     )
-
-
-def _table(title: str, headings: tuple[str, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    for heading in headings:
-        table.add_column(heading)
-    return table
 
 
 def _number(value: float, digits: int = 4) -> str:

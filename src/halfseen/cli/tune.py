@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from halfseen.cli import fit as fitting
 from halfseen.cli.config import FitConfig, read_config
-from halfseen.cli.fit import given_settings, plain, print_understanding, understood
+from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
+from halfseen.cli.terminal import Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
 from halfseen.options import Options
 
@@ -30,7 +30,11 @@ def tune(
     ],
     label: fitting.Label = None,
     score: Annotated[
-        str, typer.Option(help="Score without target labels that decides; see docs/selection.md.")
+        str,
+        typer.Option(
+            help="Score without target labels that decides. dev is the paper's and takes one fit; "
+            "agreement found better settings on our pairs (docs/selection.md) and takes three."
+        ),
     ] = "dev",
     trials: Annotated[int, typer.Option(min=1, help="Fits of every model.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
@@ -51,6 +55,7 @@ def tune(
     models: fitting.Models = None,
     seed: fitting.Seed = None,
     config: fitting.Config = None,
+    as_json: Json = False,
 ) -> None:
     """Search learning rate and loss weights by a score that needs no target label.
 
@@ -63,7 +68,16 @@ def tune(
     settings = read_config(config, given)
     kept = storage or str(output.with_suffix(".journal"))
     _tune(
-        source, target, settings, output, kept, score=score, trials=trials, jobs=jobs, prune=prune
+        source,
+        target,
+        settings,
+        output,
+        kept,
+        Terminal(as_json=as_json),
+        score=score,
+        trials=trials,
+        jobs=jobs,
+        prune=prune,
     )
 
 
@@ -73,6 +87,7 @@ def _tune(
     config: FitConfig,
     output: Path,
     storage: str,
+    terminal: Terminal,
     *,
     score: str,
     trials: int,
@@ -83,24 +98,22 @@ def _tune(
     from halfseen.tables.fitting import is_resident
     from halfseen.tables.tuning import MOST_ROWS, search_tables
 
-    console, progress = Console(), Console(stderr=True)
     settings = config.settings()
-    with progress.status("Reading the tables"):
+    with terminal.status("Reading the tables"):
         tables = open_table(source), open_table(target)
-    found = understood(*tables, config, progress)
-    print_understanding(found, console)
+    found = understood(*tables, config, terminal.errors)
+    print_understanding(found, terminal.console)
     if not is_resident(found, settings):
-        plain(
-            console,
-            f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search.",
+        terminal.say(
+            f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
-    plain(console, f"{trials} fits of each of {', '.join(settings.models)}, kept in {storage}.")
+    terminal.say(f"{trials} fits of each of {', '.join(settings.models)}, kept in {storage}.")
 
     def tell(trial: Any) -> None:
         value = "–" if trial.value is None else f"{trial.value:.4g}"
         state = "" if trial.state == "complete" else f" ({trial.state})"
         plain(
-            progress,
+            terminal.errors,
             f"{trial.model}: {score} {value}{state}, {_words(trial.settings)}, "
             f"{trial.seconds:.0f} s {trial.note}".rstrip(),
         )
@@ -117,14 +130,25 @@ def _tune(
             on_trial=tell,
         )
     except KeyboardInterrupt:
-        plain(progress, f"Stopped; {storage} keeps the trials. Run the command again to go on.")
+        again = f"Stopped; {storage} keeps the trials. Run the command again to go on."
+        plain(terminal.errors, again)
         raise
-    print_result(result, console)
+    print_result(result, terminal.results)
     table = output.with_suffix(".csv")
     write_table(result, table)
     write_text(output, best_config(config, result))
-    plain(console, f"All trials: {table}")
-    plain(console, f"Settings: {output}, for halfseen fit --config {output}")
+    terminal.say(f"All trials: {table}")
+    terminal.result(f"Settings: {output}, for halfseen fit --config {output}")
+    terminal.document(
+        understanding(found)
+        | {
+            "score": result.score,
+            "best": result.best,
+            "trials": result.trials,
+            "settings": output,
+            "table": table,
+        }
+    )
 
 
 def print_result(result: Any, console: Console) -> None:
@@ -133,10 +157,8 @@ def print_result(result: Any, console: Console) -> None:
 
     better = SCORES[result.score].better
     title = f"{result.score} without target labels, {better} is better"
-    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-    table.add_column("model")
-    for heading in ("as given", "best", "trials", "pruned", "failed"):
-        table.add_column(heading, justify="right")
+    headings = ("model", "as given", "best", "trials", "pruned", "failed")
+    table = new_table(*headings, title=title, numbers=True)
     for name in result.models:
         own = [trial for trial in result.trials if trial.model == name]
         states = [trial.state for trial in own]

@@ -17,8 +17,8 @@ __all__ = ["AdversarialDivergence", "critic_loss"]
 def critic_loss(first: Tensor, second: Tensor) -> Tensor:
     r"""Cross-entropy of a critic, from its logits on two batches.
 
-    .. math:: -\\mathbb{E}\\log D(a) - \\mathbb{E}\\log(1 - D(b)),
-              \\qquad D = \\mathrm{sigmoid}(\\text{logit})
+    .. math:: -\mathbb{E}\log D(a) - \mathbb{E}\log(1 - D(b)),
+              \qquad D = \mathrm{sigmoid}(\text{logit})
 
     It is minus the paper's equations for L1 and L_ADV, which the critic maximises: at its
     largest, 2 log 2, the critic cannot tell the two batches apart.

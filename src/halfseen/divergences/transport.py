@@ -64,7 +64,7 @@ def transport_cost(
     first_weight: Tensor | None = None,
     second_weight: Tensor | None = None,
 ) -> Tensor:
-    r"""Return :math:`\\sum_{ij} \\gamma_{ij} \\|a_i - b_j\\|^2` (appendix B).
+    r"""Return :math:`\sum_{ij} \gamma_{ij} \|a_i - b_j\|^2` (appendix B).
 
     The plan γ is found with all networks fixed; then it is fixed, and the cost alone carries
     gradient: the paper's alternating optimisation.

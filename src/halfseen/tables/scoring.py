@@ -16,6 +16,7 @@ import pyarrow.parquet
 
 from halfseen.errors import InputError
 from halfseen.files import written_whole
+from halfseen.shift import PriorEstimate
 from halfseen.tables.files import FORMATS, TableFiles
 from halfseen.tables.model import TableModel
 from halfseen.tables.schema import TableSchema
@@ -48,6 +49,7 @@ def score_table(
     output: Path,
     *,
     use_missing: bool = False,
+    prior: PriorEstimate | None = None,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Scored:
     """Write one row of scores for each row of the table, in its order, whole or not at all.
@@ -63,11 +65,15 @@ def score_table(
         A file that ends in .parquet, .csv or .arrow.
     use_missing
         Whether rows that have the missing block are scored with it.
+    prior
+        Class proportions that the probabilities are corrected for; refused if not trustworthy.
     on_rows
         Told after each batch how many rows it had.
     """
     check_output(output, table)
-    scorer = Scorer.of(model, table.names, use_missing=use_missing, where=str(table.path))
+    scorer = Scorer.of(
+        model, table.names, use_missing=use_missing, prior=prior, where=str(table.path)
+    )
     rows, started = 0, time.perf_counter()
     with written_whole(output) as partial, _writer(partial) as write:
         for batch in table.batches(scorer.columns):
@@ -89,6 +95,8 @@ class Scorer:
         Columns that are carried through, and those that are looked at.
     use_missing
         Whether rows that have the missing block are scored with it.
+    prior
+        The class shares that probabilities shall speak of, where they are not the source's.
     where
         What messages call the table.
     notes
@@ -99,6 +107,7 @@ class Scorer:
     ids: tuple[str, ...]
     inputs: tuple[str, ...]
     use_missing: bool = False
+    prior: PriorEstimate | None = None
     where: str = "the table"
     notes: tuple[str, ...] = ()
 
@@ -109,6 +118,7 @@ class Scorer:
         names: Sequence[str],
         *,
         use_missing: bool = False,
+        prior: PriorEstimate | None = None,
         where: str = "the table",
     ) -> Scorer:
         """Return the scorer for a table with columns of these names, or say what it lacks."""
@@ -129,7 +139,7 @@ class Scorer:
             inputs += blocks
         ids = [name for name in schema.id if name in names]
         notes = _notes(model, names, used={*inputs, *ids})
-        return cls(model, tuple(ids), tuple(inputs), use_missing, where, notes)
+        return cls(model, tuple(ids), tuple(inputs), use_missing, prior, where, notes)
 
     @property
     def columns(self) -> list[str]:
@@ -142,6 +152,8 @@ class Scorer:
         probability = self.model.predict_proba(
             batch, use_missing=self.use_missing, where=self.where, first_row=first_row
         )
+        if self.prior is not None:
+            probability = self.prior.correct(probability)
         columns = {name: _plain(batch.column(name)) for name in self.ids}
         scores = zip(score_names(schema), probability.T, strict=True)
         columns |= {name: pa.array(column) for name, column in scores}

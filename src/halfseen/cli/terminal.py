@@ -1,0 +1,228 @@
+"""What all commands share at the terminal: where text goes, how tables look, how runs end.
+
+Results go to standard output, progress and errors to standard error. With ``--json`` standard
+output holds one JSON document and nothing else. Colours are left out where there is no terminal,
+and where ``NO_COLOR`` is set.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from halfseen.training import Progress
+
+__all__ = [
+    "EXIT_CODES",
+    "Json",
+    "Terminal",
+    "make_console",
+    "new_table",
+    "plain",
+    "plain_data",
+    "print_failures",
+    "set_verbosity",
+    "verbosity",
+    "with_shared_options",
+]
+
+EXIT_CODES = {
+    0: "done",
+    1: "some of the work failed (a run of a sweep), or a mistake in halfseen itself",
+    2: "something is wrong with the input or an option; one sentence says what",
+    130: "stopped with Ctrl-C",
+}
+"""How a command can end. `halfseen serve` ends with 0 after SIGTERM."""
+
+WIDE = 160
+"""Columns of text that go to a file or another program, where nothing tells a width."""
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document; all else goes to standard error."),
+]
+
+_verbosity = 0
+
+
+def verbosity() -> int:
+    """Return -1 after ``--quiet``, otherwise how often ``-v`` was given."""
+    return _verbosity
+
+
+def set_verbosity(level: int) -> None:
+    """Say how much commands tell from now on."""
+    global _verbosity
+    _verbosity = level
+
+
+def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
+    """Return a console that is wide where there is no terminal to tell a width."""
+    console = Console(stderr=stderr, quiet=quiet)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDE
+    return console
+
+
+class Terminal:
+    """Where one command says what.
+
+    Parameters
+    ----------
+    as_json
+        Whether standard output is for one JSON document alone.
+    silent
+        Whether to say nothing at all: another process speaks for this one.
+
+    Attributes
+    ----------
+    results
+        Console for what the command was asked for.
+    console
+        Console for everything around it; silent with ``--quiet``.
+    errors
+        Console for progress; silent with ``--quiet``.
+    """
+
+    def __init__(self, *, as_json: bool = False, silent: bool = False) -> None:
+        quiet = silent or verbosity() < 0
+        self.as_json = as_json and not silent
+        self.results = make_console(stderr=as_json, quiet=silent)
+        self.console = make_console(stderr=as_json, quiet=quiet)
+        self.errors = make_console(stderr=True, quiet=quiet)
+
+    def say(self, sentence: str) -> None:
+        """Tell what is going on."""
+        plain(self.console, sentence)
+
+    def detail(self, sentence: str) -> None:
+        """Tell what is of interest with ``-v``."""
+        if verbosity() > 0:
+            plain(self.errors, sentence)
+
+    def result(self, sentence: str) -> None:
+        """Tell what came of it, also with ``--quiet``."""
+        plain(self.results, sentence)
+
+    def document(self, data: Mapping[str, Any]) -> None:
+        """Print the JSON document, where one is wanted."""
+        if self.as_json:
+            typer.echo(json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+    def status(self, doing: str) -> AbstractContextManager[Any]:
+        """Show that something short is under way."""
+        return self.errors.status(doing)
+
+    def progress(self, title: str) -> Progress:
+        """Return the display of one training."""
+        from halfseen.training import NoProgress, ProgressBar
+
+        return NoProgress() if self.errors.quiet else ProgressBar(title)
+
+
+def new_table(*headings: str, title: str | None = None, numbers: bool = False) -> Table:
+    """Return an empty table in the look of all commands; the columns of numbers align right."""
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if numbers and place else "left")
+    return table
+
+
+def plain(console: Console, text: str) -> None:
+    """Print a sentence as it is, without markup or breaking."""
+    console.print(escape(text), soft_wrap=True, highlight=False)
+
+
+def print_failures(failures: Iterable[str], console: Console) -> None:
+    """Print what did not work, one sentence each."""
+    for failure in failures:
+        text = f"[red]failed:[/red] {escape(str(failure))}"
+        console.print(text, soft_wrap=True, highlight=False)
+
+
+def plain_data(value: Any) -> Any:
+    """Return data as JSON knows them: what is not a number becomes null, a path its text.
+
+    Examples
+    --------
+    >>> plain_data({"auc": float("nan"), "rows": (1, 2), "file": Path("a.csv")})
+    {'auc': None, 'rows': [1, 2], 'file': 'a.csv'}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain_data(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(entry) for entry in value]
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        return plain_data(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def with_shared_options(command: Any) -> Any:
+    """Give a command, or a group with all of its commands, ``-v`` and ``-q``."""
+    if hasattr(command, "commands"):
+        for part in command.commands.values():
+            with_shared_options(part)
+    else:
+        command.params += _shared_options()
+    return command
+
+
+def _shared_options() -> list[Any]:
+    """Return the options of a command that has nothing else, as Typer makes them."""
+    options = typer.Typer(add_completion=False)
+    options.command()(_shared)
+    return list(typer.main.get_command(options).params)
+
+
+def _set_verbose(count: int) -> None:
+    set_verbosity(count)
+
+
+def _set_quiet(given: bool) -> None:
+    if given:
+        set_verbosity(-1)
+
+
+def _shared(
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            callback=_set_verbose,
+            expose_value=False,
+            is_eager=True,  # before the next one, which replaces it
+            help="Say more: -v every setting, -vv also where an error came from.",
+        ),
+    ] = 0,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            callback=_set_quiet,
+            expose_value=False,
+            help="Say less: results and errors alone.",
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that every command has."""

@@ -1,0 +1,216 @@
+"""What all commands share: where text goes, JSON, verbosity, colours, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tables_cli import TINY, halfseen, write
+
+from halfseen.cli import terminal
+from halfseen.cli.terminal import EXIT_CODES
+
+DOCS = Path(__file__).parents[2] / "docs"
+ESCAPE = "\x1b["
+
+
+@pytest.fixture
+def fit(tables, tmp_path):
+    both = tables / "source.parquet", tables / "target.parquet"
+    return ("fit", *both, "--label", "click", "--id", "user", "--config", tables / "tiny.toml",
+            "-o", tmp_path / "model")  # fmt: skip
+
+
+def document(run) -> dict:
+    assert run.code == 0, run.err
+    assert run.out.startswith("{\n")
+    return json.loads(run.out)
+
+
+def test_fit_prints_one_document_and_the_rest_elsewhere(fit, tmp_path):
+    run = halfseen(*fit, "--json")
+    found = document(run)
+    assert found["model"] == str(tmp_path / "model")
+    assert found["classes"] == {"no": 40, "yes": 40}
+    roles = {column["name"]: column["role"] for column in found["columns"]}
+    assert roles["spend"] == "missing"
+    assert found["metrics"]["held_out_source"]["without_missing_block"]["rows"] == 80
+    assert "Held-out source rows" in run.err
+    plan = document(halfseen(*fit, "--json", "--dry-run", "--quiet"))
+    assert plan["model"] is None
+    assert plan["columns"] == found["columns"]
+
+
+def test_predict_export_and_inspect_print_documents(tables, tmp_path):
+    model, out = tables / "model", tmp_path / "scores.csv"
+    found = document(halfseen("predict", model, tables / "source.parquet", "-o", out, "--json"))
+    assert found["rows"] == 80
+    assert "spend, grade" in found["notes"][0]
+    assert found["target_prior"] is None
+    graph = tmp_path / "m.onnx"
+    assert document(halfseen("export", model, "--onnx", graph, "--json"))["bytes"] > 1_000
+    assert document(halfseen("inspect", model, "--json"))["method"] == "Adaptation-Imputation"
+
+
+def test_lists_print_documents(tmp_path):
+    found = document(halfseen("data", "list", "--json", "--data-dir", tmp_path))
+    assert found["data_folder"] == str(tmp_path)
+    assert {"mnist", "ads-sim"} <= {entry["name"] for entry in found["data_sets"]}
+    found = document(halfseen("bench", "list", "--json"))
+    assert found["suites"][0]["runs"]["quick"] > 0
+    (tmp_path / "heart").mkdir()
+    run = halfseen("data", "check", "heart", "--json", "--data-dir", tmp_path)
+    assert run.code == 2
+    assert {file["verdict"] for file in json.loads(run.out)["files"]} == {"missing"}
+
+
+def test_quiet_leaves_results_and_verbose_adds_settings(fit, tmp_path):
+    run = halfseen(*fit, "-q")
+    assert run.out == f"Model: {tmp_path / 'model'}\n"
+    assert run.err == ""
+    run = halfseen(*fit, "--dry-run", "-v")
+    assert re.search(r"^  latent_size = 3$", run.err, re.MULTILINE)
+    assert "latent_size" not in halfseen(*fit, "--dry-run").err
+
+
+def test_where_an_error_came_from_is_told_on_request(tables):
+    wrong = ("inspect", tables / "nowhere")
+    assert halfseen(*wrong, "-v").err.count("\n") == 1
+    run = halfseen(*wrong, "-vv")
+    assert run.code == 2
+    assert "Traceback" in run.err
+    assert run.err.splitlines()[-1].startswith("error: There is no model folder")
+    assert "Traceback" not in halfseen(*wrong).err, "it holds for one run"
+
+
+def test_colours_are_for_terminals(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def shown(**settings: bool) -> str:
+        monkeypatch.setattr(terminal, "Console", lambda **given: Console(**given, **settings))
+        console = terminal.make_console()
+        with console.capture() as text:
+            terminal.print_failures(["[one] of two"], console)
+        return text.get()
+
+    assert ESCAPE in shown(force_terminal=True)
+    assert shown(force_terminal=False) == "failed: [one] of two\n"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[31m" not in shown(force_terminal=True)
+    assert terminal.make_console().width >= 80
+
+
+def test_help_does_not_wait_for_the_library():
+    code = "import sys, halfseen.cli; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there():
+    import halfseen as library
+
+    for name in library.__all__:
+        assert getattr(library, name) is not None
+    assert set(library.__all__) <= set(dir(library))
+    with pytest.raises(AttributeError, match="'nothing'"):
+        library.nothing  # noqa: B018
+
+
+def test_completion_knows_the_commands(monkeypatch, capsys):
+    monkeypatch.setenv("_HALFSEEN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "halfseen pre")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert halfseen().out.split() == ["predict"]
+
+
+def test_exit_codes_are_documented():
+    page = (DOCS / "terminal.md").read_text()
+    assert dict(re.findall(r"^\| (\d+) \| (.+) \|$", page, re.MULTILINE)) == {
+        str(code): meaning for code, meaning in EXIT_CODES.items()
+    }
+
+
+def test_the_version_is_printed():
+    assert re.fullmatch(r"halfseen \d+\.\d+\.\d+\n", halfseen("--version").out)
+
+
+# --- class proportions ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory):
+    """A model of two overlapping classes, and tables with other shares of them."""
+    import numpy as np
+    import pyarrow as pa
+
+    folder = tmp_path_factory.mktemp("clicks")
+    random = np.random.default_rng(0)
+
+    def table(rows: int, share: float, *, moved: float = 0.0) -> pa.Table:
+        click = random.random(rows) < share
+        x = random.normal(np.where(click, 1.0, -1.0) + moved)
+        return pa.table(
+            {"x": x, "z": x + random.normal(size=rows), "click": np.where(click, "yes", "no")}
+        )
+
+    write(table(600, 0.5), folder / "source.parquet")
+    write(table(800, 0.5), folder / "held_out.parquet")
+    write(table(1500, 0.1).drop_columns(["z", "click"]), folder / "rare.parquet")
+    write(table(1500, 0.1, moved=1.0).drop_columns(["z", "click"]), folder / "moved.parquet")
+    (folder / "tiny.toml").write_text(TINY)
+    run = halfseen("fit", folder / "source.parquet", folder / "rare.parquet", "--label", "click",
+                   "--config", folder / "tiny.toml", "-o", folder / "model")  # fmt: skip
+    assert run.code == 0, run.err
+    return folder
+
+
+def test_scores_are_corrected_for_other_proportions(clicks, tmp_path):
+    import pandas as pd
+
+    plain, corrected = tmp_path / "plain.csv", tmp_path / "corrected.csv"
+    scored = ("predict", clicks / "model", clicks / "rare.parquet")
+    assert halfseen(*scored, "-o", plain).code == 0
+    run = halfseen(*scored, "-o", corrected, "--correct-prior", clicks / "held_out.parquet",
+                   "--json")  # fmt: skip
+    found = document(run)["target_prior"]
+    low, high = found["yes"]["interval"]
+    assert low < 0.1 < high
+    assert "Class proportions estimated for" in run.err
+    before, after = pd.read_csv(plain), pd.read_csv(corrected)
+    assert before["p_yes"].mean() > 0.15
+    assert after["p_yes"].mean() == pytest.approx(found["yes"]["share"], abs=0.03)
+
+
+def test_proportions_that_cannot_be_trusted_are_refused(clicks, tmp_path):
+    held_out = clicks / "held_out.parquet"
+    cases = {
+        "Do not use the estimated class proportions": (clicks / "moved.parquet", held_out),
+        "has no column 'click'": (clicks / "rare.parquet", clicks / "rare.parquet"),
+        "cannot be combined": (clicks / "rare.parquet", held_out, "--use-missing"),
+    }
+    for sentence, (data, rows, *more) in cases.items():
+        run = halfseen("predict", clicks / "model", data, "-o", tmp_path / "s.csv",
+                       "--correct-prior", rows, *more)  # fmt: skip
+        assert run.code == 2
+        assert sentence in run.err
+        assert not list(tmp_path.iterdir())
+
+
+def test_labels_of_held_out_rows_must_be_known(clicks, tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    table = pa.parquet.read_table(clicks / "held_out.parquet")
+    strange = pa.array(["maybe", *table["click"].to_pylist()[1:]])
+    path = write(table.set_column(2, "click", strange), tmp_path / "strange.parquet")
+    run = halfseen("predict", clicks / "model", clicks / "rare.parquet", "-o",
+                   tmp_path / "s.csv", "--correct-prior", path)  # fmt: skip
+    assert run.code == 2
+    assert "'maybe', which is none of the model's classes (no, yes)" in run.err

@@ -1,0 +1,305 @@
+"""Every code block of README and docs runs, or is checked by what it calls."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import importlib.util
+import io
+import json
+import re
+import runpy
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+
+from documents import LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
+from halfseen.cli import app
+from halfseen.cli.config import read_config
+
+sys.path.append(str(ROOT / "tests/cli"))
+from tables_cli import halfseen, source_table, target_table, write
+
+from made_up_data import write_data_folder
+
+NOT_RUN = {
+    "demo": "takes minutes; tests/cli/test_cli_demo.py runs it",
+    "serve": "runs until it is stopped; tests/serve runs it",
+    "tune": "takes many fits; tests/cli/test_cli_tune.py runs it",
+    "rehearse": "takes many fits; tests/cli/test_cli_rehearse.py runs it",
+    "report": "has tests of its own",
+    "data card": "draws 800,000 rows; tests/data/test_data_simulator_docs.py compares its table",
+    "data get": "needs the network; tests/data/test_data_obtain.py runs it",
+    "bench run": "a benchmark; tests/cli/test_cli_bench.py runs it",
+    "bench table": "needs a sweep; tests/cli/test_cli_bench.py runs it",
+    "bench figures": "needs a sweep; tests/cli/test_cli_bench.py runs it",
+}
+OTHER_PROGRAMS = {".", "cd", "git", "ray", "dask", "torchrun", "docker"}
+ALL = [block for page in PAGES for block in blocks(page)]
+
+
+def of(*languages: str) -> list[Block]:
+    return [block for block in ALL if block.language in languages]
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that pages speak of: two tables, a data folder."""
+    folder = tmp_path_factory.mktemp("documents")
+    for ending in ("parquet", "csv"):
+        write(source_table(), folder / f"source.{ending}")
+        write(target_table(), folder / f"target.{ending}")
+        write(target_table(), folder / f"new.{ending}")
+        write(source_table(120), folder / f"held_out.{ending}")
+    (folder / "best.toml").write_text('label = "label"\n')  # what `halfseen tune` would write
+    write_data_folder(folder / "data")
+    return folder
+
+
+def test_every_block_says_what_it_is():
+    unknown = [f"{block}: {block.language!r}" for block in ALL if block.language not in LANGUAGES]
+    assert not unknown, f"choose one of {LANGUAGES}, see tests/documents.py"
+    called = re.compile(r"^(\$ )?(halfseen|python|pip|make|pytest|curl) ", re.MULTILINE)
+    hidden = [str(block) for block in of("text") if called.search(block.code)]
+    assert not hidden, "commands belong into sh or console"
+
+
+# --- python ---------------------------------------------------------------------------------
+
+
+def run_python(block: Block, namespace: dict[str, object]) -> None:
+    """Execute a block; what stands behind a `print(...)` as a comment is what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block.code, str(block), "exec"), namespace)
+    lines = iter(printed.getvalue().splitlines())
+    for text in re.findall(r"^\s*print\(.*\)  # (.+)$", block.code, re.MULTILINE):
+        assert any(same(line, text) for line in lines), f"{block} does not print {text!r}"
+
+
+def test_the_readme_example_is_good():
+    """As a newcomer runs it: at its full budget."""
+    (example,) = (b for b in blocks(ROOT / "README.md") if b.language == "python")
+    namespace: dict[str, object] = {}
+    run_python(example, namespace)
+    assert namespace["score"] > 0.85
+
+
+def your_data() -> dict[str, object]:
+    """What pages take for granted: two tables of your own, and source rows held out."""
+    random = np.random.default_rng(0)
+    names = ["age", "pressure", "pulse", "thallium"]
+    source = pd.DataFrame(random.normal(size=(120, 4)), columns=names)
+    label = (source.sum(axis=1) + 0.3 * random.normal(size=120) > 0).astype(int)
+    target = pd.DataFrame(random.normal(0.3, size=(90, 3)), columns=names[:3])
+    return {
+        "source": source[:80],
+        "label": label[:80],
+        "target": target,
+        "X_held_out": source[80:],
+        "y_held_out": label[80:],
+    }
+
+
+def same(printed: str, said: str) -> bool:
+    """Whether two lines are equal, numbers up to what is shown of them."""
+    number = r"-?\d+\.\d+"
+    if re.sub(number, "", printed) != re.sub(number, "", said):
+        return False
+    pairs = zip(re.findall(number, printed), re.findall(number, said), strict=True)
+    return all(abs(float(a) - float(b)) <= 1e-3 for a, b in pairs)
+
+
+@pytest.mark.parametrize("block", [b for b in of("python") if b.excerpt_of], ids=str)
+def test_excerpts_stand_in_the_code(block):
+    text = block.excerpt_of.read_text(encoding="utf-8")
+    assert "".join(block.code.split()) in "".join(text.split())
+
+
+# --- settings and documents -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", of("toml"), ids=str)
+def test_settings_are_settings_of_fit(block, tmp_path):
+    path = tmp_path / "fit.toml"
+    path.write_text(block.code)
+    settings = read_config(path, {"label": "click"})
+    assert settings.model_fields_set >= set(tomllib.loads(block.code))
+    settings.settings()
+
+
+@pytest.mark.parametrize("block", of("json"), ids=str)
+def test_json_is_json(block):
+    assert json.loads(block.code)
+
+
+# --- commands -------------------------------------------------------------------------------
+
+
+command_line = functools.cache(app.command)
+
+
+def parsed(words: list[str]) -> str:
+    """Let the command line read the words; return the command's name."""
+    part, names, rest = command_line(), [], words[1:]
+    while rest and hasattr(part, "commands") and rest[0] in part.commands:
+        names.append(rest.pop(0))
+        part = part.commands[names[-1]]
+    if hasattr(part, "commands"):  # an option of the whole, such as --install-completion
+        known = {text for option in part.params for text in option.opts}
+        assert set(rest) <= known, f"{words}: no such command or option"
+        return ""
+    part.make_context(names[-1], rest)
+    return " ".join(names)
+
+
+def check_halfseen(words: list[str], output: str, block: Block) -> None:
+    name = parsed(words)
+    if not name or name in NOT_RUN:
+        return
+    small = [re.sub(r"^rows=\d+$", "rows=300", word) for word in words[1:]]
+    run = halfseen(*small)
+    if output:
+        assert (run.out + run.err).strip() == output
+    elif "--correct-prior" in words and run.code == 2:
+        assert "Do not use the estimated class proportions" in run.err
+    else:
+        assert run.code == 0, f"{block}: {' '.join(words)}\n{run.err}"
+
+
+def check_python(words: list[str], output: str, block: Block) -> None:
+    """Check that code compiles, or that a script exists and takes the options."""
+    if words[1] == "-c":
+        compile(words[2], str(block), "exec")
+        return
+    if words[1] == "-m":
+        assert importlib.util.find_spec(words[2].split(".")[0]), words
+        return
+    script = ROOT / words[1]
+    assert script.is_file(), f"{block} calls {words[1]}"
+    if "argparse" not in script.read_text():
+        compile(script.read_text(), words[1], "exec")
+        assert script.parent.name == "examples" or not words[2:], "it takes no arguments"
+        return
+    read = argparse.ArgumentParser.parse_args
+
+    class ReadError(Exception):
+        pass
+
+    def stop(parser: argparse.ArgumentParser, *given: object) -> None:
+        read(parser, *given)
+        raise ReadError
+
+    path = mock.patch.object(sys, "path", [str(script.parent), *sys.path])
+    argv = mock.patch.object(sys, "argv", words[1:])
+    reading = mock.patch.object(argparse.ArgumentParser, "parse_args", stop)
+    with path, argv, reading, pytest.raises(ReadError):
+        runpy.run_path(str(script), run_name="__main__")
+
+
+def check_make(words: list[str], output: str, block: Block) -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in words[1:]:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{block}: make {target}"
+
+
+def check_pip(words: list[str], output: str, block: Block) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for extras in re.findall(r"\[([\w,-]+)\]", " ".join(words)):
+        assert set(extras.split(",")) <= set(project["optional-dependencies"]), block
+    for file in re.findall(r"-c (\S+)", " ".join(words)):
+        assert (ROOT / file).is_file()
+
+
+def check_pytest(words: list[str], output: str, block: Block) -> None:
+    assert any((ROOT / word).exists() for word in words[1:]), f"{block}: {words}"
+
+
+def check_curl(words: list[str], output: str, block: Block) -> None:
+    (address,) = [word for word in words if word.startswith("localhost:8000")]
+    assert address.removeprefix("localhost:8000") in {"/predict", "/schema", "/health"}
+    if "-d" in words:
+        json.loads(words[words.index("-d") + 1])
+    if output:
+        json.loads(output)
+
+
+CHECKS: dict[str, Callable[[list[str], str, Block], None]] = {
+    "halfseen": check_halfseen,
+    "python": check_python,
+    "make": check_make,
+    "pip": check_pip,
+    "pytest": check_pytest,
+    "curl": check_curl,
+}
+
+
+def run_commands(block: Block) -> None:
+    for words, output in commands(block):
+        if words[0] not in OTHER_PROGRAMS:
+            assert words[0] in CHECKS, f"{block}: nobody checks {words[0]!r}"
+            CHECKS[words[0]](words, output, block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_runs_from_top_to_bottom(page, small_budget, workplace, tmp_path, monkeypatch):
+    shutil.copytree(workplace, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HALFSEEN_DATA", str(tmp_path / "data"))
+    namespace = {} if page.name == "README.md" else your_data()
+    with sklearn.config_context():  # a page may switch metadata routing on
+        for block in blocks(page):
+            if block.language == "python" and not block.excerpt_of:
+                run_python(block, namespace)
+            elif block.language in ("sh", "console"):
+                run_commands(block)
+
+
+def test_every_command_has_an_example_that_it_takes():
+    def walk(part, words):
+        if hasattr(part, "commands"):
+            for name, child in part.commands.items():
+                yield from walk(child, [*words, name])
+        else:
+            yield words, part
+
+    for words, part in walk(command_line(), ["halfseen"]):
+        _, _, example = part.help.rpartition("Example: ")
+        assert " ".join(words) in example, words
+        ((given, _),) = commands(Block(ROOT, 0, "sh", " ".join(example.split()), ""))
+        assert parsed(given) == " ".join(words[1:])
+
+
+# --- links and pages ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_linked_file_exists(page):
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
+        exists = (page.parent / link).exists()
+        assert exists or name_of(page.parent / link) in {"docs/commands.md", "docs/options.md"}
+
+
+def test_the_site_has_every_page():
+    index = (ROOT / "docs/index.md").read_text()
+    listed = {
+        line
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
+        for line in block.splitlines()
+        if line and not line.startswith(":")
+    }
+    for page in ROOT.glob("docs/*.md"):
+        assert page.stem == "index" or any(re.fullmatch(entry, page.stem) for entry in listed), (
+            f"docs/index.md does not list {page.name}"
+        )
+    assert "results/*" in listed

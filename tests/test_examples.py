@@ -1,0 +1,32 @@
+"""Every example runs, at a small budget."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+import sklearn
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+SAYS = {
+    "grid_search": r"The chosen one is right on \d",
+    "hospitals": r"imputing: \d.* on the target",
+    "onnx_scoring": r"Server: \{'p_0': 0\.\d+",
+    "own_divergence": r"mmd: \d.* right; latents .* AUC [01]\.\d",
+    "own_encoder": r"latents of 128 numbers\n\d",
+    "prospecting": r"best possible with all columns +0\.\d+",
+    "with_skada": r"halfseen: entropy .* of the target right",
+}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short_and_runs(path, small_budget, capsys, monkeypatch):
+    monkeypatch.delenv("HALFSEEN_DATA", raising=False)
+    assert len(path.read_text().splitlines()) < 80
+    if path.stem == "with_skada":
+        pytest.importorskip("skada", reason="pip install 'halfseen[outsiders]'")
+    with sklearn.config_context():  # skada changes the configuration when it is imported
+        runpy.run_path(str(path))["main"](1)
+    assert re.search(SAYS[path.stem], capsys.readouterr().out)
