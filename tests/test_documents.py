@@ -22,7 +22,7 @@ import pandas as pd
 import pytest
 import sklearn
 
-from documents import LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
+from documents import GENERATED, LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
 from halfseen.cli import app
 from halfseen.cli.config import read_config
 
@@ -285,9 +285,18 @@ def test_every_command_has_an_example_that_it_takes():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_linked_file_exists(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
-    for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", text):
-        exists = (page.parent / link).exists()
-        assert exists or name_of(page.parent / link) in {"docs/commands.md", "docs/options.md"}
+    for link, anchor in re.findall(r"\]\((?!https?://)([^)#]*)#?([^)]*)\)", text):
+        linked = page.parent / link if link else page
+        if link and name_of(linked) in GENERATED:
+            continue
+        assert linked.exists(), f"{page.name} links to {link}"
+        assert not anchor or anchor in anchors(linked), f"{page.name} links to {link}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the names that headings get where the code is hosted, and on the site."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_the_site_has_every_page():

@@ -131,8 +131,7 @@ def _fit(
     terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
     terminal.say(f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
-    for name, value in options.model_dump().items():
-        terminal.detail(f"  {name} = {value!r}")
+    terminal.settings(options)
     document = understanding(found) | {"models": settings.models, "seed": settings.seed}
     if dry_run or output is None:
         terminal.document(document | {"model": None})

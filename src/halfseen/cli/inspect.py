@@ -42,8 +42,7 @@ def inspect(
         print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     terminal.result(f"Versions: {versions}.")
-    for name, value in loaded.options.model_dump().items():
-        terminal.detail(f"  {name} = {value!r}")
+    terminal.settings(loaded.options)
 
 
 def load_table_model(folder: Path) -> TableModel:
