@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test lint types pytest format bench clean
+.PHONY: demo docs test lint types pytest test-engines format bench clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -26,6 +26,11 @@ types: $(READY)
 
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+# torchrun; sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads.
+test-engines: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dask,ray,spark]'
+	$(BIN)/pytest tests -m engines
 
 # Ratios to a straightforward implementation, in one process: wants a machine to itself.
 bench: $(READY)

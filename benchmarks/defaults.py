@@ -68,6 +68,8 @@ SETTINGS = {
     "default, z_S2 not detached": {"detach_true_latent": False},
     "default, f sees the imputed latent": {"classifier_latent": "imputed"},
     "default, f sees the true latent": {"classifier_latent": "true"},
+    "default, reconstruction 10": {"reconstruction_weight": 10.0},
+    "default, no divergence in L2": {"imputation_weight": 0.0},
     "default, running statistics": {"prediction_statistics": "running"},
     "default, joint batch statistics": {"batch_statistics": "joint"},
     "default, critics not normalised": {"critic_normalization": "none"},
@@ -75,7 +77,12 @@ SETTINGS = {
 }
 """Each is a change of the default preset for images."""
 
-OF_IMPUTATION = {"detach_true_latent", "classifier_latent"}
+OF_IMPUTATION = {
+    "detach_true_latent",
+    "classifier_latent",
+    "reconstruction_weight",
+    "imputation_weight",
+}
 """Options that a model without imputation does not read: changing them alone changes nothing."""
 
 SHIFTS = {"clutter": clutter, "frame": frame, "faint": faint}
@@ -122,6 +129,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--table", action="store_true", help="only print what is there")
@@ -134,7 +143,8 @@ def main() -> None:
         todo = [
             (name, options, shift, model, seed)
             for name, options in SETTINGS.items()
-            for seed in range(arguments.seeds)
+            if name in arguments.settings
+            for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
             for shift in SHIFTS
             for model in arguments.models
             if (name, shift, model, seed) not in done
@@ -149,6 +159,7 @@ def main() -> None:
                 file.write(json.dumps(record) + "\n")
                 file.flush()
     print_table(records)
+    print_differences(records)
 
 
 def print_table(records: list[dict]) -> None:
@@ -165,6 +176,24 @@ def print_table(records: list[dict]) -> None:
             of_model = [value for (name, _), value in means.items() if name == model]
             row.append(f"**{np.mean(of_model):.1f}**" if of_model else "-")
         print(f"| {setting} | " + " | ".join(row) + " |")
+
+
+def print_differences(records: list[dict]) -> None:
+    """Print what each setting gains over the default, paired by model, shift and seed."""
+    found = {(r["setting"], r["model"], r["shift"], r["seed"]): r["accuracy"] for r in records}
+    print()
+    for setting in dict.fromkeys(record["setting"] for record in records):
+        for model in MODELS:
+            gains = [
+                100 * (accuracy - found["default", *rest])
+                for (name, *rest), accuracy in found.items()
+                if name == setting != "default" and rest[0] == model and ("default", *rest) in found
+            ]
+            if len(gains) > 1:
+                error = np.std(gains, ddof=1) / np.sqrt(len(gains))
+                print(
+                    f"{setting}, {model}: {np.mean(gains):+.1f} ± {error:.1f} ({len(gains)} runs)"
+                )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ STOREYS = [
     {"estimators"},
     {"tables"},
     {"artifact", "rehearsal"},
-    {"bench"},
+    {"bench", "engines"},
     {"report"},
     {"serve"},
     {"cli"},

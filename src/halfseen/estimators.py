@@ -41,6 +41,7 @@ from halfseen.training import (
     chosen_epochs,
 )
 from halfseen.training.fitting import Problem, fit_objective
+from halfseen.training.parallel import present_ranks
 
 __all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
 
@@ -262,7 +263,8 @@ class _DomainClassifier(
     def _seed(self) -> int:
         """Return the run's seed without touching NumPy's global generator."""
         if self.random_state is None:
-            return int(np.random.SeedSequence().generate_state(1)[0])
+            random = np.random.SeedSequence()
+            return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(2**31 - 1))
         return int(self.random_state)

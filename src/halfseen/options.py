@@ -76,7 +76,11 @@ class Options(BaseModel):
         description="batch-norm statistics of an adapting model at prediction: the running ones "
         "of training, or estimated once on the unlabelled target",
     )
-    standardize: bool = Field(False, description="scale columns by the source's mean and spread")
+    standardize: bool = Field(
+        False,
+        description="scale columns by the source's mean and spread; by one common spread where "
+        "its labels are predicted better so",
+    )
     shortcut: bool = Field(
         False,
         description="whether a table's model carries a logistic regression of the observed "

@@ -130,3 +130,19 @@ def test_reading_a_log_leaves_it_as_it_is(tmp_path):
     log.write_text('{"key": "a", "result": {}}\n{"key": "b", "res')
     assert read_log(log) == {"a": {}}
     assert log.read_text().endswith('"res'), "a sweep may still be writing this line"
+
+
+def test_a_packed_log_is_read_and_not_run_again(tmp_path):
+    log = tmp_path / "runs.jsonl"
+    run_tasks(tasks(tmp_path / "t", [1, 2]), double, log, jobs=1, quiet=True)
+    subprocess.run(["gzip", str(log)], check=True)
+    again, failures = run_tasks(tasks(tmp_path / "t", [1, 2, 3]), double, log, jobs=1, quiet=True)
+    assert [result["value"] for result in again] == [2, 4, 6]
+    assert not failures
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_a_damaged_packed_log_is_one_sentence(tmp_path):
+    (tmp_path / "runs.jsonl.gz").write_bytes(b"no gzip")
+    with pytest.raises(InputError, match="is no packed log"):
+        read_log(tmp_path / "runs.jsonl")

@@ -8,25 +8,26 @@ import sys
 import numpy as np
 import pytest
 
+from halfseen.bench.demo import run_one
 from halfseen.data.demo import demo_pair
 from halfseen.methods import METHODS
 
 KEYS = {"model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
 
 
-@pytest.fixture(scope="module", params=["adversarial", "transport"])
-def finished(request, tmp_path_factory):
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
     output = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-m", "halfseen", "demo", "--quick", "--seeds", "1", "--jobs", "1"]
-    command += ["--output", str(output), "--divergence", request.param]
+    command += ["--output", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    return request.param, output, done
+    return output, done
 
 
 @pytest.mark.xdist_group("demo")
 def test_results_hold_every_model_with_the_choice_of_epoch(finished):
-    divergence, output, _ = finished
+    output, _ = finished
     records = json.loads((output / "results.json").read_text())
     assert all(set(record) >= KEYS for record in records)
     rows = {(r["model"], r["refined"], r["epoch_choice"]) for r in records}
@@ -34,14 +35,14 @@ def test_results_hold_every_model_with_the_choice_of_epoch(finished):
         for refined in (False, True) if method.adapts else (False,):
             assert {(method.name, refined, "last"), (method.name, refined, "oracle")} <= rows
     assert ("Gradient-boosted trees", False, "last") in rows
-    assert {r["divergence"] for r in records if r["model"].startswith("Adapt")} == {divergence}
+    assert {r["divergence"] for r in records if r["model"].startswith("Adapt")} == {"adversarial"}
     assert {r["divergence"] for r in records if not r["model"].startswith("Adapt")} == {None}
     assert all(0 <= r["accuracy"] <= 1 for r in records)
 
 
 @pytest.mark.xdist_group("demo")
 def test_report_is_one_page_that_needs_nothing_else(finished):
-    _, output, _ = finished
+    output, _ = finished
     page = (output / "report.html").read_text()
     sources = re.findall(r'(?:src|href)="([^"]{0,40})', page)
     assert len(sources) == 3
@@ -56,11 +57,17 @@ def test_report_is_one_page_that_needs_nothing_else(finished):
 
 @pytest.mark.xdist_group("demo")
 def test_the_table_is_printed_with_the_choice_of_epoch(finished):
-    _, output, done = finished
+    output, done = finished
     assert "Adaptation-Imputation" in done.stdout
     assert "oracle: best epoch in hindsight" in " ".join(done.stdout.split())
     assert "report.html" in done.stdout
     assert not list(output.glob("*partial*"))
+
+
+def test_transport_takes_the_place_of_the_critics(tmp_path):
+    result = run_one("Adaptation-Imputation", "transport", 0, True, str(tmp_path))
+    assert {record["divergence"] for record in result["records"]} == {"transport"}
+    assert all(np.isfinite(r["adaptation"]) for r in result["history"] if r["phase"] == "joint")
 
 
 def test_domains_are_disjoint_and_the_test_set_is_sealed():

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import halfseen
-from halfseen.errors import OptionError
+from halfseen.errors import InputError, OptionError
 from halfseen.tables import domains
 from halfseen.tables.files import open_table
 from halfseen.tables.fitting import RULE, Settings, fit_tables, is_resident
@@ -19,6 +19,7 @@ from halfseen.tables.inference import Roles, Understanding, understand
 from halfseen.tables.measuring import metrics_of
 from halfseen.tables.streaming import RowStream, StreamedBatches
 from halfseen.training import NoProgress
+from halfseen.training.parallel import Ranks
 
 TINY = {
     "encoder_widths": (8,),
@@ -187,6 +188,31 @@ def test_streamed_batches_depend_on_the_seed_alone(found):
         return next(iter(batches.epoch(32, seed))).source.numpy().tobytes()
 
     assert first(1) == first(1) != first(2)
+
+
+@pytest.mark.parametrize("group", [64, 1_000], ids=["many parts", "one part"])
+def test_processes_read_different_rows_in_equally_many_steps(group, tmp_path):
+    found = make(tmp_path, group=group)
+    source, target = streams(found)
+    kept = source.all()[0]
+    dealt = [
+        rows_of(np.concatenate([c[0] for c in source.scattered(np.random.default_rng(3), ranks)]))
+        for ranks in (Ranks(0, 3), Ranks(1, 3), Ranks(2, 3))
+    ]
+    assert all(dealt)
+    assert sum(dealt, Counter()) == rows_of(kept)
+    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
+    # Shards differ in length, steps and sizes do not.
+    for rank in range(3):
+        sizes = [len(batch.source) for batch in batches.epoch(16, 5, Ranks(rank, 3))]
+        assert sizes == [(5, 5, 6)[rank]] * (len(kept) // 16)
+
+
+def test_a_process_without_rows_is_told(found):
+    source, target = streams(found, share=1.0)
+    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
+    with pytest.raises(InputError, match="process 1 was dealt hold no row"):
+        next(iter(batches.epoch(16, 5, Ranks(1, 2))))
 
 
 def test_rows_are_mixed_across_the_table(found, monkeypatch):

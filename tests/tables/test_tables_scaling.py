@@ -9,7 +9,7 @@ import pytest
 
 from halfseen.tables.files import open_table
 from halfseen.tables.inference import Roles, understand
-from halfseen.tables.scaling import shared_scale
+from halfseen.training.scaling import shared_scale
 
 
 def write(folder, rows, y):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from halfseen.artifact.loading import load
+from halfseen.artifact.loading import load, load_table_model
 
-__all__ = ["load"]
+__all__ = ["load", "load_table_model"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
@@ -12,7 +12,10 @@ from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptation
 from halfseen.model_folder import read_model
 from halfseen.nets import EncoderFactory
 
-__all__ = ["load"]
+if TYPE_CHECKING:
+    from halfseen.tables.model import TableModel
+
+__all__ = ["load", "load_table_model"]
 
 _ESTIMATORS: dict[str, type[AdaptationImputationClassifier | DomainAdaptationClassifier]] = {
     "AdaptationImputationClassifier": AdaptationImputationClassifier,
@@ -64,3 +67,16 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         f"The folder {folder} holds a model of kind {description.kind!r}, which this version of "
         "halfseen does not know."
     )
+
+
+def load_table_model(folder: str | Path) -> TableModel:
+    """Load a model that takes tables, or say what else the folder holds."""
+    from halfseen.tables.model import TableModel
+
+    loaded = load(folder)
+    if not isinstance(loaded, TableModel):
+        raise InputError(
+            f"{folder} holds a {type(loaded).__name__}, which takes arrays and data frames: use "
+            "it in Python with halfseen.load. `halfseen fit` makes models that take tables."
+        )
+    return loaded

@@ -18,24 +18,27 @@ class Budget(BaseModel):
 
     Parameters
     ----------
-    epochs
-        Lengths of the phases, by kind of problem.
+    training
+        Options of the models, by kind of problem: lengths of the phases, sizes of networks.
     seeds
         Runs of each model, by kind of problem.
     reader
         Options of the readers, by family: subsets, and sizes of what is simulated.
     score_rows
-        Rows of each domain on which label-free scores are taken after every epoch.
+        Rows of each domain on which label-free scores are taken.
+    looks
+        The most epochs of a phase after which they are, and the target is measured.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     what: str
-    epochs: dict[Kind, dict[str, Any]]
+    training: dict[Kind, dict[str, Any]]
     seeds: dict[Kind, int]
     reader: dict[str, dict[str, Any]] = {}
     score_rows: int = 1000
+    looks: int = 100
 
     def problem(self, problem: Problem) -> Problem:
         """Return the problem at this budget's size; what the problem itself says stays."""
@@ -53,13 +56,16 @@ def _epochs(warmup: int, joint: int | str, refine: int) -> dict[str, Any]:
     return {"warmup_epochs": warmup, "joint_epochs": joint, "refine_epochs": refine}
 
 
+_NARROW: dict[str, Any] = {"channels": (32, 32, 128)}
+"""Half of the paper's filters before the last layer, which makes the latent."""
+
 BUDGETS: dict[str, Budget] = {
     budget.name: budget
     for budget in (
         Budget(
             name="paper",
             what="the paper's epochs and five runs on all rows",
-            epochs={
+            training={
                 "image": _epochs(10, 90, 10),
                 "curve": _epochs(10, 90, 10),
                 "table": _epochs(5, 45, 10),
@@ -70,24 +76,25 @@ BUDGETS: dict[str, Budget] = {
         ),
         Budget(
             name="cpu",
-            what="hours on two cores: subsets of the digits, fewer epochs",
-            epochs={
-                "image": _epochs(5, 20, 5),
-                "curve": _epochs(10, "auto", 5),
+            what="hours on two cores: subsets of the digits, narrower encoders, fewer epochs",
+            training={
+                "image": {**_epochs(4, 16, 4), **_NARROW, "batch_size": 64},
+                "curve": {**_epochs(10, "auto", 4), **_NARROW},
                 "table": _epochs(5, "auto", 10),
                 "demo": DEMO_EPOCHS,
             },
             seeds={"image": 3, "curve": 3, "table": 5, "demo": 3},
             reader={
-                "digits": {"max_train": 10_000, "max_test": 4_000},
+                "digits": {"max_train": 3_000, "max_test": 3_000},
                 "criteo": {"max_rows": 100_000},
                 "ads-sim": {"rows": 20_000, "test_rows": 10_000},
             },
+            looks=8,
         ),
         Budget(
             name="quick",
             what="a minute or so: to try the command, not the method",
-            epochs={
+            training={
                 "image": _epochs(1, 2, 1),
                 "curve": _epochs(1, 2, 1),
                 "table": _epochs(1, 2, 1),

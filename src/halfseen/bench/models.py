@@ -65,6 +65,7 @@ def fit_and_measure(
     seed: int,
     scores: Sequence[str] = (),
     score_rows: int = 1000,
+    looks: int | None = None,
     oracle: str = "accuracy",
     regret: Callable[[npt.ArrayLike], float] | None = None,
     latents: Path | None = None,
@@ -80,6 +81,8 @@ def fit_and_measure(
     ----------
     scores, score_rows
         Label-free scores to take after every epoch, and the rows of each part that they see.
+    looks
+        The most epochs of a phase that are measured, evenly spread; by default all.
     oracle
         The metric that the best epoch in hindsight is best in.
     regret
@@ -113,13 +116,14 @@ def fit_and_measure(
         seed=seed,
         refine=method.adapts,
         on_epoch=measure,
+        looks=looks,
     )
     if latents is not None:
         save_latents(latents, objective, pair, test_rows)
     seconds = sum(r["seconds"] for r in history)
     records = []
     for phase, refined in (("joint", False), ("refine", True)):
-        epochs = [r for r in history if r["phase"] == phase]
+        epochs = [r for r in history if r["phase"] == phase and "target_test" in r]
         for choice, number in chosen_epochs(epochs, scores, oracle).items():
             records.append(
                 record(

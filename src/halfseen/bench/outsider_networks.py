@@ -23,6 +23,7 @@ from halfseen.methods import Method, method_named
 from halfseen.options import Options, make_options, preset
 from halfseen.training import ResidentBatches, derived_seed, plan_phases
 from halfseen.training.fitting import fit_objective
+from halfseen.training.scaling import learn_scales
 
 __all__ = [
     "augmented_source_only",
@@ -165,9 +166,9 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         torch.manual_seed(derived_seed(seed))
         method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
         networks = nets.build_networks(pair.blocks, method, len(pair.classes), options)
-        if networks.standardize is not None:
-            networks.standardize.learn(tensor(pair.source_train.inputs))
         problem = training_problem(pair, tensor(pair.source_train.labels), pair.target_train)
+        if networks.standardize is not None:
+            learn_scales(networks.standardize, problem.source)
         batches = ResidentBatches(problem.source, problem.target, balanced=False)
         rows = min(len(problem.source), len(problem.target))
         phases = plan_phases(options, method, batches, rows=rows, refine=False)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import traceback
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ try:
 except ImportError:  # Windows has no such lock
     fcntl = None
 
-__all__ = ["Result", "Task", "read_log", "run_tasks"]
+__all__ = ["Result", "Task", "packed", "read_log", "run_tasks"]
 
 Result = dict[str, Any]
 Outcome = tuple[str, Result | None, str]
@@ -157,16 +159,39 @@ def _attempt(worker: Callable[..., Result], task: Task) -> Outcome:
         return task.key, None, f"{error} ({type(error).__name__}, {place.name})"
 
 
-def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
-    """Read finished tasks; a last line that was cut off by a kill is not one of them.
+def packed(log: Path) -> Path:
+    """Return where ``gzip`` leaves a log that is to be kept."""
+    return log.with_name(f"{log.name}.gz")
 
-    With `repair`, which is for the writer alone, such a line is taken out of the file.
+
+def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
+    """Read finished tasks, also those of a log that was packed by ``gzip``.
+
+    A last line that was cut off by a kill is not one of them. With `repair`, which is for the
+    writer alone, such a line is taken out of the file.
     """
-    if not log.exists():
-        return {}
     finished: dict[str, Result] = {}
-    whole = 0
+    if packed(log).exists():
+        try:
+            kept = gzip.decompress(packed(log).read_bytes())
+        except (OSError, EOFError, zlib.error):
+            raise InputError(f"{packed(log)} is no packed log; delete it to start anew.") from None
+        _read_lines(kept, packed(log), finished)
+    if not log.exists():
+        return finished
     content = log.read_bytes()
+    whole = _read_lines(content, log, finished)
+    if repair and whole < len(content):
+        os.truncate(log, whole)
+    elif repair and content and not content.endswith(b"\n"):
+        with log.open("ab") as file:
+            file.write(b"\n")
+    return finished
+
+
+def _read_lines(content: bytes, log: Path, finished: dict[str, Result]) -> int:
+    """Add a log's results to those at hand; return the bytes of its whole lines."""
+    whole = 0
     lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         try:
@@ -179,9 +204,4 @@ def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
                 ) from None
         else:
             whole += len(line)
-    if repair and whole < len(content):
-        os.truncate(log, whole)
-    elif repair and content and not content.endswith(b"\n"):
-        with log.open("ab") as file:
-            file.write(b"\n")
-    return finished
+    return whole

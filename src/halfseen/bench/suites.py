@@ -66,8 +66,8 @@ class Suite(Frozen):
         self, problem: Problem, variant: Variant, budget: Budget, start: Options
     ) -> Options:
         """Return what a preset becomes in this suite: suite, budget, variant, in that order."""
-        lengths = budget.epochs[problem.kind]
-        return make_options({**self.settings, **lengths, **variant.settings}, start)
+        given = budget.training[problem.kind]
+        return make_options({**self.settings, **given, **variant.settings}, start)
 
 
 def _digits(source: str, target: str, name: str | None = None, **reader: Any) -> Problem:

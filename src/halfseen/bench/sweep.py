@@ -19,7 +19,7 @@ from halfseen.bench.models import Record, fit_and_measure, record
 from halfseen.bench.outsiders import OUTSIDERS, outsider_named
 from halfseen.bench.problems import LoadedProblem, Problem, load_problem
 from halfseen.bench.provenance import circumstances, watched
-from halfseen.bench.runner import Result, Task, read_log, run_tasks
+from halfseen.bench.runner import Result, Task, packed, read_log, run_tasks
 from halfseen.bench.suites import BOTH, SUITES, Suite, Variant, starting_options
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import METHODS, method_named
@@ -55,6 +55,7 @@ class Run(BaseModel):
     preset: str
     options: Options
     score_rows: int
+    looks: int
 
     @cached_property
     def key(self) -> str:
@@ -157,7 +158,7 @@ def run_suite(
 def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[Result]:
     """Return a suite's finished runs in the order of the suite, whatever order they ended in."""
     log = folder / LOG
-    if not log.exists():
+    if not log.exists() and not packed(log).exists():
         raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
     names = [problem.name for problem in suite.problems]
     models = [*(method.name for method in METHODS), *OUTSIDERS]
@@ -209,6 +210,7 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
                 seed=made.seed,
                 scores=EPOCH_SCORES,
                 score_rows=made.score_rows,
+                looks=made.looks,
                 oracle=made.problem.metrics[0],
                 regret=loaded.regret,
                 latents=_pictured(made, Path(output)),
@@ -273,6 +275,7 @@ class _RunMaker:
             preset=self.selection.preset,
             options=self.suite.options(self.problem, variant, self.budget, start),
             score_rows=self.budget.score_rows,
+            looks=self.budget.looks,
         )
 
 

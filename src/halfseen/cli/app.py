@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Annotated, Any
@@ -78,7 +79,9 @@ def main() -> None:
         console = make_console(stderr=True)
         if verbosity() > 1:
             traceback.print_exc()
-        console.print(Text.assemble(("error: ", "red"), str(error)), soft_wrap=True)
+        rank = os.environ.get("RANK", "0")  # set by torchrun
+        kind = "error" if rank == "0" else f"error in process {rank}"
+        console.print(Text.assemble((f"{kind}: ", "red"), str(error)), soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         make_console(stderr=True).print("Stopped.")

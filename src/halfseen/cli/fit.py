@@ -6,7 +6,7 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from rich.markup import escape
 from halfseen.cli.config import FitConfig, read_config
 from halfseen.cli.terminal import Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from halfseen.training.parallel import Ranks
 
 __all__ = ["fit", "given_settings", "print_understanding", "understanding", "understood"]
 
@@ -69,12 +72,18 @@ def fit(
     commas, or given by repeating the option.
 
     Example: halfseen fit source.csv target.csv --label click -o model/
+
+    Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
-    _fit(source, target, settings, output, Terminal(as_json=as_json), dry_run=dry_run)
+    from halfseen.training.parallel import joined
+
+    with joined() as ranks:
+        terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
+        _fit(source, target, settings, output, terminal, dry_run=dry_run, ranks=ranks)
 
 
 def given_settings(
@@ -111,6 +120,7 @@ def _fit(
     terminal: Terminal,
     *,
     dry_run: bool,
+    ranks: Ranks,
 ) -> None:
     from halfseen.methods import method_named
     from halfseen.model_folder import check_replaceable
@@ -119,11 +129,15 @@ def _fit(
 
     started = time.perf_counter()
     settings = config.settings()
-    if output is not None:
-        check_replaceable(output)
-    with terminal.status("Reading the tables"):
-        tables = open_table(source), open_table(target)
-    found = understood(*tables, config, terminal.errors)
+
+    def look() -> Any:
+        if output is not None:
+            check_replaceable(output)
+        with terminal.status("Reading the tables"):
+            tables = open_table(source), open_table(target)
+        return understood(*tables, config, terminal.errors)
+
+    found = ranks.from_first(look)
     print_understanding(found, terminal.console)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
@@ -131,6 +145,8 @@ def _fit(
     terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
     terminal.say(f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
+    if ranks.size > 1:
+        terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)
     document = understanding(found) | {"models": settings.models, "seed": settings.seed}
     if dry_run or output is None:
@@ -150,6 +166,8 @@ def _fit(
     except KeyboardInterrupt:
         plain(terminal.errors, "The same command goes on from the last finished epoch.")
         raise
+    if not ranks.is_first:
+        return
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)

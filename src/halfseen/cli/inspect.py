@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from halfseen.cli.fit import print_columns, print_metrics
 from halfseen.cli.terminal import Json, Terminal
-from halfseen.errors import InputError
 
-if TYPE_CHECKING:
-    from halfseen.tables.model import TableModel
-
-__all__ = ["inspect", "load_table_model"]
+__all__ = ["inspect"]
 
 
 def inspect(
@@ -25,6 +21,8 @@ def inspect(
 
     Example: halfseen inspect model/
     """
+    from halfseen.artifact import load_table_model
+
     loaded = load_table_model(model)
     terminal = Terminal(as_json=as_json)
     if as_json:
@@ -43,17 +41,3 @@ def inspect(
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     terminal.result(f"Versions: {versions}.")
     terminal.settings(loaded.options)
-
-
-def load_table_model(folder: Path) -> TableModel:
-    """Load a model that takes tables, or say what else the folder holds."""
-    from halfseen.artifact import load
-    from halfseen.tables.model import TableModel
-
-    loaded = load(folder)
-    if not isinstance(loaded, TableModel):
-        raise InputError(
-            f"{folder} holds a {type(loaded).__name__}, which takes arrays and data frames: use "
-            "it in Python with halfseen.load. `halfseen fit` makes models that take tables."
-        )
-    return loaded

@@ -42,7 +42,7 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.cli.inspect import load_table_model
+    from halfseen.artifact import load_table_model
     from halfseen.tables.files import open_table
     from halfseen.tables.scoring import check_output, score_table
 

@@ -84,6 +84,8 @@ class Terminal:
     ----------
     as_json
         Whether standard output is for one JSON document alone.
+    silent
+        Whether to say nothing at all: another process speaks for this one.
 
     Attributes
     ----------
@@ -95,10 +97,10 @@ class Terminal:
         Console for progress; silent with ``--quiet``.
     """
 
-    def __init__(self, *, as_json: bool = False) -> None:
-        quiet = verbosity() < 0
-        self.as_json = as_json
-        self.results = make_console(stderr=as_json)
+    def __init__(self, *, as_json: bool = False, silent: bool = False) -> None:
+        quiet = silent or verbosity() < 0
+        self.as_json = as_json and not silent
+        self.results = make_console(stderr=as_json, quiet=silent)
         self.console = make_console(stderr=as_json, quiet=quiet)
         self.errors = make_console(stderr=True, quiet=quiet)
 

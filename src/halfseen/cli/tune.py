@@ -40,7 +40,11 @@ def tune(
     jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
     prune: Annotated[bool, typer.Option(help="Give up fits that are poor on the way.")] = True,
     storage: Annotated[
-        Path | None, typer.Option(help="File that keeps the trials; beside the output by default.")
+        str | None,
+        typer.Option(
+            help="File or database address that keeps the trials, which several machines may "
+            "share; a file beside the output by default."
+        ),
     ] = None,
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
@@ -62,7 +66,7 @@ def tune(
     """
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
     settings = read_config(config, given)
-    kept = storage or output.with_suffix(".journal")
+    kept = storage or str(output.with_suffix(".journal"))
     _tune(
         source,
         target,
@@ -82,7 +86,7 @@ def _tune(
     target: Path,
     config: FitConfig,
     output: Path,
-    storage: Path,
+    storage: str,
     terminal: Terminal,
     *,
     score: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halfseen.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
 from halfseen.nets.layers import initialize, mlp
-from halfseen.nets.networks import Latents, Networks, apply_to_both, build_networks
+from halfseen.nets.networks import Latents, Networks, Standardize, apply_to_both, build_networks
 from halfseen.nets.prediction import chunks, complete_probabilities, latents, probabilities
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "EncoderFactory",
     "Latents",
     "Networks",
+    "Standardize",
     "VectorEncoder",
     "apply_to_both",
     "build_networks",

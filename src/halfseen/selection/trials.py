@@ -6,6 +6,8 @@ import hashlib
 import importlib
 import itertools
 import json
+import os
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,12 +30,24 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-__all__ = ["Rows", "TrialRunner", "is_spent", "load_study", "optuna"]
+__all__ = [
+    "Rows",
+    "TrialRunner",
+    "is_abandoned",
+    "is_spent",
+    "load_study",
+    "optuna",
+    "this_process",
+]
 
 FIRST_NOT_PRUNED = 5
 """Trials of a model that run to their end before any is pruned."""
 EPOCHS_BETWEEN = 5
 """After every so many epochs a trial is compared with the others."""
+MOST_PROPOSALS = 10
+"""Proposals that may turn out to be old ones before a trial is given up."""
+OWNER = "owner"
+"""Attribute of a trial: the machine and the process that called for it."""
 _REFINEMENT = 10_000
 """Added to the epochs of refinement, so that they are compared among themselves."""
 
@@ -62,7 +76,8 @@ class TrialRunner:
     """Runs the trials of one model; can be sent to another process.
 
     Its parameters are those of :func:`halfseen.selection.search` for one model; `study` and
-    `storage` say where trials are kept, `checkpoints` where a fit under way is.
+    `storage` say where trials are kept, `checkpoints` where a fit under way is, `owner` which
+    process has called for them, `budget` how many there may be.
     """
 
     name: str
@@ -77,15 +92,23 @@ class TrialRunner:
     seed: int
     prune: bool
     checkpoints: Path | None
+    owner: str
+    budget: int
 
     def run(self, number: int) -> int | None:
         """Propose settings, fit with them, tell the score; return the trial's number.
 
-        None says that everything in the space has been tried.
+        None says that everything in the space has been tried, or that others who share the
+        storage use up the budget.
         """
-        seed = derived_seed(self.seed, number)
-        study = load_study(self, seed)
         state = optuna().trial.TrialState
+        known = load_study(self, self.seed).trials
+        taken = sum(is_spent(trial) or trial.state == state.RUNNING for trial in known)
+        if taken >= self.budget:
+            return None
+        # Others may be ahead: a seed of theirs would propose what they have tried.
+        seed = derived_seed(self.seed, max(number, taken))
+        study = load_study(self, seed)
         trial = self._ask(study, seed)
         if trial is None:
             return None
@@ -110,20 +133,29 @@ class TrialRunner:
 
     def _ask(self, study: Study, seed: int) -> Trial | None:
         """Return a trial whose settings are new: training again would give the same value."""
-        states = optuna().trial.TrialState
-        tried = [trial.params for trial in study.trials if is_spent(trial)]
-        tried += [trial.params for trial in study.get_trials(states=(states.RUNNING,))]
-        trial = study.ask()
-        if self._propose(trial) not in tried:
-            return trial
-        study.tell(trial, state=states.FAIL)
-        untried = [settings for settings in self._all_settings() if settings not in tried]
-        if not untried:
-            return None
-        study.enqueue_trial(untried[seed % len(untried)])
-        trial = study.ask()
-        self._propose(trial)
-        return trial
+        for attempt in range(MOST_PROPOSALS):
+            trial = study.ask()
+            trial.set_user_attr(OWNER, self.owner)
+            proposed = self._propose(trial)
+            tried = self._tried(study, trial.number)
+            if proposed not in tried:
+                return trial
+            study.tell(trial, state=optuna().trial.TrialState.FAIL)
+            untried = [settings for settings in self._all_settings() if settings not in tried]
+            if untried:
+                study.enqueue_trial(untried[(seed + attempt) % len(untried)])
+            elif self._is_grid():
+                return None
+        return None
+
+    def _tried(self, study: Study, number: int) -> list[dict[str, Any]]:
+        """Return the settings that are spent, or under way in a trial that began before."""
+        running = optuna().trial.TrialState.RUNNING
+        return [
+            trial.params
+            for trial in study.trials
+            if is_spent(trial) or (trial.state == running and trial.number < number)
+        ]
 
     def _propose(self, trial: Trial) -> dict[str, Any]:
         return {
@@ -135,10 +167,12 @@ class TrialRunner:
 
     def _all_settings(self) -> Iterator[dict[str, Any]]:
         """Yield every combination of a space without ranges."""
-        grids = [choices for choices in self.space.values() if not isinstance(choices, Range)]
-        if len(grids) == len(self.space):
-            for combination in itertools.product(*grids):
+        if self._is_grid():
+            for combination in itertools.product(*self.space.values()):  # type: ignore[arg-type]
                 yield dict(zip(self.space, combination, strict=True))
+
+    def _is_grid(self) -> bool:
+        return not any(isinstance(choices, Range) for choices in self.space.values())
 
     def _value(self, trial: Trial) -> float:
         """Return the score of the settings that a trial proposes."""
@@ -239,6 +273,34 @@ def is_spent(trial: FrozenTrial) -> bool:
     state = optuna().trial.TrialState
     failed = trial.state == state.FAIL and "error" in trial.user_attrs
     return trial.state in (state.COMPLETE, state.PRUNED) or failed
+
+
+def this_process() -> str:
+    """Return the name of this process among those that share a storage."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def is_abandoned(trial: FrozenTrial) -> bool:
+    """Whether a running trial's process is gone; of other machines that cannot be known.
+
+    One of this very process is: a search begins with none under way.
+    """
+    host, _, process = str(trial.user_attrs.get(OWNER, "")).rpartition(":")
+    if host != socket.gethostname():
+        return False
+    return int(process) == os.getpid() or not _is_alive(int(process))
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":  # elsewhere signal 0 is not a question
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def load_study(runner: TrialRunner, seed: int, *, create: bool = False) -> Study:

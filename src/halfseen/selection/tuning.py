@@ -20,7 +20,15 @@ from halfseen.selection.choosing import split_held_out
 from halfseen.selection.evidence import ONE_FIT_SCORES
 from halfseen.selection.registry import SCORES
 from halfseen.selection.spaces import Space, paper_space, with_given, with_settings
-from halfseen.selection.trials import Rows, TrialRunner, is_spent, load_study, optuna
+from halfseen.selection.trials import (
+    Rows,
+    TrialRunner,
+    is_abandoned,
+    is_spent,
+    load_study,
+    optuna,
+    this_process,
+)
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -152,8 +160,9 @@ def search(
         median of the fits before it. The first five of a model are not.
     storage
         A file that keeps every trial (or a database address as Optuna takes it). A search that
-        was stopped continues from it, the trial it was stopped in from its last epoch. One
-        search at a time may use it.
+        was stopped continues from it, the trial it was stopped in from its last epoch. Several
+        machines may make the same call with the same storage and share the trials, which the
+        results of the one that ends last hold all.
     n_jobs
         How many fits run at the same time, each in its own process.
     seed
@@ -198,6 +207,7 @@ def search(
             runner = TrialRunner(
                 name, f"{name} by {score}", place, estimator, widened, score, rows,
                 prior, back, seed, prune and score in ONE_FIT_SCORES, checkpoints,
+                this_process(), trials,
             )  # fmt: skip
             study = load_study(runner, seed, create=True)
             _check_same(study, _fingerprint(runner, options, held_out))
@@ -247,8 +257,10 @@ def _recover(study: Study, given: Mapping[str, Any]) -> None:
         study.enqueue_trial(dict(given))
         return
     for trial in study.get_trials(states=(state.RUNNING,)):
-        study.tell(trial.number, state=state.FAIL)
-    others = [t for t in study.trials if is_spent(t) or t.state == state.WAITING]
+        if is_abandoned(trial):
+            study.tell(trial.number, state=state.FAIL)
+    under_way = (state.WAITING, state.RUNNING)
+    others = [t for t in study.trials if is_spent(t) or t.state in under_way]
     known = [t.params or t.system_attrs.get("fixed_params") for t in others]
     for trial in study.get_trials(states=(state.FAIL,)):
         if not is_spent(trial) and trial.params and trial.params not in known:

@@ -41,7 +41,7 @@ def fit_blend(network: Matrix, regression: Matrix, labels: Labels) -> Blend:
 
     Both can be cooled and neither sharpened: on a shifted target sureness is the costlier
     mistake. A ridge of ten rows' strength holds them at the regression alone where few rows
-    speak, and so it is left where the blend gains less than a standard error over it.
+    speak.
 
     Parameters
     ----------
@@ -63,11 +63,7 @@ def fit_blend(network: Matrix, regression: Matrix, labels: Labels) -> Blend:
     (True, True)
     """
     weights = _likeliest(np.stack([network, regression]), labels, np.array([0.0, 1.0]))
-    blend, alone = Blend(float(weights[0]), float(weights[1])), Blend(0.0, 1.0)
-    rows = np.arange(len(labels))
-    one, other = (b.logits(network, regression)[rows, labels] for b in (blend, alone))
-    gain = one - other
-    return blend if gain.mean() > gain.std() / np.sqrt(len(gain)) else alone
+    return Blend(float(weights[0]), float(weights[1]))
 
 
 def fit_scale(network: Matrix, labels: Labels) -> float:

@@ -29,6 +29,7 @@ from halfseen.training import (
     plan_phases,
 )
 from halfseen.training.fitting import Problem, fit_objective, resolve_device
+from halfseen.training.parallel import present_ranks
 from halfseen.training.priors import refinement_prior
 
 __all__ = [
@@ -165,15 +166,18 @@ class _Streamed:
         share = min(HELD_OUT, MOST_HELD_OUT / found.source.rows)
         source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
         target = RowStream(found.target.table, found.schema, is_source=False)
-        held_out = Sample(*source.all(held_out=True))
-        self.folds: Sequence[Fold] = [
-            Fold(Sample(*source.some(SAMPLE_ROWS / found.source.rows)), held_out)
-        ]
-        self.target = target.some(SAMPLE_ROWS / found.target.rows)[0]
+
+        def samples() -> tuple[Fold, npt.NDArray[np.float32]]:
+            held_out = Sample(*source.all(held_out=True))
+            training = Sample(*source.some(SAMPLE_ROWS / found.source.rows))
+            return Fold(training, held_out), target.some(SAMPLE_ROWS / found.target.rows)[0]
+
+        fold, self.target = present_ranks().from_first(samples)
+        self.folds: Sequence[Fold] = [fold]
         self.batches = StreamedBatches(
             source,
             target,
-            source_rows=found.source.rows - len(held_out),
+            source_rows=found.source.rows - len(fold.held_out),
             target_rows=found.target.rows,
         )
 

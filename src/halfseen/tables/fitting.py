@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from halfseen.tables.measuring import HeldOut, held_out_metrics, hold_out, targe
 from halfseen.tables.model import TableModel
 from halfseen.tables.regression import Regression, fit_regression
 from halfseen.training import History, NoProgress, Progress
+from halfseen.training.parallel import present_ranks
 
 __all__ = ["RULE", "Settings", "fit_tables", "is_resident", "needs_complete_target"]
 
@@ -113,6 +115,9 @@ def fit_tables(
 ) -> TableModel:
     """Train the models asked for, choose one without target labels, and measure it.
 
+    Processes that have joined (:func:`halfseen.training.parallel.joined`) train together, and
+    all return the same model: what is measured and chosen, the first of them measures.
+
     Parameters
     ----------
     found
@@ -174,6 +179,7 @@ class _Fit:
             "target": found.target.table.fingerprint() | {"rows": found.target.rows},
         }
         self.checkpoints = checkpoints
+        self.ranks = present_ranks()
         self.regressions = [self._regression(fold.training) for fold in self.domains.folds]
 
     def candidate(self, method: Method) -> _Candidate:
@@ -182,15 +188,15 @@ class _Fit:
         parts = []
         for number, fold in enumerate(self.domains.folds):
             networks, history = self._train(method, options, number)
-            parts.append(
-                hold_out(
-                    networks,
-                    fold.held_out,
-                    self.regressions[number],
-                    samples=options.prediction_samples,
-                    seed=self.settings.seed,
-                )
+            measure = partial(
+                hold_out,
+                networks,
+                fold.held_out,
+                self.regressions[number],
+                samples=options.prediction_samples,
+                seed=self.settings.seed,
             )
+            parts.append(self.ranks.from_first(measure))
         return _Candidate(method, options, HeldOut.joined(parts), networks, history)
 
     def final(self, chosen: _Candidate) -> TableModel:
@@ -224,7 +230,8 @@ class _Fit:
 
     def _regression(self, rows: Sample) -> Regression:
         observed = list(self.found.schema.blocks.observed)
-        return fit_regression(rows.inputs[:, observed], rows.labels, len(self.found.schema.classes))
+        inputs, classes = rows.inputs[:, observed], len(self.found.schema.classes)
+        return self.ranks.from_first(lambda: fit_regression(inputs, rows.labels, classes))
 
     def _train(
         self, method: Method, options: Options, fold: int | None
@@ -292,7 +299,9 @@ def _chosen(
     """Return the model with the lowest estimated risk on the target, and how it was chosen."""
     if len(candidates) == 1:
         return candidates[0], {}
-    risks = [target_risk(c.held_out, domains, blended=c.options.shortcut) for c in candidates]
+    risks = present_ranks().from_first(
+        lambda: [target_risk(c.held_out, domains, blended=c.options.shortcut) for c in candidates]
+    )
     names = [candidate.method.name for candidate in candidates]
     choice = {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
     return candidates[int(np.argmin(risks))], choice

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
-__all__ = ["Regression", "fit_regression", "likelihoods"]
+from halfseen.training.scaling import likelihoods
+
+__all__ = ["Regression", "fit_regression"]
 
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """scikit-learn's C: the larger, the weaker the penalty."""
-FOLDS = 5
 MOST_REGRESSED = 100_000
 """Rows that logistic regression is fitted on: more would not change what it says."""
 MOST_COMPARED = 5_000
 """Rows among which its penalty is chosen."""
-SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,30 +62,6 @@ def fit_regression(rows: Matrix, labels: Labels, n_classes: int) -> Regression:
     return Regression(weight, bias)
 
 
-def likelihoods(
-    rows: Matrix, labels: Labels, penalties: Sequence[float] = PENALTIES
-) -> npt.NDArray[np.float64]:
-    """Return the mean log-likelihood of each fold under each penalty: (penalties, folds).
-
-    Every class needs two rows at least; there are five folds, or as many as the rarest class has
-    rows.
-    """
-    rarest = int(np.unique(labels, return_counts=True)[1].min())
-    folds = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=0)
-    found = []
-    for training, held_out in folds.split(rows, labels):
-        column = []
-        for penalty in penalties:
-            fitted = LogisticRegression(C=penalty, max_iter=1000)
-            fitted.fit(rows[training], labels[training])
-            probability = fitted.predict_proba(rows[held_out])
-            position = np.searchsorted(fitted.classes_, labels[held_out])
-            given = probability[np.arange(len(held_out)), position]
-            column.append(np.log(np.maximum(given, SMALLEST)).mean())
-        found.append(column)
-    return np.array(found).T
-
-
 def _penalty(rows: Matrix, labels: Labels) -> float:
     """Return scikit-learn's C by the one-standard-error rule.
 
@@ -98,7 +72,7 @@ def _penalty(rows: Matrix, labels: Labels) -> float:
     some = slice(MOST_COMPARED)  # the rows were shuffled
     if np.unique(labels[some], return_counts=True)[1].min() < 2:
         return 0.01  # nothing to compare on
-    found = likelihoods(rows[some], labels[some])
+    found = likelihoods(rows[some], labels[some], PENALTIES)
     mean, best = found.mean(1), found.mean(1).argmax()
     error = found[best].std(ddof=1) / np.sqrt(found.shape[1])
     return PENALTIES[int(np.flatnonzero(mean >= mean[best] - error)[0])]

@@ -5,21 +5,13 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 import numpy as np
-import numpy.typing as npt
 
 from halfseen.tables.files import TableFiles
-from halfseen.tables.regression import FOLDS, likelihoods
 from halfseen.tables.schema import NumberColumn, TableSchema
 from halfseen.tables.streaming import RowStream
+from halfseen.training.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
 
-__all__ = ["settle_scales", "shared_scale"]
-
-FEWEST_COLUMNS = 20
-"""Columns of measurements from which a common scale is considered at all."""
-MOST_ROWS = 100_000
-"""A larger source has rows enough to learn each column's weight whatever its scale."""
-COMPARED_ROWS = 2_000
-PENALTIES = (1e-3, 1e-2, 0.1)
+__all__ = ["settle_scales"]
 
 
 def settle_scales(
@@ -49,49 +41,6 @@ def settle_scales(
         "predicted better so: their spreads mean something, as those of principal components do."
     )
     return schema.model_copy(update={"columns": scaled}), note
-
-
-def shared_scale(
-    standardized: npt.NDArray[Any], labels: npt.NDArray[Any], spreads: npt.NDArray[Any]
-) -> float | None:
-    """Return the root mean square of the spreads where sharing it predicts better, else None.
-
-    Ridge-penalised logistic regression is fitted with both scalings, each with its best of three
-    penalties; the common scale must win by more than the standard error of the difference
-    between its five folds.
-
-    Parameters
-    ----------
-    standardized
-        Columns scaled to spread one.
-    labels
-        Their classes.
-    spreads
-        What each column was divided by.
-
-    Examples
-    --------
-    One wide column carries the label, 99 narrow ones are noise:
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
-    >>> shared_scale(rows, rows[:, 0] > 0, spreads) is not None
-    True
-    >>> shared_scale(rows, rows[:, 7] > 0, spreads) is None
-    True
-    """
-    some = np.random.default_rng(0).permutation(len(labels))[:COMPARED_ROWS]
-    rows, labels = standardized[some].astype(np.float64), labels[some]
-    if np.unique(labels, return_counts=True)[1].min() < FOLDS:
-        return None
-    common = float(np.sqrt(np.square(spreads).mean()))
-    own, shared = (
-        max(likelihoods(x, labels, PENALTIES), key=np.mean)
-        for x in (rows, rows * (spreads / common))
-    )
-    gain = shared - own
-    error = float(gain.std(ddof=1)) / np.sqrt(FOLDS)
-    return common if float(gain.mean()) > error else None
 
 
 def _is_measurement(column: Any) -> TypeGuard[NumberColumn]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from halfseen.tables.labels import label_positions
 from halfseen.tables.preprocessing import transform
 from halfseen.tables.schema import TableSchema
 from halfseen.training import Batch
+from halfseen.training.parallel import ALONE, Ranks
 
 __all__ = ["RowStream", "StreamedBatches"]
 
@@ -54,26 +56,32 @@ class RowStream:
     share: float = 0.0
     seed: int = 0
 
-    def chunks(
-        self, *, held_out: bool = False, random: np.random.Generator | None = None
-    ) -> Iterator[Chunk]:
-        """Yield inputs with labels (none for a target), in the table's order or in another."""
+    def chunks(self, *, held_out: bool = False) -> Iterator[Chunk]:
+        """Yield inputs with labels (none for a target), in the table's order."""
+        for number, part in enumerate(self.table.parts()):
+            yield from self._part(number, part, held_out)
+
+    def scattered(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
+        """Yield the training rows part by part in random order, some parts side by side.
+
+        Ranks whose generators are in the same state are dealt different parts, or different
+        rows of every part where there are fewer parts than ranks.
+        """
         parts = list(enumerate(self.table.parts()))
-        if random is None:
-            for number, part in parts:
-                yield from self._part(number, part, held_out)
-            return
-        waiting = [parts[index] for index in random.permutation(len(parts))]
+        own = slice(ranks.rank, None, ranks.size)
+        by_part = len(parts) >= ranks.size
+        order = random.permutation(len(parts))
+        waiting = [parts[index] for index in (order[own] if by_part else order)]
         readers: list[Iterator[Chunk]] = []
         while waiting or readers:
             while waiting and len(readers) < OPEN_PARTS:
                 number, part = waiting.pop()
-                readers.append(self._part(number, part, held_out))
+                readers.append(self._part(number, part, held_out=False))
             reader = readers.pop(0)
             chunk = next(reader, None)
             if chunk is not None:
                 readers.append(reader)
-                yield chunk
+                yield chunk if by_part else (chunk[0][own], chunk[1][own])
 
     def all(self, *, held_out: bool = False) -> Chunk:
         """Return all rows at once."""
@@ -89,10 +97,10 @@ class RowStream:
             chosen.append((inputs[taken], labels[taken]))
         return np.concatenate([c[0] for c in chosen]), np.concatenate([c[1] for c in chosen])
 
-    def shuffled(self, random: np.random.Generator) -> Iterator[Chunk]:
+    def shuffled(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
         """Yield rows in random order within a buffer of :data:`BUFFER_ROWS` rows."""
         held: list[Chunk] = []
-        for chunk in self.chunks(random=random):
+        for chunk in self.scattered(random, ranks):
             held.append(chunk)
             if sum(len(inputs) for inputs, _ in held) >= BUFFER_ROWS:
                 ready, kept = _mixed(held, random, share=0.5)
@@ -129,6 +137,10 @@ class StreamedBatches:
     start again whenever they run out. Classes come as often as the source has them: oversampling
     would need all rows at hand.
 
+    Several ranks read different parts of the tables, dealt anew in every epoch, and all take the
+    same number of steps: one whose parts run out starts with them again, and what others have
+    left over by then is not seen in this epoch.
+
     Parameters
     ----------
     source, target
@@ -154,20 +166,31 @@ class StreamedBatches:
             )
         return self.source_rows // batch_size
 
-    def epoch(self, batch_size: int, seed: int) -> Iterator[Batch]:
+    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
         """Yield the batches of one epoch; the same seed yields the same batches."""
-        source_random, target_random = (np.random.default_rng([seed, i]) for i in range(2))
-        source = _rebatched(self.source.shuffled(source_random), batch_size)
-        target = _rebatched(_endless(self.target, target_random), batch_size)
+        own = ranks.rows(batch_size)
+        source, target = (
+            _rebatched(_endless(stream, [seed, number], ranks), own.stop - own.start)
+            for number, stream in enumerate((self.source, self.target))
+        )
         for _, (inputs, labels), (other, _) in zip(
             range(self.steps(batch_size)), source, target, strict=False
         ):
             yield Batch(torch.from_numpy(inputs), torch.from_numpy(labels), torch.from_numpy(other))
 
 
-def _endless(stream: RowStream, random: np.random.Generator) -> Iterator[Chunk]:
-    while True:
-        yield from stream.shuffled(random)
+def _endless(stream: RowStream, seed: Sequence[int], ranks: Ranks) -> Iterator[Chunk]:
+    """Pass over a rank's rows again and again; all ranks deal the parts of a pass alike."""
+    for number in itertools.count():
+        rows = 0
+        for chunk in stream.shuffled(np.random.default_rng([*seed, number]), ranks):
+            rows += len(chunk[0])
+            yield chunk
+        if not rows:
+            raise InputError(
+                f"The parts of {stream.table.path} that process {ranks.rank} was dealt hold no "
+                "row to train on; write more rows into each, or start fewer processes."
+            )
 
 
 def _rebatched(chunks: Iterator[Chunk], size: int) -> Iterator[Chunk]:

@@ -29,7 +29,7 @@ def search_tables(
     *,
     score: str,
     trials: int,
-    storage: Path,
+    storage: str | Path,
     n_jobs: int = 1,
     prune: bool = True,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from halfseen.errors import InputError
+from halfseen.training.parallel import ALONE, Ranks
 
 __all__ = ["Batch", "Batches", "LabelledRows", "ResidentBatches", "Rows", "balanced_order"]
 
@@ -51,8 +52,8 @@ class Batches(Protocol):
     def steps(self, batch_size: int) -> int:
         """Return how many steps an epoch takes."""
 
-    def epoch(self, batch_size: int, seed: int) -> Iterator[Batch]:
-        """Yield the batches of one epoch; the same seed yields the same batches."""
+    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
+        """Yield this rank's rows of the batches of one epoch; the same seed yields the same."""
 
 
 class ResidentBatches:
@@ -76,8 +77,8 @@ class ResidentBatches:
         self._check(batch_size)
         return self._epoch_rows // batch_size
 
-    def epoch(self, batch_size: int, seed: int) -> Iterator[Batch]:
-        """Yield the batches of one epoch."""
+    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
+        """Yield the batches of one epoch, of which each rank gets its part."""
         steps = self.steps(batch_size)
         random = np.random.default_rng(seed)
         if self.balanced:
@@ -88,8 +89,9 @@ class ResidentBatches:
         device = self.source.inputs.device
         source_index = torch.as_tensor(source_order, device=device)
         target_index = torch.as_tensor(target_order, device=device)
-        for step in range(steps):
-            rows = slice(step * batch_size, (step + 1) * batch_size)
+        own = ranks.rows(batch_size)
+        for first in range(0, steps * batch_size, batch_size):
+            rows = slice(first + own.start, first + own.stop)
             chosen = source_index[rows]
             yield Batch(
                 self.source.inputs[chosen],

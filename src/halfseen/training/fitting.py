@@ -25,6 +25,7 @@ from halfseen.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.training.phases import plan_phases
 from halfseen.training.priors import refinement_prior
 from halfseen.training.progress import NoProgress, Progress
+from halfseen.training.scaling import learn_scales
 
 __all__ = ["Problem", "fit_objective", "resolve_device"]
 
@@ -61,10 +62,12 @@ def fit_objective(
     on_epoch: EpochHook | None = None,
     checkpoint: Path | None = None,
     epoch_choice: EpochChoice | None = None,
+    looks: int | None = None,
 ) -> tuple[Objective, History]:
     """Train one model on a problem; return it with its history.
 
-    Scores of epochs and the `on_epoch` hook see the networks as they would predict.
+    Scores of epochs and the `on_epoch` hook see the networks as they would predict, at most
+    `looks` times in a phase.
     """
     place = resolve_device(device)
     problem = problem.to(place)
@@ -73,7 +76,7 @@ def fit_objective(
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
     if objective.networks.standardize is not None:
-        objective.networks.standardize.learn(problem.source.inputs)
+        learn_scales(objective.networks.standardize, problem.source)
     if refine and options.refine_thresholds == "prior":
         objective.target_prior = torch.from_numpy(_prior(problem, seed))
     batches = ResidentBatches(problem.source, problem.target, balanced=options.balanced)
@@ -96,6 +99,7 @@ def fit_objective(
         "" if checkpoint is None else _fingerprint(problem, objective, seed, refine, epoch_choice),
         epoch_choice,
         before_looking=match_target_statistics,
+        looks=looks,
     )
     history = trainer.train(phases)
     match_target_statistics()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from halfseen.errors import TrainingDivergedError
 from halfseen.objective import Losses, Objective
@@ -24,6 +25,7 @@ from halfseen.training.checkpoints import (
     write_checkpoint,
 )
 from halfseen.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
+from halfseen.training.parallel import Ranks, present_ranks
 from halfseen.training.phases import Phase
 from halfseen.training.progress import NoProgress, Progress
 from halfseen.training.schedules import ramp
@@ -47,6 +49,9 @@ class Trainer:
     run that was killed and resumed from its checkpoint ends with the very same weights. The
     caller's random state is left as it was.
 
+    Several processes share the work (:mod:`halfseen.training.parallel`): each sees its part of
+    every batch; the first one alone scores, shows progress, calls hooks and writes checkpoints.
+
     Parameters
     ----------
     objective
@@ -67,6 +72,11 @@ class Trainer:
         How the epoch of the joint phase, and of refinement, is chosen; by default the last.
     before_looking
         Called after an epoch, before it is scored or shown to `on_epoch`.
+    looks
+        The most epochs of a phase that are scored or shown, evenly spread, the last one always;
+        by default all.
+    ranks
+        The processes that train together.
     """
 
     objective: Objective
@@ -79,14 +89,19 @@ class Trainer:
     run: str = ""
     epoch_choice: EpochChoice | None = None
     before_looking: Callable[[], None] | None = None
+    looks: int | None = None
+    ranks: Ranks = field(default_factory=present_ranks)
 
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
-        saved = None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
+        saved = self.ranks.from_first(lambda: self._begin(phases))
         history: History = []
         if saved is not None:
             self.objective.load_state_dict(saved.model)
             history = saved.history
+        if not self.ranks.is_first:
+            self.progress = NoProgress()
+        self._shared: nn.Module = self.ranks.wrapped(self.objective)
         # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
             self.progress.start(phases, done=len(history))
@@ -95,8 +110,15 @@ class Trainer:
                     self._phase(number, phase, history)
                 elif number == saved.phase:
                     self._phase(number, phase, history, saved)
+        del self._shared
         self.objective.eval()
         return history
+
+    def _begin(self, phases: Sequence[Phase]) -> Checkpoint | None:
+        """Check that the phases can be run, and return where an earlier run stopped."""
+        for phase in phases:
+            self.ranks.check(phase.batch_size)
+        return None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
 
     def _phase(
         self, number: int, phase: Phase, history: History, saved: Checkpoint | None = None
@@ -113,10 +135,11 @@ class Trainer:
             if choice is not None and choice.is_exhausted(best, epoch):
                 break
             record = self._epoch(phase, epoch, optimizer, derived_seed(self.seed, number, epoch))
-            best = self._look(record, choice, best)
+            if is_looked_at(epoch, phase.epochs, self.looks):
+                best = self._look(record, choice, best)
             history.append(record)
             self.progress.end_epoch(record)
-            if self.checkpoint is not None:
+            if self.checkpoint is not None and self.ranks.is_first:
                 state = Checkpoint(
                     self.run,
                     number,
@@ -143,23 +166,25 @@ class Trainer:
         if self.before_looking is not None:
             self.before_looking()
         if choice is not None:
-            record["score"] = choice.score(self.objective)
+            record["score"] = self.ranks.from_first(partial(choice.score, self.objective))
             best = choice.better(best, record["epoch"], record["score"], self.objective)
         if self.on_epoch is not None:
-            record |= self.on_epoch(self.objective, record) or {}
+            told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
+            record |= told or {}
         return best
 
     def _epoch(
         self, phase: Phase, epoch: int, optimizer: torch.optim.Optimizer, seed: int
     ) -> dict[str, Any]:
         """Run one epoch and return its record."""
-        torch.manual_seed(seed)
+        # Dropout and noise are each rank's own; the batches follow the common seed.
+        torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
         started = time.perf_counter()
         self.objective.train()
         steps = self.batches.steps(phase.batch_size)
         sums: dict[str, float] = {}
         strength = 0.0
-        for step, batch in enumerate(self.batches.epoch(phase.batch_size, seed)):
+        for step, batch in enumerate(self.batches.epoch(phase.batch_size, seed, self.ranks)):
             done = (epoch * steps + step) / (phase.epochs * steps)
             strength = ramp(done)
             for group in optimizer.param_groups:
@@ -167,6 +192,7 @@ class Trainer:
             for name, value in self._step(phase, epoch, batch, strength, optimizer).items():
                 sums[name] = sums.get(name, 0.0) + value
             self.progress.step(phase, epoch, step, steps)
+        self.ranks.average_statistics(self.objective)
         return {
             "phase": phase.name,
             "epoch": epoch + 1,
@@ -184,19 +210,35 @@ class Trainer:
         strength: float,
         optimizer: torch.optim.Optimizer,
     ) -> dict[str, float]:
-        """Take one gradient step and return the losses as numbers."""
+        """Take one gradient step and return the losses of the whole batch as numbers."""
         source, labels, target = batch
         if self.augmentation is not None:
             source = self.augmentation(source)
-        losses = self.objective(phase.name, source, labels, target, strength)
-        values = _finite_values(losses, phase, epoch)
+        losses = self._shared(phase.name, source, labels, target, strength)
+        weight = self.ranks.weight(phase.batch_size)
+        values = self._finite_values(losses, weight, phase, epoch)
         optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(self.objective.total(phase.name, losses))
+        torch.autograd.backward(weight * self.objective.total(phase.name, losses))
         clip = self.objective.options.gradient_clip
         if clip is not None:
             parameters: list[Tensor] = [p for g in optimizer.param_groups for p in g["params"]]
             torch.nn.utils.clip_grad_norm_(parameters, clip)
         optimizer.step()
+        return values
+
+    def _finite_values(
+        self, losses: Losses, weight: float, phase: Phase, epoch: int
+    ) -> dict[str, float]:
+        """Return the losses over all ranks, which end together where one is not a number."""
+        stacked = torch.stack([loss.detach() for loss in losses.values()])
+        values = dict(zip(losses, self.ranks.mean(weight * stacked).tolist(), strict=True))
+        for name, value in values.items():
+            if not np.isfinite(value):
+                raise TrainingDivergedError(
+                    f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} "
+                    f"phase. Try a lower learning_rate (it was {phase.learning_rate:g}), "
+                    "gradient_clip=1.0, or check the inputs for extreme values."
+                )
         return values
 
 
@@ -218,22 +260,21 @@ def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
     )
 
 
+def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:
+    """Tell whether an epoch, counted from zero, is one of so many that are looked at.
+
+    Examples
+    --------
+    >>> [epoch for epoch in range(10) if is_looked_at(epoch, 10, looks=4)]
+    [0, 3, 6, 9]
+    """
+    stride = 1 if looks is None else -(-epochs // looks)
+    return (epochs - 1 - epoch) % stride == 0
+
+
 def derived_seed(*numbers: int) -> int:
     """Mix numbers into one seed; neighbouring inputs give unrelated seeds."""
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
-
-
-def _finite_values(losses: Losses, phase: Phase, epoch: int) -> dict[str, float]:
-    stacked = torch.stack([loss.detach() for loss in losses.values()]).tolist()
-    values = dict(zip(losses, stacked, strict=True))
-    for name, value in values.items():
-        if not np.isfinite(value):
-            raise TrainingDivergedError(
-                f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} phase. "
-                f"Try a lower learning_rate (it was {phase.learning_rate:g}), gradient_clip=1.0, "
-                "or check the inputs for extreme values."
-            )
-    return values
 
 
 def _cuda_devices(objective: Objective) -> list[int]:
