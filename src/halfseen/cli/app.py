@@ -26,7 +26,6 @@ __all__ = ["app", "command", "main"]
 
 app = typer.Typer(
     name="halfseen",
-    help="Classify a shifted, unlabelled target in which some inputs are never measured.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

@@ -147,8 +147,7 @@ def _fit(
     terminal.say(f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
     if ranks.size > 1:
         terminal.say(f"{ranks.size} processes share every batch.")
-    for name, value in options.model_dump().items():
-        terminal.detail(f"  {name} = {value!r}")
+    terminal.settings(options)
     document = understanding(found) | {"models": settings.models, "seed": settings.seed}
     if dry_run or output is None:
         terminal.document(document | {"model": None})

@@ -40,5 +40,4 @@ def inspect(
         print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     terminal.result(f"Versions: {versions}.")
-    for name, value in loaded.options.model_dump().items():
-        terminal.detail(f"  {name} = {value!r}")
+    terminal.settings(loaded.options)

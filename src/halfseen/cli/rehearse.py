@@ -54,6 +54,7 @@ def rehearse(
     Example: halfseen rehearse source.csv target.csv --label click
     """
     from halfseen.files import write_text
+    from halfseen.methods import method_named
     from halfseen.rehearsal import MODELS
     from halfseen.rehearsal import rehearse as run
     from halfseen.tables.files import open_table
@@ -73,6 +74,7 @@ def rehearse(
         tables = open_table(source), open_table(target)
     found = understood(*tables, settings, terminal.errors)
     print_understanding(found, terminal.console)
+    terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
     try:
         result = run(
             found,

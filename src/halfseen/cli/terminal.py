@@ -22,6 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from halfseen.options import Options
     from halfseen.training import Progress
 
 __all__ = [
@@ -111,6 +112,11 @@ class Terminal:
         """Tell what is of interest with ``-v``."""
         if verbosity() > 0:
             plain(self.errors, sentence)
+
+    def settings(self, options: Options) -> None:
+        """Tell every setting, with ``-v``."""
+        for name, value in options.model_dump().items():
+            self.detail(f"  {name} = {value!r}")
 
     def result(self, sentence: str) -> None:
         """Tell what came of it, also with ``--quiet``."""

@@ -94,6 +94,7 @@ def _tune(
     jobs: int,
     prune: bool,
 ) -> None:
+    from halfseen.methods import method_named
     from halfseen.tables.files import open_table
     from halfseen.tables.fitting import is_resident
     from halfseen.tables.tuning import MOST_ROWS, search_tables
@@ -108,6 +109,7 @@ def _tune(
             f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
     terminal.say(f"{trials} fits of each of {', '.join(settings.models)}, kept in {storage}.")
+    terminal.settings(settings.options_for(method_named(settings.models[0]), resident=True))
 
     def tell(trial: Any) -> None:
         value = "–" if trial.value is None else f"{trial.value:.4g}"
