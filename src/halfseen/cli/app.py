@@ -15,6 +15,7 @@ from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
+from halfseen.cli.report import report
 from halfseen.cli.serve import serve
 from halfseen.cli.tune import tune
 from halfseen.errors import HalfseenError
@@ -39,6 +40,7 @@ app.command()(tune)
 app.command()(predict)
 app.command()(rehearse)
 app.command()(inspect)
+app.command()(report)
 app.command()(export)
 app.command()(serve)
 app.add_typer(data.app)

@@ -56,7 +56,7 @@ def demo(
         console.print(f"No report: {error}. Install it with: pip install 'halfseen\\[report]'")
     else:
         command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
-        page = write_demo_report(result, divergence=divergence, command=command)
+        page = write_demo_report(result, command=command)
         console.print(f"Report:  {page}")
     console.print(f"Results: {output / 'results.json'}")
     if result.failures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from halfseen.cli.config import FitConfig, read_config
+from halfseen.cli.config import FitConfig, ReportDetail, read_config
 from halfseen.errors import InputError, OptionError
 from halfseen.methods import method_named
 
@@ -60,6 +61,13 @@ def fit(
     models: Models = None,
     seed: Seed = None,
     config: Config = None,
+    report_data: Annotated[
+        ReportDetail | None,
+        typer.Option(
+            help="What the model keeps for `halfseen report`: all (aggregates, and latents of up "
+            "to 400 rows of each table), aggregates, or none."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
 ) -> None:
     """Learn from a complete, labelled table for one that lacks columns and labels.
@@ -70,6 +78,7 @@ def fit(
     Example: halfseen fit source.csv target.csv --label click -o model/
     """
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
+    given |= {} if report_data is None else {"report_data": report_data}
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
@@ -136,10 +145,14 @@ def _fit(
             progress=ProgressBar,
             say=lambda text: plain(console, text),
             checkpoints=unfinished,
+            report=config.report_data,
         )
     except KeyboardInterrupt:
         plain(progress, "The same command goes on from the last finished epoch.")
         raise
+    if model.report is not None:
+        command = shlex.join(["halfseen", *sys.argv[1:]])
+        model.report = model.report.model_copy(update={"command": command})
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, console)
