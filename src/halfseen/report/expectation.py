@@ -145,16 +145,20 @@ def expected_parts(facts: ReportFacts, rehearsal: Mapping[str, Any] | None) -> l
             _quality_grid(found.accuracy, found.cross_entropy, facts),
         ]
     judged = [Judgement(v.question, v.holds, v.sentence) for v in facts.verdicts]
-    judged += _rehearsed_verdicts(rehearsal)
-    if judged:
+    if found is not None or judged or rehearsal is not None:
+        judged += _rehearsed_verdicts(rehearsal)
         parts.append(Judgements(tuple(judged)))
+    if found is not None and "verdicts" in facts.left_out:
+        parts.append(Paragraph(f"Other verdicts are left out: {facts.left_out['verdicts']}"))
     if facts.terms:
         heads = (Head("term", numeric=False), Head("value"), Head("trust it", numeric=False))
         rows = tuple(
             (Cell(f"{t.name}, {t.symbol}"), number(t.value), Cell(t.trust)) for t in facts.terms
         )
-        note = "Estimates of terms of the paper's two bounds; no guarantee. The first three add up."
-        parts.append(Grid("Terms of the paper's bounds", heads, rows, (note,), folded=True))
+        note = (
+            "Estimates: the first three add up to the bound, the fourth comes on top; no guarantee."
+        )
+        parts.append(Grid("Terms of the adaptation bound", heads, rows, (note,), folded=True))
     return parts + _rehearsal_grids(rehearsal)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from halfseen.model_folder import Description
@@ -187,10 +188,23 @@ def _drawn(name: str, histogram: Histogram | None, sides: tuple[str, str]) -> Ce
         if target:
             words += f", {_most(target, histogram.labels)} of the {sides[1]}"
         return Cell("", drawing=bars(histogram.source, target, f"{words}.", ends, apart=True))
-    ends = f"{histogram.edges[0]:.4g}", f"{histogram.edges[-1]:.4g}"
+    ends = _end(histogram.edges[0], histogram.edges), _end(histogram.edges[-1], histogram.edges)
     scale = ", on a logarithmic scale" if histogram.log else ""
     words = f"{name}: shares of {sides[0]} and {sides[1]} rows from {ends[0]} to {ends[1]}{scale}."
     return Cell("", drawing=bars(histogram.source, target, words, ends))
+
+
+def _end(edge: float, edges: Sequence[float]) -> str:
+    """Round an edge to what the span of all of them lets one see.
+
+    Examples
+    --------
+    >>> _end(29.0137, (29.0137, 74.98)), _end(-1.7e-8, (-1.7e-8, 3.0))
+    ('29', '0')
+    """
+    span = abs(edges[-1] - edges[0])
+    decimals = 2 - math.floor(math.log10(span)) if span else 2
+    return f"{round(edge, decimals) + 0.0:.10g}"
 
 
 def _most(shares: Sequence[float], labels: Sequence[str]) -> str:

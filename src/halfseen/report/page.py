@@ -11,13 +11,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from halfseen import __version__
 from halfseen.files import write_text
@@ -234,6 +235,7 @@ def rendered_page(page: Page) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["words"] = _words
     style = environment.get_template("report.css").render()
     script = environment.get_template("report.js").render()
     policy = "; ".join(
@@ -263,6 +265,17 @@ def write_page(path: Path, page: Page) -> None:
 
 def _anchors(sections: Sequence[Section]) -> list[str]:
     return [f"section-{section.name}" for section in sections]
+
+
+def _words(text: str) -> Markup:
+    """Return a text as HTML, with what stands between backticks as code.
+
+    Examples
+    --------
+    >>> print(_words("Run `halfseen fit <a>`."))
+    Run <code>halfseen fit &lt;a&gt;</code>.
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def _digest(content: str) -> str:

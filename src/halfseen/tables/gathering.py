@@ -32,7 +32,6 @@ from halfseen.shift import (
     adaptation_bound,
     adaptation_effect,
     expected_calibration_error,
-    imputation_terms,
     imputation_verdict,
     self_consistency,
 )
@@ -244,23 +243,9 @@ def _assumptions(material: Material, drawn: _Sight) -> tuple[tuple[Verdict, ...]
     bound = adaptation_bound(
         judged.p_source, labels, judged.p_target, judged.z_source, judged.z_target
     )
-    terms = list(bound.terms)
-    if networks.method.imputes:
-        shown = torch.from_numpy(judged.source.inputs)
-        with source_statistics(networks, material.options, shown):
-            true = nets.complete_latents(networks, shown).double().numpy()
-        width = true.shape[1] - networks.missing_size
-        terms += imputation_terms(
-            true[:, :width],
-            true[:, width:],
-            judged.z_source[:, width:],
-            judged.z_target[:, :width],
-            judged.z_target[:, width:],
-        )
     return tuple(verdicts), tuple(
         Term(name=term.name, symbol=term.symbol, value=term.value, trust=term.trust)
-        for term in terms
-        if np.isfinite(term.value)
+        for term in bound.terms
     )
 
 

@@ -88,13 +88,13 @@
     return copyPlainly(text);
   }
   document.querySelectorAll("button.copy").forEach(function (button) {
-    var words = button.textContent;
+    var word = button.querySelector(".word"), words = word.textContent;
     button.addEventListener("click", function () {
       var table = document.getElementById(button.getAttribute("data-table"));
       copy(csvOf(table)).then(
-        function () { button.textContent = "Copied"; say("The table was copied as CSV."); },
-        function () { button.textContent = "Not allowed here"; say("The browser refused to copy."); }
-      ).then(function () { setTimeout(function () { button.textContent = words; }, 2000); });
+        function () { word.textContent = "Copied"; say("The table was copied as CSV."); },
+        function () { word.textContent = "Not allowed here"; say("The browser refused to copy."); }
+      ).then(function () { setTimeout(function () { word.textContent = words; }, 2000); });
     });
   });
 
