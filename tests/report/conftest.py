@@ -8,6 +8,7 @@ from hostile import TINY, Fitted, understood
 from halfseen.report import embedding
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import write_page
+from halfseen.tables import domains
 from halfseen.tables.fitting import Settings, fit_tables
 
 
@@ -22,7 +23,9 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     folder = tmp_path_factory.mktemp("hostile")
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
     settings = Settings(models=models, options=TINY | {"noise_size": 2})
-    model = fit_tables(understood(folder), settings, report="all")
+    with pytest.MonkeyPatch.context() as patched:  # one part held out, as with many rows
+        patched.setattr(domains, "SMALL", 0)
+        model = fit_tables(understood(folder), settings, report="all")
     model.report = model.report.model_copy(update={"command": "halfseen fit '<b>' --label x"})
     model.save(folder / "model")
     page = model_page(read_subject(folder / "model"))

@@ -31,7 +31,7 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
     Examples
     --------
     >>> ticks(0.0, 1.0)
-    [0.0, 0.25, 0.5, 0.75, 1.0]
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     >>> ticks(3.0, 47.0)
     [10.0, 20.0, 30.0, 40.0]
     """
@@ -39,7 +39,7 @@ def ticks(low: float, high: float, count: int = 4) -> list[float]:
         return [low]
     rough = (high - low) / count
     scale = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * scale for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * scale >= 0.999 * rough)
+    step = next(s * scale for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * scale >= 0.7 * rough)
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return [round(k * step, 12) + 0.0 for k in range(first, last + 1)]

@@ -221,7 +221,7 @@ def category_shift(source: npt.ArrayLike, target: npt.ArrayLike) -> CategoryShif
     --------
     >>> found = category_shift([50, 50, 0], [25, 75, 0])
     >>> round(found.statistic, 2), round(found.p_value, 4)
-    (0.25, 0.0005)
+    (0.25, 0.0003)
     """
     first, second = vector("source", source), vector("target", target)
     if len(first) != len(second):

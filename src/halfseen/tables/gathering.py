@@ -29,10 +29,12 @@ from halfseen.selection import (
 )
 from halfseen.selection.evidence import source_statistics
 from halfseen.shift import (
+    AdaptationEffect,
+    DomainSeparation,
     adaptation_bound,
     adaptation_effect,
     expected_calibration_error,
-    imputation_verdict,
+    missing_block_dependence,
     self_consistency,
 )
 from halfseen.shift.assumptions import LEAST_OVERLAP, LEAST_R2, SIGNIFICANCE
@@ -138,10 +140,17 @@ def gather(material: Material, *, rows: bool) -> ReportFacts:
         lambda: column_facts(material.schema, material.source, material.target),
     ):
         columns, more = compared
+    effect = attempt(
+        "separability",
+        lambda: adaptation_effect(drawn.x1_source, drawn.x1_target, drawn.z_source, drawn.z_target),
+    )
     verdicts: tuple[Verdict, ...] = ()
     terms: tuple[Term, ...] = ()
-    if judged := attempt("verdicts", lambda: _assumptions(material, drawn)):
-        verdicts, terms = judged
+    if effect is not None:
+        apart = effect.before
+        verdicts += attempt("verdicts", lambda: _input_verdicts(material, drawn, apart)) or ()
+    if judged := attempt("verdicts", lambda: _model_verdict(material)):
+        verdicts, terms = (*verdicts, judged[0]), judged[1]
     if not rows:
         left_out["latents"] = "latents of single rows were not kept (report_data = aggregates)."
     return ReportFacts(
@@ -150,7 +159,7 @@ def gather(material: Material, *, rows: bool) -> ReportFacts:
         target_rows=material.target.rows,
         columns=columns,
         more_columns=more,
-        separability=attempt("separability", lambda: _separability(drawn)),
+        separability=None if effect is None else _separability(drawn, effect),
         verdicts=verdicts,
         terms=terms,
         expectation=attempt("expected", lambda: _expectation(material)),
@@ -212,8 +221,7 @@ class _Sight:
         )
 
 
-def _separability(sight: _Sight) -> Separability:
-    found = adaptation_effect(sight.x1_source, sight.x1_target, sight.z_source, sight.z_target)
+def _separability(sight: _Sight, found: AdaptationEffect) -> Separability:
     return Separability(
         before_auc=found.before.auc,
         after_auc=found.after.auc,
@@ -224,38 +232,37 @@ def _separability(sight: _Sight) -> Separability:
     )
 
 
-def _assumptions(material: Material, drawn: _Sight) -> tuple[tuple[Verdict, ...], tuple[Term, ...]]:
-    """Judge what inputs alone can tell, and then the model on rows that it was not trained on."""
+def _model_verdict(material: Material) -> tuple[Verdict, tuple[Term, ...]]:
+    """Judge the model on rows that it was not trained on."""
     networks = material.measured_networks
     judged = _Sight.of(material, networks, material.measured)
     labels = judged.source.labels
     consistent = self_consistency(judged.z_source, labels, judged.z_target, judged.p_target)
-    verdicts = [
-        *_input_verdicts(material, drawn),
-        Verdict(
-            question="Do the model's own labels of the target teach what the source knows?",
-            holds=consistent.loss <= TOLERATED,
-            sentence=f"Learned from them, a linear classifier of the latents errs on "
-            f"{consistent.back:.1%} of source rows; learned from other source rows, on "
-            f"{consistent.forth:.1%}.",
-        ),
-    ]
+    verdict = Verdict(
+        question="Do the model's own labels of the target teach what the source knows?",
+        holds=consistent.loss <= TOLERATED,
+        sentence=f"Learned from them, a linear classifier of the latents errs on "
+        f"{consistent.back:.1%} of source rows; learned from other source rows, on "
+        f"{consistent.forth:.1%}.",
+    )
     bound = adaptation_bound(
         judged.p_source, labels, judged.p_target, judged.z_source, judged.z_target
     )
-    return tuple(verdicts), tuple(
+    return verdict, tuple(
         Term(name=term.name, symbol=term.symbol, value=term.value, trust=term.trust)
         for term in bound.terms
     )
 
 
-def _input_verdicts(material: Material, sight: _Sight) -> list[Verdict]:
+def _input_verdicts(
+    material: Material, sight: _Sight, apart: DomainSeparation
+) -> tuple[Verdict, ...]:
+    """Judge what :func:`halfseen.shift.imputation_verdict` judges, each condition by itself."""
     missing = list(material.schema.blocks.missing)
     if not missing:
-        return []
-    found = imputation_verdict(sight.x1_source, sight.source.inputs[:, missing], sight.x1_target)
-    dependence, separation = found.dependence, found.separation
-    return [
+        return ()
+    dependence = missing_block_dependence(sight.x1_source, sight.source.inputs[:, missing])
+    return (
         Verdict(
             question="Does the missing block follow from what is observed?",
             holds=dependence.p_value <= SIGNIFICANCE and dependence.r2 >= LEAST_R2,
@@ -264,11 +271,11 @@ def _input_verdicts(material: Material, sight: _Sight) -> list[Verdict]:
         ),
         Verdict(
             question="Do the domains overlap in what is observed?",
-            holds=separation.overlap >= LEAST_OVERLAP,
-            sentence=f"A classifier tells the domains apart with an AUC of {separation.auc:.3f}; "
-            f"on the target, source rows are worth {separation.overlap:.1%} of their number.",
+            holds=apart.overlap >= LEAST_OVERLAP,
+            sentence=f"A classifier tells the domains apart with an AUC of {apart.auc:.3f}; "
+            f"on the target, source rows are worth {apart.overlap:.1%} of their number.",
         ),
-    ]
+    )
 
 
 def _expectation(material: Material) -> Expectation:
