@@ -130,6 +130,21 @@ def test_a_folder_of_an_older_version_has_a_report_with_fewer_sections():
     assert left_out == {"shifted", "latents", "expected", "calibration", "imputation"}
 
 
+def test_an_estimators_folder_has_a_report_too(tmp_path):
+    images = np.random.default_rng(0).normal(size=(24, 1, 32, 32)).astype(np.float32)
+    model = halfseen.AdaptationImputationClassifier(
+        missing="bottom",
+        joint_epochs=1,
+        options={"channels": (2, 2, 4), "warmup_epochs": 0, "critic_widths": (4,)},
+        random_state=0,
+    ).fit(images, np.arange(24) % 2, X_target=images + 0.1)
+    model.save(tmp_path / "model")
+    page = model_page(read_subject(tmp_path / "model"))
+    filled = {section.name for section in page.sections if not section.absent}
+    assert filled == {"missing", "training", "command"}
+    assert "16 are never seen on the target (rows 16 to 31" in rendered_page(page)
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
@@ -137,6 +152,7 @@ def test_a_folder_of_an_older_version_has_a_report_with_fewer_sections():
         ({"format": 2}, "has format 2"),
         ({"columns": [{"name": 3}]}, "cannot be understood"),
         ({"latents": {"before_source": [["x"]]}}, "cannot be understood"),
+        ({"separability": {"source_rows": -1}}, "cannot be understood"),
     ],
 )
 def test_strange_report_data_are_refused_and_do_not_touch_the_model(

@@ -16,6 +16,8 @@ __all__ = ["MOST_ROWS", "in_the_plane", "latent_figures"]
 MOST_ROWS = 500
 """Rows of each domain that are drawn."""
 COLOURS = 10
+NEIGHBOURS = 15
+"""Rows close together that make a good place for a name."""
 
 Matrix = npt.NDArray[np.float64]
 
@@ -83,10 +85,13 @@ def latent_figures(
 def _class_labels(
     places: Matrix, classes: npt.NDArray[np.int64], is_target: Sequence[bool], names: Sequence[str]
 ) -> list[tuple[str, tuple[float, float]]]:
-    """Put each class's name where most of its source rows lie."""
+    """Put each class's name where its source rows lie closest together."""
     own = ~np.array(is_target)
     labels = []
     for k in np.unique(classes[own]):
-        middle = np.median(places[own & (classes == k)], axis=0)
-        labels.append((str(names[k]), (float(middle[0]), float(middle[1]))))
+        members = places[own & (classes == k)]
+        apart = np.linalg.norm(members[:, None] - members[None], axis=2)
+        neighbour = min(NEIGHBOURS, len(members) - 1)
+        x, y = members[np.sort(apart, axis=1)[:, neighbour].argmin()]
+        labels.append((str(names[k]), (float(x), float(y))))
     return labels

@@ -84,7 +84,7 @@ def read_subject(
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
-    absent = {name: _reason(facts, name) for name in ("shifted", "calibration", "latents")}
+    absent = {name: _reason(subject, name) for name in ("shifted", "calibration", "latents")}
     parts: dict[str, list[Part]] = {
         "missing": missing_parts(description, subject.schema, facts),
         "shifted": shifted_parts(facts),
@@ -100,8 +100,8 @@ def model_page(subject: Subject) -> Page:
         "missing": "the folder does not say which inputs are missing.",
         "training": "the folder holds no record of the epochs.",
         "comparison": "nothing was measured on held-out rows; `halfseen fit` does so.",
-        "expected": _reason(facts, "expected"),
-        "imputation": _reason(facts, "imputation")
+        "expected": _reason(subject, "expected"),
+        "imputation": _reason(subject, "imputation")
         if "Imputation" in description.method and "Zero" not in description.method
         else f"{description.method} has no generator.",
         "command": "",
@@ -176,8 +176,10 @@ def _rows(facts: ReportFacts) -> str:
     )
 
 
-def _reason(facts: ReportFacts, section: str) -> str:
-    return facts.left_out.get(section, NOT_KEPT)
+def _reason(subject: Subject, section: str) -> str:
+    if subject.schema is None:
+        return "a model that was fitted in Python on arrays keeps no data for it."
+    return subject.facts.left_out.get(section, NOT_KEPT)
 
 
 def _tiles(subject: Subject) -> tuple[Tile, ...]:
@@ -198,7 +200,7 @@ def _tiles(subject: Subject) -> tuple[Tile, ...]:
     if facts.verdicts:
         against = [v for v in facts.verdicts if v.holds is False]
         words = against[0].question if against else "of those that can be checked without labels"
-        value = f"{len(facts.verdicts) - len(against)} of {len(facts.verdicts)} stand"
+        value = f"{len(against)} of {len(facts.verdicts)} refuted"
         tiles.append(Tile("Assumptions", value, words))
     if facts.separability is not None:
         apart = facts.separability

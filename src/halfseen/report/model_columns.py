@@ -178,6 +178,8 @@ def _shift_row(column: ColumnFacts) -> tuple[Cell, ...]:
 def _drawn(name: str, histogram: Histogram | None, sides: tuple[str, str]) -> Cell:
     if histogram is None or not histogram.source:
         return Cell("–")
+    if not histogram.labels and len(histogram.edges) < 2:
+        return Cell("–")
     target = histogram.target
     if target is not None and len(target) != len(histogram.source):
         target = None

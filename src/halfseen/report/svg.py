@@ -234,7 +234,7 @@ def interval_plot(
     width, step, top, bottom = 320.0, 44.0, 6.0, 22.0
     left, right = 8.0, 12.0
     height = top + step * len(rows) + bottom
-    low, high = min(r[2] for r in rows), max(r[3] for r in rows)
+    low, high = min(min(row[1:]) for row in rows), max(max(row[1:]) for row in rows)
     room = max((high - low) * 0.08, 1e-9)
     low, high = low - room, high + room
 

@@ -7,9 +7,9 @@ means "not known".
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from halfseen.tables.schema import Kind, Role
 
@@ -39,13 +39,11 @@ ReportDetail = Literal["all", "aggregates", "none"]
 """What is kept for a report: aggregates with some latents, aggregates alone, or nothing."""
 MOST_ENTRIES = 10_000
 
+Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Shares = Annotated[tuple[Share, ...], Field(max_length=MOST_ENTRIES)]
 Points = Annotated[tuple[tuple[float, ...], ...], Field(max_length=MOST_ENTRIES)]
-Positions = Annotated[
-    tuple[Annotated[int, Field(ge=0)], ...],
-    Field(max_length=MOST_ENTRIES),
-]
+Positions = Annotated[tuple[Count, ...], Field(max_length=MOST_ENTRIES)]
 
 
 class _Fact(BaseModel):
@@ -95,8 +93,8 @@ class Separability(_Fact):
     after_auc: Share
     before_distance: float
     after_distance: float
-    source_rows: int
-    target_rows: int
+    source_rows: Count
+    target_rows: Count
 
 
 class Verdict(_Fact):
@@ -138,13 +136,13 @@ class Expectation(_Fact):
 
     cross_entropy: Quality
     accuracy: Quality
-    rows: int
+    rows: Count
 
 
 class ReliabilityBin(_Fact):
     """Rows of about the same predicted probability, and how often it came true."""
 
-    rows: int
+    rows: Count
     predicted: Share
     observed: Share
 
@@ -153,7 +151,7 @@ class Reliability(_Fact):
     """How often a probability came true; `of` is the class that it speaks of, if one."""
 
     of: str | None
-    rows: int
+    rows: Count
     error: float
     bins: tuple[ReliabilityBin, ...]
 
@@ -190,7 +188,7 @@ class ImputationFacts(_Fact):
     of the true one's; None where the generator draws nothing.
     """
 
-    rows: int
+    rows: Count
     explained: float
     spread: float
     noise: float | None = None
@@ -209,6 +207,19 @@ class LatentRows(_Fact):
     after_target: Points
     source_classes: Positions
     target_classes: Positions
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """Check that each row has its class, and that all rows of a picture have one width."""
+        for own, there in (
+            (self.before_source, self.before_target),
+            (self.after_source, self.after_target),
+        ):
+            if len(own) != len(self.source_classes) or len(there) != len(self.target_classes):
+                raise ValueError("there are not as many rows as classes")
+            if len({len(row) for row in (*own, *there)}) != 1:
+                raise ValueError("rows differ in width")
+        return self
 
 
 class ReportFacts(_Fact):
@@ -234,10 +245,10 @@ class ReportFacts(_Fact):
     model: str = ""
     command: str | None = None
     measured_on: str = ""
-    source_rows: int = 0
-    target_rows: int = 0
+    source_rows: Count = 0
+    target_rows: Count = 0
     columns: Annotated[tuple[ColumnFacts, ...], Field(max_length=MOST_ENTRIES)] = ()
-    more_columns: int = 0
+    more_columns: Count = 0
     separability: Separability | None = None
     verdicts: tuple[Verdict, ...] = ()
     terms: tuple[Term, ...] = ()
