@@ -13,7 +13,7 @@ import numpy.typing as npt
 from halfseen.bench.demo import PICTURED
 from halfseen.bench.demo import latents_file as demo_latents_file
 from halfseen.bench.runner import read_log
-from halfseen.bench.sweep import LOG, Run, latents_file
+from halfseen.bench.sweep import LOG, latents_file, run_of
 from halfseen.errors import HalfseenError, InputError
 from halfseen.report.embedding import latent_figures
 from halfseen.report.page import Cell, Figure, Figures, Paragraph, Part, number
@@ -134,7 +134,7 @@ def kept_latents(folder: Path, most: int) -> list[KeptLatents]:
     for result in results:
         if "run" not in result:
             continue
-        run = Run(**result["run"])
+        run = run_of(result)
         if run.seed == 0 and not run.variant and run.model in (*BEFORE, *AFTER):
             files.setdefault(run.problem.name, {}).setdefault(run.model, latents_file(folder, run))
     if any("run" not in result for result in results):
