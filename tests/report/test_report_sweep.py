@@ -112,7 +112,7 @@ def test_latents_that_are_none_are_refused(folder):
 def test_a_log_of_another_version_is_one_sentence(folder):
     log = folder / "runs.jsonl"
     log.write_text(log.read_text().replace('"score_rows"', '"new_field": 1, "score_rows"', 1))
-    with pytest.raises(InputError, match="new_field.*another version"):
+    with pytest.raises(InputError, match=r"new_field.*another version"):
         sweep_page(folder)
 
 

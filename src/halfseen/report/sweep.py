@@ -35,7 +35,9 @@ from halfseen.report.sweep_latents import KeptLatents, kept_latents
 __all__ = ["read_sweep", "sweep_page"]
 
 FEW_PROBLEMS = 4
-"""Up to so many problems, every metric has its table."""
+"""Beyond so many problems, all are shown in one table and each one's own is folded."""
+MANY_ROWS = 40
+"""A longer table that nobody reads first is folded."""
 MOST_DRAWN = 3
 """Problems whose losses and latents are drawn."""
 IMPUTATION, IGNORE = "Adaptation-Imputation", "Adaptation-IgnoreComponent"
@@ -202,11 +204,16 @@ def _comparison_parts(
     parts: list[Part] = []
     if failures:
         parts.append(Paragraph(f"{len(failures)} runs failed: {' '.join(failures)}", warning=True))
-    if len(metrics) > FEW_PROBLEMS:
+    many = len(metrics) > FEW_PROBLEMS
+    if many:
         parts += [_grid(table) for table in overview_tables(records, metrics)]
-        metrics = {pair: names[:1] for pair, names in metrics.items()}
-    parts += [_grid(table) for table in problem_tables(records, metrics)]
-    return parts + _choice_parts(records, metrics)
+    first = {pair: names[:1] for pair, names in metrics.items()}
+    parts += [_grid(table, folded=many) for table in problem_tables(records, first)]
+    parts += _choice_parts(records, metrics)
+    others = {pair: names[1:] for pair, names in metrics.items()}
+    if any(r.get(name) is not None for r in records for name in others[r["pair"]]):
+        parts += [_grid(table, folded=True) for table in problem_tables(records, others)]
+    return parts
 
 
 def _choice_parts(records: Sequence[Record], metrics: Mapping[str, Sequence[str]]) -> list[Part]:
@@ -277,7 +284,8 @@ def _calibration_parts(records: Sequence[Record]) -> list[Part]:
         Head("cross-entropy"),
     )
     note = "At the last epoch, on the target test set; mean ± standard deviation over seeds."
-    return [Grid("Calibration at the last epoch", heads, tuple(rows), (note,))]
+    folded = len(rows) > MANY_ROWS
+    return [Grid("Calibration at the last epoch", heads, tuple(rows), (note,), folded)]
 
 
 def _command_parts(results: Sequence[Result], folder: Path, command: str | None) -> list[Part]:
@@ -346,7 +354,7 @@ def _tiles(records: Sequence[Record], metrics: Mapping[str, Sequence[str]]) -> t
     return tuple(tiles)
 
 
-def _grid(table: Table) -> Grid:
+def _grid(table: Table, *, folded: bool = False) -> Grid:
     """Return a benchmark's table as one that can be sorted and copied."""
     heads = tuple(
         Head(title.replace("_", " "), numeric=title not in ("model", "divergence"))
@@ -356,7 +364,7 @@ def _grid(table: Table) -> Grid:
         tuple(Cell(cell.text, _leading(cell.text), exact=False, strong=cell.bold) for cell in row)
         for row in table.rows
     )
-    return Grid(table.title, heads, rows, table.notes)
+    return Grid(table.title, heads, rows, table.notes, folded)
 
 
 def _leading(text: str) -> float | None:
