@@ -254,7 +254,7 @@ def _rehearsed_verdicts(rehearsal: Mapping[str, Any] | None) -> list[Judgement]:
     if not isinstance(checks, dict):
         sentence = (
             "The target has neither the missing block nor labels: whether they follow from the "
-            "observed columns as on the source cannot be seen there. `halfseen rehearse --json` "
+            "observed columns as on the source cannot be seen there. `halfseen rehearse --output` "
             "checks it on a slice of the source; give its file with --rehearsal."
         )
         question = "Are p(z2 | z1) and p(y | ẑ) the same in both domains (assumptions 3 and 4)?"
