@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -108,6 +109,27 @@ def test_trials_in_a_database(tmp_path):
     found = search(model(), *domains(), **arguments, trials=2, on_trial=seen.append)
     assert len(seen) == 1
     assert len(found.trials) == 2
+
+
+@pytest.mark.parametrize(
+    ("owner", "left_alone"),
+    [("another-machine:1", True), (f"{socket.gethostname()}:{2**22 + 1}", False)],
+    ids=["of another machine", "of a process that is gone"],
+)
+def test_trials_under_way_elsewhere_are_left_alone_and_count(owner, left_alone, tmp_path):
+    import optuna
+
+    arguments = {"score": "source_loss", "space": RATES, "storage": f"sqlite:///{tmp_path}/t.db"}
+    search(model(), *domains(), **arguments, trials=1)
+    name = "AdaptationImputationClassifier by source_loss"
+    study = optuna.load_study(study_name=name, storage=arguments["storage"])
+    trial = study.ask()
+    trial.set_user_attr("owner", owner)
+    trial.suggest_categorical("learning_rate", (1e-9, 1e-2, 1e-3))
+    found = search(model(), *domains(), **arguments, trials=2)
+    assert len(found.trials) == (1 if left_alone else 2)
+    states = [t.state.name for t in study.get_trials()]
+    assert states[1] == ("RUNNING" if left_alone else "FAIL")
 
 
 KILLED = """

@@ -18,6 +18,8 @@ from halfseen.training import Batch, EpochChoice, LabelledRows, ResidentBatches,
 from halfseen.training.parallel import ALONE, Ranks, present_ranks
 from halfseen.training.phases import ALL_MODULES, Phase
 
+pytestmark = pytest.mark.xdist_group("parallel")  # one worker forks once for all
+
 PLAIN = make_options(
     {
         "encoder_widths": (16,),
