@@ -1,10 +1,14 @@
 """The model folder: tensors in safetensors, everything else in JSON, nothing executable.
 
-A folder holds ``model.safetensors`` and ``model.json``. Its format has a number. **Promise:** a
-version of halfseen reads every format up to its own, so a model that was saved once can be loaded
-by all later versions; a folder of a newer format is refused, never guessed at. An option that a
-folder does not have takes the default of :class:`halfseen.Options`, which therefore always means
-what was done before the option existed. A test keeps a folder of every format and its predictions.
+A folder holds ``model.safetensors`` and ``model.json``, and may hold ``report.json``: what
+``halfseen report`` shows beside the description. A model is complete without it, and loading one
+never opens it; it names the SHA-256 of the tensors that it belongs to.
+
+The format has a number. **Promise:** a version of halfseen reads every format up to its own, so a
+model that was saved once can be loaded by all later versions; a folder of a newer format is
+refused, never guessed at. An option that a folder does not have takes the default of
+:class:`halfseen.Options`, which therefore always means what was done before the option existed. A
+test keeps a folder of every format and its predictions.
 """
 
 from __future__ import annotations
@@ -37,14 +41,18 @@ __all__ = [
     "Description",
     "check_replaceable",
     "library_versions",
+    "read_description",
     "read_model",
+    "read_report",
     "write_model",
 ]
 
 FORMAT = 1
 TENSORS = "model.safetensors"
 DESCRIPTION = "model.json"
+REPORT = "report.json"
 LARGEST_DESCRIPTION = 64 * 2**20
+"""Bytes of a JSON file in a folder, at most."""
 
 
 class Description(BaseModel):
@@ -107,8 +115,17 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-def write_model(folder: str | Path, description: Description, networks: nn.Module) -> None:
-    """Write the folder whole or not at all; an older model of that name is replaced."""
+def write_model(
+    folder: str | Path,
+    description: Description,
+    networks: nn.Module,
+    *,
+    report: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the folder whole or not at all; an older model of that name is replaced.
+
+    `report` is plain data for ``report.json``, where something is kept for a report.
+    """
     folder = Path(folder)
     check_replaceable(folder)
     tensors = {n: t.detach().cpu().contiguous() for n, t in networks.state_dict().items()}
@@ -126,6 +143,9 @@ def write_model(folder: str | Path, description: Description, networks: nn.Modul
         (partial / TENSORS).write_bytes(content)
         text = json.dumps(described.model_dump(mode="json"), indent=2, ensure_ascii=False)
         (partial / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+        if report is not None:
+            facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
+            (partial / REPORT).write_text(facts + "\n", encoding="utf-8")
         if folder.is_dir():
             os.replace(folder, former)
         os.replace(partial, folder)
@@ -143,7 +163,7 @@ def read_model(
 ) -> tuple[Description, Networks]:
     """Read a folder, verify it, and return what it describes with the networks rebuilt."""
     folder = Path(folder)
-    description = _read_description(folder)
+    description = read_description(folder)
     content = _inside(folder, TENSORS).read_bytes()
     if hashlib.sha256(content).hexdigest() != description.sha256:
         raise InputError(
@@ -162,16 +182,16 @@ def read_model(
     return description, _rebuilt(folder, description, tensors, encoder)
 
 
-def _read_description(folder: Path) -> Description:
+def read_description(folder: str | Path) -> Description:
+    """Return what a folder says of its model, without opening the tensors."""
+    folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"There is no model folder {folder}.")
     path = _inside(folder, DESCRIPTION)
-    if path.stat().st_size > LARGEST_DESCRIPTION:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no description.")
+    data = _read_json(path)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
         found = data["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (KeyError, TypeError):
         raise InputError(f"{path} is not the description of a model: it is not its JSON.") from None
     if type(found) is not int or found < 1:
         raise InputError(f"{path} has format {found!r}, which does not exist.")
@@ -184,6 +204,30 @@ def _read_description(folder: Path) -> Description:
         return Description.model_validate(data)
     except ValidationError as error:
         raise InputError(f"{path} cannot be understood: {_first_problem(error)}.") from None
+
+
+def read_report(folder: str | Path, description: Description) -> dict[str, Any] | None:
+    """Return what a folder keeps for a report, or None; refuse what belongs to another model."""
+    folder = Path(folder)
+    if not (folder / REPORT).is_symlink() and not (folder / REPORT).exists():
+        return None
+    path = _inside(folder, REPORT)
+    data = _read_json(path)
+    if not isinstance(data, dict) or data.get("model") != description.sha256:
+        raise InputError(
+            f"{path} does not belong to the model beside it: it names other tensors. Delete it, "
+            "or copy the folder again."
+        )
+    return data
+
+
+def _read_json(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_DESCRIPTION:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no description.")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} is not the description of a model: it is not its JSON.") from None
 
 
 def _rebuilt(
@@ -246,7 +290,7 @@ def check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; a model needs a folder of its own.")
-    others = {path.name for path in folder.iterdir()} - {TENSORS, DESCRIPTION}
+    others = {path.name for path in folder.iterdir()} - {TENSORS, DESCRIPTION, REPORT}
     if others:
         raise InputError(
             f"{folder} holds other things ({sorted(others)[0]}); a model needs a folder of its own."

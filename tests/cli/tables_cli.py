@@ -18,6 +18,7 @@ import pyarrow.parquet
 from halfseen.cli import main
 
 TINY = """
+report_data = "none"
 [options]
 encoder_widths = [4]
 latent_size = 3

@@ -28,17 +28,19 @@ CONFIG = TINY + "dropout = 0\nencoder_dropout = 0\nbatch_size = 151\nwarmup_batc
 def folder(tmp_path_factory) -> Path:
     """Tables with rows enough for one part to be held out, and the model of one process."""
     folder = tmp_path_factory.mktemp("torchrun")
-    write(source_table(1000), folder / "source.parquet")
-    write(target_table(800), folder / "target.parquet")
-    (folder / "fit.toml").write_text(CONFIG.replace("joint_epochs = 1", "joint_epochs = 6"))
+    write(source_table(1000), folder / "source.parquet", row_group_size=150)
+    write(target_table(800), folder / "target.parquet", row_group_size=150)
+    config = CONFIG.replace("joint_epochs = 1", "joint_epochs = 6")
+    (folder / "fit.toml").write_text(config)
+    (folder / "streamed.toml").write_text("memory_mib = 0\n" + config)
     run = halfseen(*arguments(folder, "alone"))
     assert run.code == 0, run.err
     return folder
 
 
-def arguments(folder: Path, model: str) -> list[str]:
+def arguments(folder: Path, model: str, config: str = "fit.toml") -> list[str]:
     tables = (folder / "source.parquet", folder / "target.parquet")
-    given = ("fit", *tables, "--label", "click", "--id", "user", "--config", folder / "fit.toml")
+    given = ("fit", *tables, "--label", "click", "--id", "user", "--config", folder / config)
     return [str(argument) for argument in (*given, "-o", folder / model)]
 
 
@@ -57,16 +59,17 @@ def free_port() -> int:
         return found.getsockname()[1]
 
 
+def in_two(folder: Path, model: str, config: str = "fit.toml") -> Path:
+    """Fit in two processes that have everything imported already."""
+    given = (free_port(), arguments(folder, model, config), str(folder / "printed"))
+    torch.multiprocessing.start_processes(as_rank, given, nprocs=2, start_method="fork")
+    return folder / model
+
+
 @pytest.fixture(scope="module")
 def together(folder) -> Path:
     """The model of two processes."""
-    torch.multiprocessing.start_processes(
-        as_rank,
-        (free_port(), arguments(folder, "together"), str(folder / "printed")),
-        nprocs=2,
-        start_method="fork",
-    )
-    return folder / "together"
+    return in_two(folder, "together")
 
 
 def scores(model: Path) -> np.ndarray:
@@ -86,6 +89,16 @@ def test_two_processes_fit_the_model_of_one(folder, together):
     ]
     np.testing.assert_allclose(*losses, rtol=1e-4)
     assert not list(folder.glob(".*unfinished"))
+
+
+def test_two_processes_read_a_streamed_table_between_them(folder, together):
+    streamed = load(in_two(folder, "streamed", "streamed.toml"))
+    assert "streamed from disk" in (folder / "printed-0").read_text()
+    # Other batches than in memory, and not fewer.
+    phases = [record["phase"] for record in streamed.history]
+    assert phases == [record["phase"] for record in load(together).history]
+    losses = [record["classification"] for record in streamed.history]
+    assert losses[-1] < losses[0]
 
 
 def torchrun(words: list[str]) -> subprocess.Popen[str]:

@@ -32,6 +32,11 @@ Record = dict[str, Any]
 PICTURED_ROWS = 500
 """Latents of at most so many rows of each domain are kept for a picture."""
 
+EXAMPLES, NEIGHBOURS = 8, 3
+"""Target images that are kept, and source images beside each."""
+SEARCHED_ROWS = 2_000
+"""Source images among which the nearest are looked for."""
+
 TREES = "Gradient-boosted trees"
 
 
@@ -198,12 +203,39 @@ def save_latents(
     if objective.options.prediction_statistics == "target" and networks.method.adapts:
         # In training each domain was normalised by its own statistics.
         networks.estimate_statistics(nets.chunks(tensor(pair.source_train.inputs)))
-    source = nets.latents(networks, tensor(pair.source_test.inputs[:PICTURED_ROWS]))
+    shown = tensor(pair.source_test.inputs[:PICTURED_ROWS])
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "source": nets.latents(networks, shown).numpy(),
+        "target": target.numpy(),
+        "source_labels": pair.source_test.labels[:PICTURED_ROWS],
+        "target_labels": pair.target_test_labels.open("picture")[:PICTURED_ROWS],
+    }
+    if networks.method.imputes:
+        missing = slice(networks.latent_size - networks.missing_size, None)
+        arrays["missing_source"] = nets.complete_latents(networks, shown)[:, missing].numpy()
+        arrays["imputed_source"] = arrays["source"][:, missing]
+        if not pair.blocks.is_table:
+            arrays |= _examples(networks, pair, target[:EXAMPLES, missing])
     with written_whole(path) as partial:
-        np.savez(
-            partial,
-            source=source.numpy(),
-            target=target.numpy(),
-            source_labels=pair.source_test.labels[:PICTURED_ROWS],
-            target_labels=pair.target_test_labels.open("picture")[:PICTURED_ROWS],
-        )
+        np.savez(partial, **arrays)  # type: ignore[arg-type]
+
+
+def _examples(
+    networks: nets.Networks, pair: DomainPair, imputed: torch.Tensor
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the first target images, and source images whose true latents are the nearest.
+
+    They show what a generator imputes: a latent has no picture of its own.
+    """
+    inputs = pair.source_train.inputs[:SEARCHED_ROWS]
+    true = nets.complete_latents(networks, tensor(inputs))[:, -imputed.shape[1] :]
+    nearest = torch.cdist(imputed, true).argsort(dim=1)[:, :NEIGHBOURS].numpy()
+    found = {
+        "examples_source": pair.source_test.inputs[:EXAMPLES],
+        "examples_target": pair.target_test[:EXAMPLES],
+        "examples_nearest": inputs[nearest],
+    }
+    if pair.complete_target is not None:
+        found["examples_complete"] = pair.complete_target.open("picture")[1][:EXAMPLES]
+    bytes_ = {name: np.clip((v + 1) * 127.5, 0, 255).astype(np.uint8) for name, v in found.items()}
+    return {**bytes_, "examples_missing": np.array(pair.blocks.missing)}

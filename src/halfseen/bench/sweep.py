@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from halfseen.bench.budgets import Budget
 from halfseen.bench.epochs import EPOCH_SCORES
@@ -32,6 +32,7 @@ __all__ = [
     "latents_file",
     "plan_runs",
     "read_results",
+    "run_of",
     "run_suite",
 ]
 
@@ -164,9 +165,9 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
     models = [*(method.name for method in METHODS), *OUTSIDERS]
     variants = [variant.name for variant in suite.variants]
     found = [
-        (Run(**result["run"]), result)
+        (run_of(result), result)
         for result in read_log(log).values()
-        if result["run"]["suite"] == suite.name
+        if result.get("run", {}).get("suite") == suite.name
     ]
     found = [
         (run, result)
@@ -192,6 +193,19 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
         )
 
     return [result for _, result in sorted(found, key=place)]
+
+
+def run_of(result: Result) -> Run:
+    """Return what determined a result, or say that this version cannot understand it."""
+    try:
+        return Run(**result["run"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"A run of the log cannot be understood ({place}: {first['msg']}); it was written by "
+            "another version of halfseen."
+        ) from None
 
 
 def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:

@@ -17,6 +17,7 @@ from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
+from halfseen.cli.report import report
 from halfseen.cli.serve import serve
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
@@ -59,6 +60,7 @@ app.command()(tune)
 app.command()(predict)
 app.command()(rehearse)
 app.command()(inspect)
+app.command()(report)
 app.command()(export)
 app.command()(serve)
 app.add_typer(data.app)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from halfseen.tables.fitting import Settings
     from halfseen.tables.inference import Roles
 
-__all__ = ["FitConfig", "read_config"]
+__all__ = ["FitConfig", "ReportDetail", "read_config"]
+
+ReportDetail = Literal["all", "aggregates", "none"]
+"""As :data:`halfseen.tables.facts.ReportDetail`, which help must not wait for."""
 
 
 class FitConfig(BaseModel):
@@ -38,6 +41,9 @@ class FitConfig(BaseModel):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     memory_mib: Annotated[int, Field(ge=0)] = Field(
         256, description="prepared rows beyond this are streamed from disk"
+    )
+    report_data: ReportDetail = Field(
+        "all", description="what the model keeps for `halfseen report`: all, aggregates or none"
     )
     options: dict[str, Any] = Field({}, description="fields of halfseen.Options")
 

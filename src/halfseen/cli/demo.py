@@ -59,7 +59,7 @@ def demo(
         terminal.result(f"No report: {error}. Install it with: pip install 'halfseen[report]'")
     else:
         command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
-        page = write_demo_report(result, divergence=divergence, command=command)
+        page = write_demo_report(result, command=command)
         terminal.result(f"Report:  {page}")
     terminal.result(f"Results: {output / 'results.json'}")
     if result.failures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import time
@@ -12,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import FitConfig, read_config
+from halfseen.cli.config import FitConfig, ReportDetail, read_config
 from halfseen.cli.terminal import Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 
@@ -63,6 +64,13 @@ def fit(
     models: Models = None,
     seed: Seed = None,
     config: Config = None,
+    report_data: Annotated[
+        ReportDetail | None,
+        typer.Option(
+            help="What the model keeps for `halfseen report`: all (aggregates, and latents of up "
+            "to 400 rows of each table), aggregates, or none."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -76,6 +84,7 @@ def fit(
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
+    given |= {} if report_data is None else {"report_data": report_data}
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
@@ -162,12 +171,16 @@ def _fit(
             progress=terminal.progress,
             say=terminal.say,
             checkpoints=unfinished,
+            report=config.report_data,
         )
     except KeyboardInterrupt:
         plain(terminal.errors, "The same command goes on from the last finished epoch.")
         raise
     if not ranks.is_first:
         return
+    if model.report is not None:
+        command = shlex.join(["halfseen", *sys.argv[1:]])
+        model.report = model.report.model_copy(update={"command": command})
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)

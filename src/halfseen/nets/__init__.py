@@ -5,7 +5,13 @@ from __future__ import annotations
 from halfseen.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
 from halfseen.nets.layers import initialize, mlp
 from halfseen.nets.networks import Latents, Networks, Standardize, apply_to_both, build_networks
-from halfseen.nets.prediction import chunks, complete_probabilities, latents, probabilities
+from halfseen.nets.prediction import (
+    chunks,
+    complete_latents,
+    complete_probabilities,
+    latents,
+    probabilities,
+)
 
 __all__ = [
     "ConvEncoder",
@@ -17,6 +23,7 @@ __all__ = [
     "apply_to_both",
     "build_networks",
     "chunks",
+    "complete_latents",
     "complete_probabilities",
     "initialize",
     "latents",

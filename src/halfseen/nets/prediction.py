@@ -9,7 +9,7 @@ from torch import Tensor
 
 from halfseen.nets.networks import Networks
 
-__all__ = ["chunks", "complete_probabilities", "latents", "probabilities"]
+__all__ = ["chunks", "complete_latents", "complete_probabilities", "latents", "probabilities"]
 
 CHUNK = 1024
 
@@ -38,6 +38,11 @@ def probabilities(networks: Networks, rows: Tensor, *, samples: int = 1, seed: i
 def complete_probabilities(networks: Networks, rows: Tensor) -> Tensor:
     """Return class probabilities of rows whose missing block is there: f(g1(x1), g2(x2))."""
     return _in_chunks(networks, rows, lambda chunk: networks.complete_logits(chunk).softmax(1), 0)
+
+
+def complete_latents(networks: Networks, rows: Tensor) -> Tensor:
+    """Return the latents z_S = (g1(x1), g2(x2)) of rows whose missing block is there."""
+    return _in_chunks(networks, rows, networks.source_latent, 0)
 
 
 def latents(networks: Networks, rows: Tensor, *, seed: int = 0) -> Tensor:

@@ -112,11 +112,10 @@ def _read(found: Understanding, rows: int) -> tuple[Sample, npt.NDArray[np.float
     """Return prepared rows of both tables, a random part of a long one."""
     source = RowStream(found.source.table, found.schema, is_source=True)
     target = RowStream(found.target.table, found.schema, is_source=False)
-
-    def some(stream: RowStream, total: int) -> Any:
-        return stream.all() if total <= rows else stream.some(rows / total)
-
-    return Sample(*some(source, found.source.rows)), some(target, found.target.rows)[0]
+    return (
+        Sample(*source.at_most(rows, found.source.rows)),
+        target.at_most(rows, found.target.rows)[0],
+    )
 
 
 def _choices(

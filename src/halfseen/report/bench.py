@@ -20,7 +20,8 @@ from halfseen.bench.sweep import Run, latents_file
 from halfseen.blocks import Blocks
 from halfseen.data import DomainPair
 from halfseen.errors import InputError
-from halfseen.report.figures import SOURCE_COLOUR, TARGET_COLOUR, displayable, draw_latents
+from halfseen.report.figures import SOURCE_COLOUR, TARGET_COLOUR, draw_latents
+from halfseen.report.pictures import displayable
 
 __all__ = ["Sweep", "draw_curves", "draw_histograms", "draw_patches", "suite_figures"]
 

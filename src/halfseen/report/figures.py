@@ -1,30 +1,23 @@
-"""Figures for reports, drawn with matplotlib and kept inside the page."""
+"""Figures as picture files, drawn with matplotlib."""
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
-from halfseen.blocks import Blocks
 from halfseen.data import DomainPair
 from halfseen.files import written_whole
-from halfseen.training.progress import LOSS_NAMES
+from halfseen.report.pictures import displayable
 
 __all__ = [
-    "as_data_uri",
-    "displayable",
     "draw_domains",
     "draw_latents",
-    "draw_losses",
     "save_figure",
 ]
 
@@ -84,47 +77,7 @@ def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int 
     return figure
 
 
-def draw_losses(history: Sequence[Mapping[str, Any]]) -> Figure:
-    """Draw every named loss over the epochs, with the phases marked."""
-    names = [name for name in LOSS_NAMES if any(name in record for record in history)]
-    figure = Figure(figsize=(8.5, 3.2), layout="constrained")
-    axis = figure.subplots()
-    epochs = np.arange(1, len(history) + 1)
-    for name in names:
-        values = [record.get(name, np.nan) for record in history]
-        axis.plot(epochs, values, label=name.replace("_", " "), linewidth=1.6)
-    axis.set(xlabel="epoch", ylabel="loss", yscale="log")
-    for index in range(1, len(history)):
-        if history[index]["phase"] != history[index - 1]["phase"]:
-            axis.axvline(index + 0.5, color="0.6", linewidth=0.8, linestyle="--")
-            axis.text(
-                index + 0.7, axis.get_ylim()[1], history[index]["phase"], va="top", fontsize=8
-            )
-    axis.legend(fontsize=8, ncols=3)
-    return figure
-
-
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in one piece."""
     with written_whole(path) as partial:
         figure.savefig(partial, dpi=150)
-
-
-def as_data_uri(figure: Figure) -> str:
-    """Return a figure as a PNG inside a URI, so that a page needs no other file."""
-    buffer = io.BytesIO()
-    with mpl.rc_context({"savefig.transparent": False}):
-        figure.savefig(buffer, format="png", dpi=130)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-
-
-def displayable(image: npt.NDArray[np.float32], hidden: Blocks | None) -> npt.NDArray[Any]:
-    """Bring an image from [-1, 1] to colours, with its missing rows hatched grey."""
-    colours = np.clip((image.transpose(1, 2, 0) + 1) / 2, 0, 1)
-    if colours.shape[2] == 1:
-        colours = np.repeat(colours, 3, axis=2)
-    if hidden is not None:
-        rows = np.array(hidden.missing)
-        stripes = (rows[:, None] + np.arange(colours.shape[1])) % 4 < 1
-        colours[rows] = np.where(stripes[..., None], 0.72, 0.86)
-    return colours

@@ -30,8 +30,10 @@ from halfseen.shift.density_ratio import (
     fit_density_ratio,
 )
 from halfseen.shift.features import (
+    CategoryShift,
     DomainSeparation,
     FeatureShift,
+    category_shift,
     domain_separation,
     feature_shift,
     population_stability,
@@ -50,6 +52,7 @@ __all__ = [
     "AdaptationEffect",
     "BoundTerm",
     "Calibration",
+    "CategoryShift",
     "Change",
     "DensityRatio",
     "Dependence",
@@ -60,6 +63,7 @@ __all__ = [
     "SelfConsistency",
     "adaptation_bound",
     "adaptation_effect",
+    "category_shift",
     "clip_weights",
     "conditional_change",
     "correct_probabilities",

@@ -133,14 +133,9 @@ def adaptation_effect(
     >>> effect.before.auc > 0.9, abs(effect.after.auc - 0.5) < 0.1
     (True, True)
     """
-
-    def separation(source: npt.ArrayLike, target: npt.ArrayLike) -> DomainSeparation:
-        first, second = two_domains(source, target)
-        classifier = compact_domain_classifier(first.shape[1], len(first))
-        return domain_separation(first, second, classifier=classifier, random_state=random_state)
-
     return AdaptationEffect(
-        separation(x1_source, x1_target), separation(source_latents, target_latents)
+        _separation(x1_source, x1_target, random_state),
+        _separation(source_latents, target_latents, random_state),
     )
 
 
@@ -192,7 +187,7 @@ def adaptation_bound(
 
     error = float((predicted.argmax(axis=1) != y).mean())
     spread = np.sqrt(max(error * (1 - error), 1.0 / len(y)) / len(y))
-    apart = adaptation_effect(source, target, source, target, random_state=random_state).after
+    apart = _separation(source, target, random_state)
     return AdaptationBound(
         BoundTerm(
             "source error",
@@ -294,6 +289,14 @@ def imputation_terms(
             "well on the source; on the target only under assumption 3",
         ),
     )
+
+
+def _separation(
+    source: npt.ArrayLike, target: npt.ArrayLike, random_state: int
+) -> DomainSeparation:
+    first, second = two_domains(source, target)
+    classifier = compact_domain_classifier(first.shape[1], len(first))
+    return domain_separation(first, second, classifier=classifier, random_state=random_state)
 
 
 def _joint_error(

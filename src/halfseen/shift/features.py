@@ -25,9 +25,11 @@ from halfseen.shift.density_ratio import (
 )
 
 __all__ = [
+    "CategoryShift",
     "DomainSeparation",
     "FeatureShift",
     "adjusted_p_values",
+    "category_shift",
     "domain_separation",
     "feature_shift",
     "population_stability",
@@ -68,6 +70,25 @@ class FeatureShift:
     statistic: float
     p_value: float
     adjusted_p_value: float
+
+
+@dataclass(frozen=True)
+class CategoryShift:
+    """How the shares of one column's categories differ between the domains.
+
+    Parameters
+    ----------
+    population_stability
+        See :func:`population_stability`, with a bin for each category.
+    statistic
+        Total variation: the largest gap between the shares of any set of categories.
+    p_value
+        Of the chi-squared test that both domains have the same shares.
+    """
+
+    population_stability: float
+    statistic: float
+    p_value: float
 
 
 @dataclass(frozen=True)
@@ -185,10 +206,38 @@ def population_stability(source: npt.ArrayLike, target: npt.ArrayLike, *, bins: 
     cuts = np.union1d(values, np.nextafter(values[counts > 1], np.inf))
     in_source = np.bincount(np.searchsorted(cuts, first, "right"), minlength=len(cuts) + 1)
     in_target = np.bincount(np.searchsorted(cuts, second, "right"), minlength=len(cuts) + 1)
-    used = in_source + in_target > 0
-    s, t = in_source[used] + 0.5, in_target[used] + 0.5
-    s, t = s / s.sum(), t / t.sum()
-    return float(((t - s) * np.log(t / s)).sum())
+    return _stability(in_source, in_target)
+
+
+def category_shift(source: npt.ArrayLike, target: npt.ArrayLike) -> CategoryShift:
+    """Compare how often each category occurs in both domains.
+
+    Parameters
+    ----------
+    source, target
+        Rows of each category, in the same order.
+
+    Examples
+    --------
+    >>> found = category_shift([50, 50, 0], [25, 75, 0])
+    >>> round(found.statistic, 2), round(found.p_value, 4)
+    (0.25, 0.0003)
+    """
+    first, second = vector("source", source), vector("target", target)
+    if len(first) != len(second):
+        raise InputError(f"There are {len(first)} source and {len(second)} target categories.")
+    if not first.sum() or not second.sum():
+        raise InputError("A domain has no row of any category: there is nothing to compare.")
+    used = first + second > 0
+    p_value = 1.0
+    if used.sum() > 1:
+        counts = np.stack([first[used], second[used]])
+        p_value = float(stats.chi2_contingency(counts, correction=False).pvalue)
+    return CategoryShift(
+        _stability(first, second),
+        float(np.abs(first / first.sum() - second / second.sum()).sum() / 2),
+        p_value,
+    )
 
 
 def adjusted_p_values(p_values: npt.ArrayLike, correction: Correction = "holm") -> Floats:
@@ -280,6 +329,13 @@ def domain_separation(
         covered=covered,
         overlap=covered * size / len(first),
     )
+
+
+def _stability(in_source: npt.NDArray[Any], in_target: npt.NDArray[Any]) -> float:
+    used = in_source + in_target > 0
+    s, t = in_source[used] + 0.5, in_target[used] + 0.5
+    s, t = s / s.sum(), t / t.sum()
+    return float(((t - s) * np.log(t / s)).sum())
 
 
 def _present(column: Floats, name: str, domain: str) -> Floats:

@@ -6,11 +6,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -18,10 +19,20 @@ from halfseen.errors import InputError, OptionError
 from halfseen.methods import METHODS, Method, method_named
 from halfseen.nets import Networks
 from halfseen.options import Options, Preset, make_options, preset
+from halfseen.selection import RiskEstimate
 from halfseen.tables.blending import install
 from halfseen.tables.domains import Domains, Run, Sample, resident_domains, streamed_domains
+from halfseen.tables.facts import CandidateFacts, ReportDetail, ReportFacts
+from halfseen.tables.gathering import Material, estimate, gather
 from halfseen.tables.inference import Understanding
-from halfseen.tables.measuring import HeldOut, held_out_metrics, hold_out, target_risk
+from halfseen.tables.measuring import (
+    HeldOut,
+    held_out_metrics,
+    held_out_weights,
+    hold_out,
+    metrics_of,
+    target_risk,
+)
 from halfseen.tables.model import TableModel
 from halfseen.tables.regression import Regression, fit_regression
 from halfseen.training import History, NoProgress, Progress
@@ -112,6 +123,7 @@ def fit_tables(
     progress: Callable[[str], Progress] = lambda title: NoProgress(),
     say: Callable[[str], None] = lambda sentence: None,
     checkpoints: Path | None = None,
+    report: ReportDetail = "none",
 ) -> TableModel:
     """Train the models asked for, choose one without target labels, and measure it.
 
@@ -131,6 +143,9 @@ def fit_tables(
     checkpoints
         Folder that keeps the state of each training after every epoch. The same call with the
         same tables continues from it; it can be deleted when the model is there.
+    report
+        What the model keeps for ``halfseen report``: aggregates with latents of a few hundred
+        rows, aggregates alone, or nothing. The first process alone gathers it.
     """
     if found.target.rows < FEWEST_TARGET_ROWS:
         raise InputError(
@@ -139,13 +154,16 @@ def fit_tables(
         )
     fit = _Fit(found, settings, progress, checkpoints)
     candidates = [fit.candidate(method_named(name)) for name in settings.models]
-    chosen, choice = _chosen(candidates, fit.domains)
+    chosen, choice = fit.chosen(candidates)
     if choice:
         say(f"Chosen: {chosen.method.name}, by the {RULE}.")
     if fit.domains.whole is not None:
         say("Training the chosen model again, now with the held-out rows.")
     model = fit.final(chosen)
     model.metrics |= {"choice": choice} if choice else {}
+    if report != "none" and fit.ranks.is_first:
+        say("Gathering what `halfseen report` will show.")
+        model.report = fit.facts(model, candidates, chosen, rows=report == "all")
     return model
 
 
@@ -158,6 +176,27 @@ class _Candidate:
     held_out: HeldOut
     networks: Networks
     history: History
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """What the model says of the held-out rows, the missing block hidden."""
+        return self.held_out.probabilities(blended=self.options.shortcut)
+
+    def risk(self, weights: npt.NDArray[np.float64]) -> RiskEstimate:
+        """Return the cross-entropy expected on the target."""
+        return target_risk(self.held_out, weights, blended=self.options.shortcut)
+
+    def facts(self, weights: npt.NDArray[np.float64], *, chosen: bool) -> CandidateFacts:
+        """Return how the model stood among the others."""
+        measured = metrics_of(self.probabilities, self.held_out.labels)
+        return CandidateFacts(
+            model=self.method.name,
+            accuracy=measured["accuracy"],
+            cross_entropy=measured["cross_entropy"],
+            auc=measured["auc"],
+            risk=estimate(self.risk(weights)),
+            chosen=chosen,
+        )
 
 
 class _Fit:
@@ -198,6 +237,54 @@ class _Fit:
             )
             parts.append(self.ranks.from_first(measure))
         return _Candidate(method, options, HeldOut.joined(parts), networks, history)
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """How much more often each held-out row occurs on the target."""
+        return held_out_weights(self.domains)
+
+    def chosen(self, candidates: Sequence[_Candidate]) -> tuple[_Candidate, dict[str, Any]]:
+        """Return the model with the lowest estimated risk on the target, and how it was chosen."""
+        if len(candidates) == 1:
+            return candidates[0], {}
+        risks = self.ranks.from_first(lambda: [c.risk(self.weights).risk for c in candidates])
+        names = [candidate.method.name for candidate in candidates]
+        choice = {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
+        return candidates[int(np.argmin(risks))], choice
+
+    def facts(
+        self,
+        model: TableModel,
+        candidates: Sequence[_Candidate],
+        chosen: _Candidate,
+        *,
+        rows: bool,
+    ) -> ReportFacts:
+        """Return what a report will show of this fit."""
+        fold, whole, held_out = self.domains.folds[-1], self.domains.whole, chosen.held_out
+        count = len(held_out.labels)
+        material = Material(
+            schema=model.schema,
+            options=model.options,
+            seed=model.seed,
+            source=self.found.source,
+            target=self.found.target,
+            networks=model.networks,
+            measured_networks=chosen.networks,
+            training=fold.training,
+            measured=fold.held_out,
+            pictured=fold.held_out if whole is None else whole,
+            target_rows=self.domains.target,
+            probability=chosen.probabilities,
+            labels=held_out.labels,
+            weight=lambda: self.weights,
+            measured_on=f"{count:,} source rows, each held out of the training that predicted it",
+        )
+        found = gather(material, rows=rows)
+        if found.expectation is None:  # no weights, so no risks either
+            return found
+        compared = tuple(c.facts(self.weights, chosen=c is chosen) for c in candidates)
+        return found.model_copy(update={"candidates": compared})
 
     def final(self, chosen: _Candidate) -> TableModel:
         """Return the chosen model, trained on all rows where they are few, with its metrics."""
@@ -291,17 +378,3 @@ def restore_prior(networks: Networks, class_counts: Sequence[int]) -> None:
     layers = [m for m in networks.classifier.modules() if isinstance(m, nn.Linear)]
     counts = torch.tensor(class_counts, dtype=torch.float64)
     layers[-1].bias.add_((counts / counts.sum()).log().to(layers[-1].bias))
-
-
-def _chosen(
-    candidates: Sequence[_Candidate], domains: Domains
-) -> tuple[_Candidate, dict[str, Any]]:
-    """Return the model with the lowest estimated risk on the target, and how it was chosen."""
-    if len(candidates) == 1:
-        return candidates[0], {}
-    risks = present_ranks().from_first(
-        lambda: [target_risk(c.held_out, domains, blended=c.options.shortcut) for c in candidates]
-    )
-    names = [candidate.method.name for candidate in candidates]
-    choice = {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
-    return candidates[int(np.argmin(risks))], choice

@@ -14,18 +14,25 @@ from sklearn.metrics import roc_auc_score
 
 from halfseen import nets
 from halfseen.nets import Networks
-from halfseen.selection import importance_weighted_validation
+from halfseen.selection import RiskEstimate, importance_weighted_validation
 from halfseen.shift import fit_density_ratio
 from halfseen.tables.blending import Blend, fit_blend, fit_scale
 from halfseen.tables.domains import Domains, Sample
 from halfseen.tables.regression import Regression
 
-__all__ = ["HeldOut", "held_out_metrics", "hold_out", "metrics_of", "target_risk"]
+__all__ = [
+    "HeldOut",
+    "held_out_metrics",
+    "held_out_weights",
+    "hold_out",
+    "metrics_of",
+    "target_risk",
+]
 
 Rows = npt.NDArray[np.intp]
 
 MOST_WEIGHED = 5_000
-"""Rows of each table that the domain classifier of :func:`target_risk` is fitted on."""
+"""Rows of each table that the domain classifier of :func:`held_out_weights` is fitted on."""
 SMALLEST = 1e-12
 
 
@@ -121,6 +128,10 @@ class HeldOut:
             lambda scale, rows: log_softmax(scale * logits[rows], axis=1),
         )
 
+    def probabilities(self, *, blended: bool) -> npt.NDArray[np.float64]:
+        """Return probabilities as the model gives them, the missing block hidden."""
+        return self.blended() if blended else np.exp(self.hidden)
+
     def _across(
         self, fit: Callable[[Rows], Any], apply: Callable[[Any, Rows], npt.NDArray[np.float64]]
     ) -> npt.NDArray[np.float64]:
@@ -151,7 +162,7 @@ def hold_out(
 
 def held_out_metrics(held_out: HeldOut, *, blended: bool) -> dict[str, Any]:
     """Measure a model on held-out rows, hidden and complete, beside logistic regression."""
-    hidden = held_out.blended() if blended else np.exp(held_out.hidden)
+    hidden = held_out.probabilities(blended=blended)
     found = {"without_missing_block": metrics_of(hidden, held_out.labels)}
     if held_out.complete is not None:
         complete = held_out.tempered() if blended else np.exp(held_out.complete)
@@ -163,10 +174,11 @@ def held_out_metrics(held_out: HeldOut, *, blended: bool) -> dict[str, Any]:
     }
 
 
-def target_risk(held_out: HeldOut, domains: Domains, *, blended: bool) -> float:
-    """Estimate the cross-entropy on the target from held-out source rows; no target label.
+def held_out_weights(domains: Domains) -> npt.NDArray[np.float64]:
+    """Return how much more often each held-out row's observed columns occur on the target.
 
-    Each row counts by w = p_T(x1) / p_S(x1), from a classifier that tells the domains apart.
+    w = p_T(x1) / p_S(x1), from a classifier that tells the domains apart; it is fitted on rows
+    that are not held out, so that no model matters to it.
     """
     observed = list(domains.schema.blocks.observed)
     random = np.random.default_rng(0)
@@ -175,15 +187,22 @@ def target_risk(held_out: HeldOut, domains: Domains, *, blended: bool) -> float:
         chosen = random.permutation(len(rows))[:MOST_WEIGHED]
         return rows[chosen][:, observed]
 
-    weights = [
-        fit_density_ratio(some(fold.training.inputs), some(domains.target)).weights(
-            fold.held_out.inputs[:, observed]
-        )
-        for fold in domains.folds
-    ]
-    hidden = held_out.blended() if blended else np.exp(held_out.hidden)
-    losses = losses_of(hidden, held_out.labels)
-    return importance_weighted_validation(losses, np.concatenate(weights)).risk
+    return np.concatenate(
+        [
+            fit_density_ratio(some(fold.training.inputs), some(domains.target)).weights(
+                fold.held_out.inputs[:, observed]
+            )
+            for fold in domains.folds
+        ]
+    )
+
+
+def target_risk(
+    held_out: HeldOut, weights: npt.NDArray[np.float64], *, blended: bool
+) -> RiskEstimate:
+    """Estimate the cross-entropy on the target from weighted source rows; no target label."""
+    losses = losses_of(held_out.probabilities(blended=blended), held_out.labels)
+    return importance_weighted_validation(losses, weights)
 
 
 def _logarithm(probability: torch.Tensor) -> npt.NDArray[np.float64]:

@@ -19,6 +19,7 @@ from halfseen.errors import InputError
 from halfseen.methods import Method, method_named
 from halfseen.model_folder import Description, write_model
 from halfseen.options import Options
+from halfseen.tables.facts import ReportFacts
 from halfseen.tables.preprocessing import has_missing_block, transform
 from halfseen.tables.schema import TableSchema
 
@@ -43,6 +44,11 @@ class TableModel:
         g1, g2, r and f.
     metrics, training_data, history
         On held-out source rows; fingerprints of the tables; one record per epoch.
+    versions
+        Of the libraries that it was trained with.
+    report
+        What ``halfseen report`` shows beside all this. A fit gives it and :meth:`save` writes it;
+        loading leaves it in the folder.
     """
 
     schema: TableSchema
@@ -54,6 +60,7 @@ class TableModel:
     training_data: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    report: ReportFacts | None = None
 
     @property
     def blocks(self) -> Blocks:
@@ -117,7 +124,8 @@ class TableModel:
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder, which :func:`halfseen.load` reads."""
-        write_model(folder, self.description(), self.networks)
+        facts = None if self.report is None else self.report.model_dump(mode="json")
+        write_model(folder, self.description(), self.networks, report=facts)
 
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""

@@ -97,6 +97,10 @@ class RowStream:
             chosen.append((inputs[taken], labels[taken]))
         return np.concatenate([c[0] for c in chosen]), np.concatenate([c[1] for c in chosen])
 
+    def at_most(self, most: int, rows: int) -> Chunk:
+        """Return all rows of a table that has `rows` of them, or about `most` of a longer one."""
+        return self.all() if rows <= most else self.some(most / rows)
+
     def shuffled(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
         """Yield rows in random order within a buffer of :data:`BUFFER_ROWS` rows."""
         held: list[Chunk] = []

@@ -131,9 +131,14 @@ class ColumnSummary:
         return not self.has_more and len(self.counts) == 1
 
     @property
+    def sample(self) -> Numbers:
+        """The numbers of all rows of a shorter table, of evenly spaced ones else."""
+        return np.concatenate(self._sample) if self._sample else np.empty(0)
+
+    @property
     def median(self) -> float:
         """The median of the numbers."""
-        sample = np.concatenate(self._sample)
+        sample = self.sample
         return float(np.median(sample)) if len(sample) else self.plain.mean
 
     def share(self, value: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,6 @@ class Trainer:
             history = saved.history
         if not self.ranks.is_first:
             self.progress = NoProgress()
-        self._shared: nn.Module = self.ranks.wrapped(self.objective)
         # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
             self.progress.start(phases, done=len(history))
@@ -110,9 +109,14 @@ class Trainer:
                     self._phase(number, phase, history)
                 elif number == saved.phase:
                     self._phase(number, phase, history, saved)
-        del self._shared
+        self.__dict__.pop("_shared", None)
         self.objective.eval()
         return history
+
+    @cached_property
+    def _shared(self) -> nn.Module:
+        """The objective as all ranks train it."""
+        return self.ranks.wrapped(self.objective)
 
     def _begin(self, phases: Sequence[Phase]) -> Checkpoint | None:
         """Check that the phases can be run, and return where an earlier run stopped."""

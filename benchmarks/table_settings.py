@@ -1,0 +1,154 @@
+"""Settings of the table networks, compared without any target label: rehearsals on sources.
+
+``HALFSEEN_DATA=... python benchmarks/table_settings.py --output settings.jsonl`` takes labelled
+sources (reviews, hospitals, simulated ads), lets the third of each that looks most like a target
+play it, without x2, and trains networks on the rest under each setting, with logistic regression
+on x1 beside them. A stopped run continues; ``--table`` prints what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import softmax
+
+from halfseen import nets
+from halfseen.bench.metrics import measured
+from halfseen.bench.problems import load_problem
+from halfseen.bench.suites import SUITES
+from halfseen.data import DomainPair
+from halfseen.methods import method_named
+from halfseen.options import make_options, preset
+from halfseen.selection.rehearsal import carve_pseudo_target
+from halfseen.tables.regression import fit_regression
+from halfseen.training import LabelledRows, Rows
+from halfseen.training.fitting import Problem, fit_objective
+from halfseen.training.scaling import learn_scales
+
+MODELS = ("Source-IgnoreComponent", "Adaptation-IgnoreComponent", "Adaptation-Imputation")
+REGRESSION = "Logistic regression"
+MOST_ROWS = 3000
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "rate 3e-4": {"learning_rate": 3e-4},
+    "15 epochs": {"joint_epochs": 15},
+    "dropout 0.6": {"encoder_dropout": 0.6},
+    "weight decay 1": {"weight_decay": 1.0},
+    "latent 32, linear f": {"latent_size": 32, "classifier_widths": ()},
+    "mask noise": {"augmentation": "mask"},
+    "mask noise, weight decay 1": {"augmentation": "mask", "weight_decay": 1.0},
+    "mask noise, latent 32, linear f": {
+        "augmentation": "mask",
+        "latent_size": 32,
+        "classifier_widths": (),
+    },
+}
+METRICS = ("cross_entropy", "accuracy")
+Line = dict[str, Any]
+
+
+def pairs(seed: int) -> dict[str, DomainPair]:
+    folder = Path(os.environ["HALFSEEN_DATA"])
+    problems = [p for s in ("amazon", "heart") for p in SUITES[s].problems]
+    problems += [p.having(rows=MOST_ROWS, test_rows=10) for p in SUITES["ads-sim"].problems]
+    return {
+        f"{p.family} {p.name}": load_problem(p, seed=seed, data_dir=folder).pair for p in problems
+    }
+
+
+def staged(pair: DomainPair, seed: int) -> tuple[LabelledRows, torch.Tensor, np.ndarray]:
+    """Return the rest with its labels, and the slice without x2, its labels apart."""
+    rows = np.concatenate([pair.source_train.inputs, pair.source_test.inputs])[:MOST_ROWS]
+    labels = np.concatenate([pair.source_train.labels, pair.source_test.labels])[:MOST_ROWS]
+    observed = pair.blocks.flat(rows, "observed")
+    there = pair.blocks.flat(pair.target_train, "observed")[:MOST_ROWS]
+    chosen = carve_pseudo_target(observed, there, random_state=seed).chosen
+    rest = LabelledRows(torch.from_numpy(rows[~chosen]), torch.from_numpy(labels[~chosen]))
+    return rest, torch.from_numpy(pair.blocks.hide(rows[chosen])), labels[chosen]
+
+
+def run(pair: DomainPair, model: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
+    rest, played, truth = staged(pair, seed)
+    classes = len(pair.classes)
+    if model == REGRESSION:
+        standardize = nets.Standardize(pair.blocks.shape)
+        learn_scales(standardize, rest)
+        known, asked = (
+            pair.blocks.flat(standardize(x).numpy(), "observed") for x in (rest.inputs, played)
+        )
+        regression = fit_regression(known, rest.labels.numpy(), classes)
+        found = softmax(regression.logits(asked), axis=1)
+        return {m: measured(found, truth)[m] for m in METRICS}
+    method = method_named(model)
+    base = preset("default", inputs="table", imputes=method.imputes)
+    objective, _ = fit_objective(
+        Problem(pair.blocks, rest, Rows(played), classes),
+        method,
+        make_options(settings, base),
+        seed=seed,
+    )
+    probability = nets.probabilities(objective.networks, played, seed=seed)
+    return {m: measured(probability, truth)[m] for m in METRICS}
+
+
+def lines(output: Path) -> list[Line]:
+    if not output.is_file():
+        return []
+    return [json.loads(line) for line in output.read_text().splitlines()]
+
+
+def run_all(output: Path, seeds: int, settings: list[str]) -> None:
+    done = lines(output)
+    for seed in range(seeds):
+        for name, pair in pairs(seed).items():
+            asked = [(m, s) for s in settings for m in MODELS] + [(REGRESSION, "default")]
+            for model, setting in asked:
+                key = {"pair": name, "model": model, "setting": setting, "seed": seed}
+                if any(key.items() <= line.items() for line in done):
+                    continue
+                line = key | run(pair, model, SETTINGS[setting], seed)
+                with output.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+
+
+def table(found: list[Line]) -> str:
+    """Return means by kind of data."""
+    kinds = list(dict.fromkeys(line["pair"].split()[0] for line in found))
+    heads = [f"{kind}, {metric}" for kind in kinds for metric in METRICS]
+    shown = ["| model | setting | " + " | ".join(heads) + " |", "|---" * (len(heads) + 2) + "|"]
+    for model, setting in dict.fromkeys((x["model"], x["setting"]) for x in found):
+        cells = []
+        for kind in kinds:
+            own = [
+                x
+                for x in found
+                if (x["model"], x["setting"]) == (model, setting) and x["pair"].startswith(kind)
+            ]
+            for metric in METRICS:
+                mean = np.mean([x[metric] for x in own]) if own else np.nan
+                cells.append(f"{100 * mean:.1f}" if metric == "accuracy" else f"{mean:.3f}")
+        shown.append(f"| {model} | {setting} | {' | '.join(cells)} |")
+    return "\n".join(shown)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
+    parser.add_argument("--table", action="store_true", help="print, without training")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    if not given.table:
+        run_all(given.output, given.seeds, given.settings)
+    print(table(lines(given.output)))
+
+
+if __name__ == "__main__":
+    main()

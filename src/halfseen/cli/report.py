@@ -1,0 +1,93 @@
+"""`halfseen report`: a model folder or a benchmark's output in, one HTML page out."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from halfseen.cli.terminal import Json, Terminal
+from halfseen.errors import InputError, OptionError
+
+if TYPE_CHECKING:
+    from halfseen.report.page import Page
+
+__all__ = ["report"]
+
+MODEL, LOG = "model.json", "runs.jsonl"
+
+
+def report(
+    path: Annotated[
+        Path, typer.Argument(help="A model folder, or a folder that `halfseen bench run` wrote.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Page to write; FOLDER-report.html here by default."),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Complete, labelled rows: to compute what a model did not keep."),
+    ] = None,
+    target: Annotated[
+        Path | None, typer.Option(help="Rows of the target; goes with --source.")
+    ] = None,
+    rehearsal: Annotated[
+        Path | None, typer.Option(help="What `halfseen rehearse --output` wrote, to be shown too.")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page on a model or a benchmark: what is missing, what shifted, what to expect.
+
+    The page holds everything it shows and loads nothing. A section that the folder has no data
+    for says so.
+
+    Example: halfseen report model/ -o report.html
+    """
+    terminal = Terminal(as_json=as_json)
+    if (source is None) != (target is None):
+        raise OptionError("--source and --target go together: give both tables, or none.")
+    written = output or Path(f"{path.resolve().name}-report.html")
+    if written.is_dir():
+        raise OptionError(f"{written} is a folder; name the page to write: -o report.html.")
+    try:
+        from halfseen.report.page import write_page
+    except ImportError as error:
+        raise InputError(
+            f"A report needs Jinja2 and Pillow: {error}. pip install 'halfseen[report]'"
+        ) from None
+    with terminal.status("Writing the report"):
+        write_page(written, _page(path, source, target, rehearsal))
+    terminal.result(f"Report: {written}")
+    terminal.document({"report": written})
+    if open_:
+        webbrowser.open(written.resolve().as_uri())
+
+
+def _page(path: Path, source: Path | None, target: Path | None, rehearsal: Path | None) -> Page:
+    if path.is_file() and path.name in (LOG, MODEL):
+        path = path.parent
+    if (path / MODEL).is_file():
+        from halfseen.report.model import model_page, read_subject
+        from halfseen.tables.files import open_table
+
+        tables = None
+        if source is not None and target is not None:
+            tables = open_table(source), open_table(target)
+        return model_page(read_subject(path, tables=tables, rehearsal=rehearsal))
+    if (path / LOG).is_file() or (path / f"{LOG}.gz").is_file():
+        if source is not None or rehearsal is not None:
+            raise OptionError(
+                f"{path} holds a benchmark; --source, --target and --rehearsal are for models."
+            )
+        from halfseen.report.sweep import sweep_page
+
+        return sweep_page(path)
+    what = "does not exist" if not path.exists() else f"has neither {MODEL} nor {LOG}"
+    raise InputError(
+        f"{path} {what}: give a folder that `halfseen fit`, `halfseen bench run` or `halfseen "
+        "demo` wrote."
+    )

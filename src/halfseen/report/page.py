@@ -1,0 +1,283 @@
+"""A report as plain data, and its one way into HTML.
+
+A page is a list of sections, a section a list of parts. Everything that comes from a user's data
+(names of columns, classes, files) is escaped where it becomes HTML: by the template, or by
+:mod:`halfseen.report.svg`. The page carries a content security policy under which a browser
+loads nothing and runs no script but the page's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup, escape
+
+from halfseen import __version__
+from halfseen.files import write_text
+
+__all__ = [
+    "Cell",
+    "Chip",
+    "Chips",
+    "Code",
+    "Figure",
+    "Figures",
+    "Grid",
+    "Head",
+    "Judgement",
+    "Judgements",
+    "Page",
+    "Paragraph",
+    "Part",
+    "Section",
+    "Tile",
+    "number",
+    "percent",
+    "rendered_page",
+    "write_page",
+]
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: what is shown, and the value that is sorted by.
+
+    The value is copied too, instead of the text, where it is `exact`.
+    """
+
+    text: str
+    value: float | None = None
+    exact: bool = True
+    strong: bool = False
+    drawing: Markup | None = None
+
+
+@dataclass(frozen=True)
+class Head:
+    """One column of a grid: numbers stand on the right; a drawing is neither sorted nor copied."""
+
+    title: str
+    numeric: bool = True
+    drawn: bool = False
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table that can be sorted and copied as CSV; folded away under its caption if `folded`."""
+
+    kind: ClassVar[str] = "grid"
+    caption: str
+    heads: tuple[Head, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One drawing or picture with its title; `alt` says in words what it shows."""
+
+    title: str
+    drawing: Markup | None = None
+    picture: str = ""
+    alt: str = ""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures side by side where there is room, with one legend: (class of the swatch, words)."""
+
+    kind: ClassVar[str] = "figures"
+    figures: tuple[Figure, ...]
+    legend: tuple[tuple[str, str], ...] = ()
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph of text."""
+
+    kind: ClassVar[str] = "paragraph"
+    text: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One column in the map of what is missing."""
+
+    name: str
+    drawing: Markup
+    words: str
+
+
+@dataclass(frozen=True)
+class Chips:
+    """A part of the map: columns that are seen in the same places."""
+
+    kind: ClassVar[str] = "chips"
+    title: str
+    chips: tuple[Chip, ...]
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One assumption with its verdict; `holds` is None where nothing can tell."""
+
+    question: str
+    holds: bool | None
+    sentence: str
+
+    @property
+    def word(self) -> str:
+        """The verdict in words."""
+        if self.holds is None:
+            return "cannot be told"
+        return "nothing speaks against it" if self.holds else "something speaks against it"
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """Assumptions with their verdicts."""
+
+    kind: ClassVar[str] = "judgements"
+    judgements: tuple[Judgement, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Preformatted text; folded away under its title where `folded`."""
+
+    kind: ClassVar[str] = "code"
+    title: str
+    text: str
+    folded: bool = False
+
+
+Part = Grid | Figures | Paragraph | Chips | Judgements | Code
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section: how to read it in one sentence, and its parts; or why it is left out."""
+
+    name: str
+    title: str
+    how: str
+    parts: tuple[Part, ...] = ()
+    absent: str = ""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure of the first screen."""
+
+    title: str
+    value: str
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    subtitle: str
+    sections: tuple[Section, ...]
+    tiles: tuple[Tile, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> Cell:
+    """Return a number as a cell, or a dash where there is none.
+
+    Examples
+    --------
+    >>> number(0.123456).text, number(None).text, number(1234.0, ",.0f").text
+    ('0.123', '–', '1,234')
+    """
+    if value is None or not math.isfinite(value):
+        return Cell(NOTHING)
+    return Cell(format(value, form).replace("-", "−"), float(value), strong=strong)
+
+
+def percent(share: float | None, decimals: int = 1) -> Cell:
+    """Return a share as a cell in percent.
+
+    Examples
+    --------
+    >>> percent(0.5).text
+    '50.0%'
+    """
+    if share is None or not math.isfinite(share):
+        return Cell(NOTHING)
+    return Cell(f"{100 * share:.{decimals}f}%", float(share))
+
+
+def rendered_page(page: Page) -> str:
+    """Return a page as HTML that needs no other file and no network."""
+    environment = Environment(
+        loader=PackageLoader("halfseen.report"),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["words"] = _words
+    style = environment.get_template("report.css").render()
+    script = environment.get_template("report.js").render()
+    policy = "; ".join(
+        [
+            "default-src 'none'",
+            "img-src data:",
+            f"style-src '{_digest(style)}'",
+            f"script-src '{_digest(script)}'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+    return environment.get_template("report.html").render(
+        page=page,
+        style=Markup(style),
+        script=Markup(script),
+        policy=policy,
+        version=__version__,
+        anchors=_anchors(page.sections),
+    )
+
+
+def write_page(path: Path, page: Page) -> None:
+    """Write a page in one piece."""
+    write_text(path, rendered_page(page))
+
+
+def _anchors(sections: Sequence[Section]) -> list[str]:
+    return [f"section-{section.name}" for section in sections]
+
+
+def _words(text: str) -> Markup:
+    """Return a text as HTML, with what stands between backticks as code.
+
+    Examples
+    --------
+    >>> print(_words("Run `halfseen fit <a>`."))
+    Run <code>halfseen fit &lt;a&gt;</code>.
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _digest(content: str) -> str:
+    """Return what a content security policy calls this very text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

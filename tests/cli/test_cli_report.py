@@ -1,0 +1,71 @@
+"""`halfseen report` as a person runs it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tables_cli import halfseen
+
+from halfseen.report import embedding
+
+
+@pytest.fixture(autouse=True)
+def no_map(monkeypatch):
+    """Draw latents where they happen to lie: t-SNE takes seconds."""
+    monkeypatch.setattr(embedding, "in_the_plane", lambda rows: rows[:, :2])
+
+
+def test_fit_keeps_what_it_is_told_to_and_the_report_shows_it(tables, tmp_path):
+    run = halfseen(
+        "fit", tables / "source.parquet", tables / "target.parquet", "--label", "click",
+        "--id", "user", "--config", tables / "tiny.toml", "-o", tmp_path / "model",
+        "--report-data", "all",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    kept = json.loads((tmp_path / "model" / "report.json").read_text())
+    assert kept["command"].startswith("halfseen fit")
+    assert len(kept["latents"]["after_source"]) == 80
+    page = tmp_path / "page.html"
+    run = halfseen("report", tmp_path / "model", "-o", page)
+    assert (run.code, run.out.strip()) == (0, f"Report: {page}")
+    text = page.read_text()
+    assert "Left out" not in text
+    assert "--report-data all" in text
+    assert halfseen("predict", tmp_path / "model", tables / "target.parquet",
+                    "-o", tmp_path / "scores.csv").code == 0  # fmt: skip
+
+
+def test_tables_complete_a_report(tables, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert halfseen("report", tables / "model").code == 0
+    assert (tmp_path / "model-report.html").read_text().count("Left out") == 5
+    run = halfseen(
+        "report", tables / "model", "--source", tables / "source.parquet",
+        "--target", tables / "target.parquet", "-o", "whole.html",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    page = (tmp_path / "whole.html").read_text()
+    assert "Left out" not in page
+    assert "which the model may have been trained on" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["{}/nowhere"], "does not exist"),
+        (["{}"], "has neither model.json nor runs.jsonl"),
+        (["{}/model", "--source", "{}/source.parquet"], "--source and --target go together"),
+        (["{}/model", "-o", "{}"], "is a folder"),
+        (["{}/model", "--rehearsal", "{}/tiny.toml"], "is not what `halfseen rehearse --json`"),
+        (
+            ["{}/model", "--source", "{}/target.parquet", "--target", "{}/target.parquet"],
+            "has no column 'spend'",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence(words, complaint, tables):
+    run = halfseen("report", *(word.format(tables) for word in words))
+    assert run.code == 2
+    assert complaint in run.err
+    assert "Traceback" not in run.err

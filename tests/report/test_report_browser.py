@@ -1,0 +1,126 @@
+"""The report as a browser shows it: quiet, closed to the network, operable, accessible."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+from chromium import Chromium, find_chromium
+from hostile import FORMULA
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+AXE = "4.14.0"
+PHONE, DESKTOP = (390, 844), (1280, 900)
+SHIFTED = "document.querySelector('#section-shifted table')"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "halfseen-tests"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory, fitted):
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("There is no Chromium to open the report in.")
+    opened = Chromium(executable, tmp_path_factory.mktemp("profile"))
+    opened.resize(*DESKTOP)
+    opened.open(fitted.html)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The text of axe-core, from a cache or the npm registry."""
+    script = CACHE / f"axe-core-{AXE}.min.js"
+    if not script.exists():
+        if shutil.which("npm") is None:
+            pytest.skip("axe-core is not cached, and there is no npm to fetch it.")
+        CACHE.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "pack", f"axe-core@{AXE}", "--pack-destination", str(CACHE)]
+        if subprocess.run(command, capture_output=True, timeout=120).returncode:
+            pytest.skip("axe-core is not cached, and npm could not fetch it.")
+        with tarfile.open(CACHE / f"axe-core-{AXE}.tgz") as archive:
+            script.write_bytes(archive.extractfile("package/axe.min.js").read())
+    return script.read_text()
+
+
+def column(browser, place):
+    cells = f"[...{SHIFTED}.tBodies[0].rows].map(r => r.cells[{place}].dataset.value)"
+    return [float(value) for value in browser.run(cells)]
+
+
+def test_the_page_is_quiet_and_asks_for_nothing(browser):
+    for width, height in (PHONE, DESKTOP):
+        browser.resize(width, height)
+        assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.complaints == []
+    assert all(address.startswith(("file:", "data:")) for address in browser.requests)
+    assert browser.run("document.querySelectorAll('svg').length") > 10
+
+
+def test_tables_are_sorted_by_mouse_and_keyboard(browser):
+    head = f"{SHIFTED}.tHead.rows[0].cells[3]"
+    browser.run(f"{head}.querySelector('button').click()")
+    assert browser.run(f"{head}.getAttribute('aria-sort')") == "descending"
+    gaps = column(browser, 3)
+    assert gaps == sorted(gaps, reverse=True)
+    assert len(gaps) == 3
+    browser.run(f"{head}.querySelector('button').focus()")
+    browser.press("Enter")
+    assert browser.run(f"{head}.getAttribute('aria-sort')") == "ascending"
+    assert column(browser, 3) == sorted(gaps)
+    assert browser.run(f"{SHIFTED}.querySelectorAll('[aria-sort]').length") == 1
+    assert "ascending" in browser.run("document.getElementById('spoken').textContent")
+
+
+def test_a_table_is_copied_as_csv(browser):
+    browser.send(
+        "Browser.grantPermissions",
+        permissions=["clipboardReadWrite", "clipboardSanitizedWrite"],
+    )
+    browser.send("Page.bringToFront")
+    browser.run("document.querySelector('#section-shifted button.copy').click()")
+    copied = browser.run("navigator.clipboard.readText()")
+    rows = list(csv.reader(copied.splitlines()))
+    assert rows[0][:2] == ["column", "stability index"]  # the drawings are left out
+    assert len(rows) == 4
+    assert f"'{FORMULA}" in [row[0] for row in rows], "no spreadsheet may run it"
+    assert [float(row[2]) for row in rows[1:]] == column(browser, 3)
+
+
+def test_the_theme_follows_the_system_until_one_is_chosen(browser):
+    paper = "getComputedStyle(document.body).backgroundColor"
+    browser.prefer("dark")
+    dark = browser.run(paper)
+    browser.prefer("light")
+    light = browser.run(paper)
+    assert dark != light
+    choose = "document.querySelector('input[name=theme][value={}]').click()"
+    browser.run(choose.format("dark"))
+    assert browser.run(paper) == dark
+    browser.prefer("dark")
+    browser.run(choose.format("light"))
+    assert browser.run(paper) == light
+    browser.run(choose.format("system"))
+    assert browser.run(paper) == dark
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, axe, theme):
+    browser.resize(*(PHONE if theme == "dark" else DESKTOP))
+    browser.prefer(theme)
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    browser.run(f"{axe}; 0")
+    found = browser.run("axe.run(document).then(r => r.violations)")
+    serious = [
+        (rule["id"], [node["html"][:200] for node in rule["nodes"]][:3])
+        for rule in found
+        if rule["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert browser.complaints == []
