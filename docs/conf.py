@@ -26,13 +26,7 @@ release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-# A table without a heading is a part of a page that quotes it, not a page.
-fragments = [
-    str(path.relative_to(DOCS))
-    for path in DOCS.glob("results/*.md")
-    if not path.read_text(encoding="utf-8").startswith("# ")
-]
-exclude_patterns = ["_build", *fragments]
+exclude_patterns = ["_build"]
 
 napoleon_google_docstring = False
 napoleon_use_rtype = False
@@ -77,15 +71,12 @@ def write_generated_pages(app: Any) -> None:
             page.write_text(text, encoding="utf-8")
 
 
-def leave_out_absent_pages(app: Any, name: str, source: list[str]) -> None:
-    """List the pages of other chapters where there are any: an empty pattern is a warning."""
-    pages = {path.stem for path in DOCS.glob("*.md")}
-    results = {path.name for path in DOCS.glob("results/*.md")} - {"README.md"}
-    results -= {Path(fragment).name for fragment in fragments}
-    absent = {"report"} - pages | ({"results/*"} if not results else set())
-    if name == "index":
-        lines = source[0].splitlines(keepends=True)
-        source[0] = "".join(line for line in lines if line.strip() not in absent)
+def complete_source(app: Any, name: str, source: list[str]) -> None:
+    """Give bare tables of results a heading, and list the report where it is documented."""
+    if name.startswith("results/") and not source[0].startswith("# "):
+        source[0] = f"# {Path(name).name.replace('_', ' ').capitalize()}\n\n{source[0]}"
+    if name == "index" and not (DOCS / "report.md").exists():
+        source[0] = source[0].replace("\nreport\n", "\n")
 
 
 def check_that_pages_stand_alone(app: Any, error: Exception | None) -> None:
@@ -101,6 +92,6 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer(
         "mathml", inline_renderers=(inline_math, None), block_renderers=(block_math, None)
     )
-    app.connect("source-read", leave_out_absent_pages)
+    app.connect("source-read", complete_source)
     app.connect("build-finished", check_that_pages_stand_alone)
     app.connect("builder-inited", write_generated_pages)
