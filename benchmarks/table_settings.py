@@ -48,6 +48,19 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "latent_size": 32,
         "classifier_widths": (),
     },
+    "not balanced": {"balanced": False},
+    "not balanced, mask noise": {"balanced": False, "augmentation": "mask"},
+    "not balanced, latent 32, linear f": {
+        "balanced": False,
+        "latent_size": 32,
+        "classifier_widths": (),
+    },
+    "not balanced, mask noise, latent 32, linear f": {
+        "balanced": False,
+        "augmentation": "mask",
+        "latent_size": 32,
+        "classifier_widths": (),
+    },
 }
 METRICS = ("cross_entropy", "accuracy")
 Line = dict[str, Any]
