@@ -72,11 +72,9 @@ def write_generated_pages(app: Any) -> None:
 
 
 def complete_source(app: Any, name: str, source: list[str]) -> None:
-    """Give bare tables of results a heading, and list the report where it is documented."""
+    """Give bare tables of results a heading."""
     if name.startswith("results/") and not source[0].startswith("# "):
         source[0] = f"# {Path(name).name.replace('_', ' ').capitalize()}\n\n{source[0]}"
-    if name == "index" and not (DOCS / "report.md").exists():
-        source[0] = source[0].replace("\nreport\n", "\n")
 
 
 def check_that_pages_stand_alone(app: Any, error: Exception | None) -> None:

@@ -22,6 +22,7 @@ SMALL = {
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
     from halfseen.estimators import _DomainClassifier
+    from halfseen.tables import domains, fitting
     from halfseen.tables.fitting import Settings
 
     for owner, name in ((_DomainClassifier, "_options"), (Settings, "options_for")):
@@ -31,3 +32,9 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
             return usual(*args, **settings).model_copy(update=SMALL)
 
         monkeypatch.setattr(owner, name, short)
+
+    def without_facts(*args, usual=fitting.fit_tables, **settings):
+        return usual(*args, **settings | {"report": "none"})  # they take seconds
+
+    monkeypatch.setattr(fitting, "fit_tables", without_facts)
+    monkeypatch.setattr(domains, "SMALL", 0)  # one part held out instead of five folds
