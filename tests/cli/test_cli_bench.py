@@ -37,7 +37,6 @@ def finished(tmp_path_factory):
     return folder, done
 
 
-@pytest.mark.xdist_group("bench")
 def test_the_demo_suite_runs_end_to_end(finished):
     folder, done = finished
     assert "10 of 10 runs finished" in done.stdout
@@ -49,7 +48,6 @@ def test_the_demo_suite_runs_end_to_end(finished):
         assert all(keys <= set(record) for record in line["result"]["records"])
 
 
-@pytest.mark.xdist_group("bench")
 @pytest.mark.parametrize("form", ["markdown", "csv", "latex", "html"])
 def test_tables_are_printed_in_every_format(finished, form):
     printed = invoked("table", "demo", "-o", finished[0], "--format", form)
@@ -57,7 +55,6 @@ def test_tables_are_printed_in_every_format(finished, form):
         assert name in printed
 
 
-@pytest.mark.xdist_group("bench")
 def test_figures_are_drawn(finished, tmp_path):
     pytest.importorskip("matplotlib")
     for name in ("runs.jsonl", "latents-demo-Adaptation-Imputation-adversarial.npz"):
@@ -66,7 +63,6 @@ def test_figures_are_drawn(finished, tmp_path):
     assert (tmp_path / "latents-demo-adversarial.png").stat().st_size > 10_000
 
 
-@pytest.mark.xdist_group("bench")
 def test_a_sweep_killed_at_a_random_moment_and_resumed_gives_the_same_table(tmp_path):
     selection = Selection(models=(*SOURCES, "Constant: source prior"), seeds=2)
     plan = plan_runs(SUITES["demo"], BUDGETS["quick"], selection)

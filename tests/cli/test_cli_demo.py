@@ -25,7 +25,6 @@ def finished(tmp_path_factory):
     return output, done
 
 
-@pytest.mark.xdist_group("demo")
 def test_results_hold_every_model_with_the_choice_of_epoch(finished):
     output, _ = finished
     records = json.loads((output / "results.json").read_text())
@@ -40,7 +39,6 @@ def test_results_hold_every_model_with_the_choice_of_epoch(finished):
     assert all(0 <= r["accuracy"] <= 1 for r in records)
 
 
-@pytest.mark.xdist_group("demo")
 def test_report_is_one_page_that_needs_nothing_else(finished):
     output, _ = finished
     page = (output / "report.html").read_text()
@@ -56,7 +54,6 @@ def test_report_is_one_page_that_needs_nothing_else(finished):
     assert (output / "domains.png").stat().st_size > 5_000
 
 
-@pytest.mark.xdist_group("demo")
 def test_the_table_is_printed_with_the_choice_of_epoch(finished):
     output, done = finished
     assert "Adaptation-Imputation" in done.stdout

@@ -20,8 +20,6 @@ from tables_cli import TINY, halfseen, source_table, target_table, write
 from halfseen import load
 from halfseen.cli import main
 
-pytestmark = pytest.mark.xdist_group("torchrun")  # one worker forks once for all
-
 # Dropout masks are each process's own; without them two processes take the steps of one.
 CONFIG = TINY + "dropout = 0\nencoder_dropout = 0\nbatch_size = 151\nwarmup_batch_size = 200\n"
 

@@ -13,7 +13,7 @@ import pytest
 from chromium import Chromium, find_chromium
 from hostile import FORMULA
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 
 AXE = "4.14.0"
 PHONE, DESKTOP = (390, 844), (1280, 900)

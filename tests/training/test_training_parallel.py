@@ -18,8 +18,6 @@ from halfseen.training import Batch, EpochChoice, LabelledRows, ResidentBatches,
 from halfseen.training.parallel import ALONE, Ranks, present_ranks
 from halfseen.training.phases import ALL_MODULES, Phase
 
-pytestmark = pytest.mark.xdist_group("parallel")  # one worker forks once for all
-
 PLAIN = make_options(
     {
         "encoder_widths": (16,),
