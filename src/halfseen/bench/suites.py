@@ -176,7 +176,7 @@ SETTINGS = (
     Variant(name="latent without sigmoid", settings={"latent_activation": "none"}),
     Variant(name="no hidden layer", settings={"encoder_widths": ()}),
     Variant(name="critics normalised", settings={"critic_normalization": "batch"}),
-    Variant(name="three times the epochs", settings={"joint_epochs": 120}),
+    Variant(name="120 joint epochs", settings={"joint_epochs": 120}),
     Variant(name="swap noise", settings={"augmentation": "swap"}),
 )
 """Choices for tables, compared where no table reports: see docs/defaults.md."""
