@@ -34,6 +34,14 @@ from halfseen.training.scaling import learn_scales
 MODELS = ("Source-IgnoreComponent", "Adaptation-IgnoreComponent", "Adaptation-Imputation")
 REGRESSION = "Logistic regression"
 MOST_ROWS = 3000
+BEFORE: dict[str, Any] = {
+    "latent_size": 128,
+    "classifier_widths": (128,),
+    "dropout": 0.5,
+    "balanced": True,
+    "augmentation": "none",
+}
+"""What the first comparison started from; it led to the defaults of today."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "rate 3e-4": {"learning_rate": 3e-4},

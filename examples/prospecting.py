@@ -42,8 +42,7 @@ def main(epochs: int | str = "auto", rows: int = 2_000) -> None:
     unknown = sorted(set(source) - set(target))
     print(f"{len(source):,} known users, {len(train):,} new ones without {len(unknown)} columns")
 
-    # By default classes are shown equally often, and probabilities speak of such a world.
-    settings = {"joint_epochs": epochs, "options": {"balanced": False}, "random_state": 0}
+    settings = {"joint_epochs": epochs, "random_state": 0}
     models = {
         "Adaptation-Imputation": AdaptationImputationClassifier(**settings),
         "Adaptation-IgnoreComponent": DomainAdaptationClassifier(**settings),

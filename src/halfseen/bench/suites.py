@@ -178,6 +178,19 @@ SETTINGS = (
     Variant(name="critics normalised", settings={"critic_normalization": "batch"}),
     Variant(name="120 joint epochs", settings={"joint_epochs": 120}),
     Variant(name="swap noise", settings={"augmentation": "swap"}),
+    Variant(name="weight decay 1", settings={"weight_decay": 1.0}),
+    Variant(name="weight decay 4", settings={"weight_decay": 4.0}),
+    Variant(name="weight decay 16", settings={"weight_decay": 16.0}),
+    Variant(name="dropout 0.6", settings={"encoder_dropout": 0.6}),
+    Variant(name="dropout 0.8", settings={"encoder_dropout": 0.8}),
+    Variant(name="10 joint epochs", settings={"joint_epochs": 10}),
+    Variant(
+        name="weight decay 4, no hidden layer",
+        settings={"weight_decay": 4.0, "encoder_widths": ()},
+    ),
+    Variant(
+        name="weight decay 4, dropout 0.6", settings={"weight_decay": 4.0, "encoder_dropout": 0.6}
+    ),
 )
 """Choices for tables, compared where no table reports: see docs/defaults.md."""
 
