@@ -35,6 +35,10 @@ MODELS = ("Source-IgnoreComponent", "Adaptation-IgnoreComponent", "Adaptation-Im
 REGRESSION = "Logistic regression"
 MOST_ROWS = 3000
 BEFORE: dict[str, Any] = {
+    "encoder_widths": (128,),
+    "encoder_dropout": 0.3,
+    "weight_decay": 0.1,
+    "reconstruction_weight": 10.0,
     "latent_size": 128,
     "classifier_widths": (128,),
     "dropout": 0.5,
@@ -42,23 +46,20 @@ BEFORE: dict[str, Any] = {
     "augmentation": "none",
 }
 """What the first comparison started from; it led to the defaults of today."""
-SETTINGS: dict[str, dict[str, Any]] = {
-    "default": {},
-    "rate 3e-4": {"learning_rate": 3e-4},
-    "15 epochs": {"joint_epochs": 15},
-    "dropout 0.6": {"encoder_dropout": 0.6},
-    "weight decay 1": {"weight_decay": 1.0},
-    "latent 32, linear f": {"latent_size": 32, "classifier_widths": ()},
-    "mask noise": {"augmentation": "mask"},
-    "mask noise, weight decay 1": {"augmentation": "mask", "weight_decay": 1.0},
-    "mask noise, latent 32, linear f": {
+FORMER: dict[str, dict[str, Any]] = {
+    "before": {},
+    "before, weight decay 1": {"weight_decay": 1.0},
+    "before, latent 32, linear f": {"latent_size": 32, "classifier_widths": ()},
+    "before, mask noise": {"augmentation": "mask"},
+    "before, mask noise, weight decay 1": {"augmentation": "mask", "weight_decay": 1.0},
+    "before, mask noise, latent 32, linear f": {
         "augmentation": "mask",
         "latent_size": 32,
         "classifier_widths": (),
     },
-    "not balanced": {"balanced": False},
-    "not balanced, mask noise": {"balanced": False, "augmentation": "mask"},
-    "not balanced, latent 32, linear f": {
+    "before, not balanced": {"balanced": False},
+    "before, not balanced, mask noise": {"balanced": False, "augmentation": "mask"},
+    "before, not balanced, latent 32, linear f": {
         "balanced": False,
         "latent_size": 32,
         "classifier_widths": (),
@@ -70,6 +71,18 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "classifier_widths": (),
     },
 }
+CHANGES: dict[str, dict[str, Any]] = {
+    "these, weight decay 1": {"weight_decay": 1.0},
+    "these, weight decay 4": {"weight_decay": 4.0},
+    "these, weight decay 16": {"weight_decay": 16.0},
+    "these, dropout 0.6": {"encoder_dropout": 0.6},
+    "these, λ_MSE 1": {"reconstruction_weight": 1.0},
+    "these, λ_MSE 1, dropout 0.6": {"reconstruction_weight": 1.0, "encoder_dropout": 0.6},
+    "these, no hidden layer, weight decay 4": {"weight_decay": 4.0, "encoder_widths": ()},
+}
+"""Changes of the last of those."""
+SETTINGS = {name: BEFORE | change for name, change in FORMER.items()}
+SETTINGS |= {name: list(SETTINGS.values())[-1] | change for name, change in CHANGES.items()}
 METRICS = ("cross_entropy", "accuracy")
 Line = dict[str, Any]
 
@@ -128,12 +141,12 @@ def run_all(output: Path, seeds: int, settings: list[str]) -> None:
     done = lines(output)
     for seed in range(seeds):
         for name, pair in pairs(seed).items():
-            asked = [(m, s) for s in settings for m in MODELS] + [(REGRESSION, "default")]
+            asked = [(m, s) for s in settings for m in MODELS] + [(REGRESSION, "-")]
             for model, setting in asked:
                 key = {"pair": name, "model": model, "setting": setting, "seed": seed}
                 if any(key.items() <= line.items() for line in done):
                     continue
-                line = key | run(pair, model, SETTINGS[setting], seed)
+                line = key | run(pair, model, SETTINGS.get(setting, {}), seed)
                 with output.open("a") as file:
                     file.write(json.dumps(line) + "\n")
 

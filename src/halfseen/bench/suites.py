@@ -182,6 +182,9 @@ SETTINGS = (
     Variant(name="weight decay 4", settings={"weight_decay": 4.0}),
     Variant(name="weight decay 16", settings={"weight_decay": 16.0}),
     Variant(name="dropout 0.6", settings={"encoder_dropout": 0.6}),
+    Variant(
+        name="λ_MSE 1, dropout 0.6", settings={"reconstruction_weight": 1.0, "encoder_dropout": 0.6}
+    ),
     Variant(name="dropout 0.8", settings={"encoder_dropout": 0.8}),
     Variant(name="10 joint epochs", settings={"joint_epochs": 10}),
     Variant(
