@@ -286,7 +286,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         | {
             "standardize": True,
             "encoder_widths": (128,),
-            "encoder_dropout": 0.3,
+            "encoder_dropout": 0.6,
             "linear_path": True,
             "latent_size": 32,
             "classifier_widths": (),
