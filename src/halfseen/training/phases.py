@@ -16,7 +16,9 @@ from halfseen.training.schedules import annealed_rate
 __all__ = ["Phase", "plan_phases"]
 
 JOINT_STEPS = 1000
-"""Steps that ``joint_epochs="auto"`` aims for."""
+"""Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
+MOST_EPOCHS = 200
+"""Epochs that ``auto`` gives at most: 100 rows get their steps too."""
 
 SOURCE_MODULES = frozenset({"encoder", "missing_encoder", "classifier"})
 TARGET_MODULES = frozenset({"encoder", "generator", "classifier", "missing_encoder"})
@@ -65,7 +67,7 @@ def plan_phases(
     batch_size = _batch_size(options.batch_size, rows, 128)
     steps = max(batches.steps(batch_size), 1)
     if options.joint_epochs == "auto":
-        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), 60)
+        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), MOST_EPOCHS)
     else:
         joint_epochs = options.joint_epochs
     decays = dict.fromkeys(ALL_MODULES, options.rate_decay)
