@@ -38,11 +38,11 @@ def main() -> None:
     print("|---|---|---|---|")
     rows = {"logistic regression on x1": logistic_regression}
     rows["Adaptation-IgnoreComponent"] = lambda seed, related: fitted_score(
-        "ignore", seed, related=related
+        "ignore", seed, related=related, epochs="auto"
     )
     for name, options in SETTINGS.items():
         rows[f"Adaptation-Imputation, {name}"] = lambda seed, related, options=options: (
-            fitted_score("imputation", seed, related=related, options=options)
+            fitted_score("imputation", seed, related=related, options=options, epochs="auto")
         )
     for name, score in rows.items():
         cells = []
