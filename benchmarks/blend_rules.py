@@ -26,7 +26,7 @@ from halfseen.methods import method_named
 from halfseen.selection.rehearsal import carve_pseudo_target
 from halfseen.tables.blending import Blend, Labels, Matrix, fit_blend, install
 from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Settings, _Fit
+from halfseen.tables.fitting import Fit, Settings
 from halfseen.tables.inference import Roles, Understanding, understand
 from halfseen.tables.measuring import metrics_of
 from halfseen.tables.streaming import RowStream
@@ -106,11 +106,11 @@ def staged(folder: Path, name: str, size: int, seed: int) -> tuple[Understanding
 
 
 def rehearsed(found: Understanding, labels: pd.Series, seed: int) -> dict[str, dict[str, float]]:
-    fit = _Fit(found, Settings((MODEL,), seed=seed), lambda title: NoProgress(), None)
+    fit = Fit(found, Settings((MODEL,), seed=seed), lambda title: NoProgress(), None)
     candidate = fit.candidate(method_named(MODEL))
     model = fit.final(candidate)
     whole = fit.domains.whole
-    regression = fit.regressions[-1] if whole is None else fit._regression(whole)
+    regression = fit.regressions[-1] if whole is None else fit.regression(whole)
     there, _ = RowStream(found.target.table, found.schema, is_source=False).all()
     classes = list(found.schema.classes)
     truth = np.array([classes.index(value) for value in labels])

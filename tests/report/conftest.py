@@ -9,7 +9,7 @@ from halfseen.report import embedding
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import write_page
 from halfseen.tables import domains
-from halfseen.tables.fitting import Settings, _Fit, fit_tables
+from halfseen.tables.fitting import Fit, Settings, fit_tables
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     settings = Settings(models=models, options=TINY | {"noise_size": 2})
     with pytest.MonkeyPatch.context() as patched:  # one part held out, as with many rows
         patched.setattr(domains, "SMALL", 0)
-        choose = _Fit.chosen  # thirty held-out rows may prefer either; the report is of the first
-        patched.setattr(_Fit, "chosen", lambda fit, some: (some[0], choose(fit, some)[1]))
+        choose = Fit.chosen  # thirty held-out rows may prefer either; the report is of the first
+        patched.setattr(Fit, "chosen", lambda fit, some: (some[0], choose(fit, some)[1]))
         model = fit_tables(understood(folder), settings, report="all")
     model.report = model.report.model_copy(update={"command": "halfseen fit '<b>' --label x"})
     model.save(folder / "model")

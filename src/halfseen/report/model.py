@@ -141,7 +141,7 @@ def _completed(
     facts: ReportFacts | None, folder: Path, tables: tuple[TableFiles, TableFiles]
 ) -> ReportFacts:
     """Return the stored facts, with what they lack computed from tables."""
-    from halfseen.tables.late_facts import facts_of_tables
+    from halfseen.tables.facts.late import facts_of_tables
 
     found = facts_of_tables(load(folder), *tables)
     if facts is None:

@@ -23,7 +23,7 @@ from halfseen.selection import RiskEstimate
 from halfseen.tables.blending import install
 from halfseen.tables.domains import Domains, Run, Sample, resident_domains, streamed_domains
 from halfseen.tables.facts import CandidateFacts, ReportDetail, ReportFacts
-from halfseen.tables.gathering import Material, estimate, gather
+from halfseen.tables.facts.gathering import Material, estimate, gather
 from halfseen.tables.inference import Understanding
 from halfseen.tables.measuring import (
     HeldOut,
@@ -38,7 +38,15 @@ from halfseen.tables.regression import Regression, fit_regression
 from halfseen.training import History, NoProgress, Progress
 from halfseen.training.parallel import present_ranks
 
-__all__ = ["RULE", "Settings", "fit_tables", "is_resident", "needs_complete_target"]
+__all__ = [
+    "RULE",
+    "Candidate",
+    "Fit",
+    "Settings",
+    "fit_tables",
+    "is_resident",
+    "needs_complete_target",
+]
 
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
@@ -152,7 +160,7 @@ def fit_tables(
             f"The target {found.target.table.path} has {found.target.rows} rows; at least "
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
-    fit = _Fit(found, settings, progress, checkpoints)
+    fit = Fit(found, settings, progress, checkpoints)
     candidates = [fit.candidate(method_named(name)) for name in settings.models]
     chosen, choice = fit.chosen(candidates)
     if choice:
@@ -168,7 +176,7 @@ def fit_tables(
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class Candidate:
     """One of the models: how it did on held-out rows, and its networks of the last fold."""
 
     method: Method
@@ -199,7 +207,7 @@ class _Candidate:
         )
 
 
-class _Fit:
+class Fit:
     """One call of :func:`fit_tables`: what all of its trainings share."""
 
     def __init__(
@@ -219,9 +227,9 @@ class _Fit:
         }
         self.checkpoints = checkpoints
         self.ranks = present_ranks()
-        self.regressions = [self._regression(fold.training) for fold in self.domains.folds]
+        self.regressions = [self.regression(fold.training) for fold in self.domains.folds]
 
-    def candidate(self, method: Method) -> _Candidate:
+    def candidate(self, method: Method) -> Candidate:
         """Train a model on each fold and note what it says of the rows held out."""
         options = self.settings.options_for(method, resident=self.resident)
         parts = []
@@ -236,14 +244,14 @@ class _Fit:
                 seed=self.settings.seed,
             )
             parts.append(self.ranks.from_first(measure))
-        return _Candidate(method, options, HeldOut.joined(parts), networks, history)
+        return Candidate(method, options, HeldOut.joined(parts), networks, history)
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:
         """How much more often each held-out row occurs on the target."""
         return held_out_weights(self.domains)
 
-    def chosen(self, candidates: Sequence[_Candidate]) -> tuple[_Candidate, dict[str, Any]]:
+    def chosen(self, candidates: Sequence[Candidate]) -> tuple[Candidate, dict[str, Any]]:
         """Return the model with the lowest estimated risk on the target, and how it was chosen."""
         if len(candidates) == 1:
             return candidates[0], {}
@@ -255,8 +263,8 @@ class _Fit:
     def facts(
         self,
         model: TableModel,
-        candidates: Sequence[_Candidate],
-        chosen: _Candidate,
+        candidates: Sequence[Candidate],
+        chosen: Candidate,
         *,
         rows: bool,
     ) -> ReportFacts:
@@ -286,14 +294,14 @@ class _Fit:
         compared = tuple(c.facts(self.weights, chosen=c is chosen) for c in candidates)
         return found.model_copy(update={"candidates": compared})
 
-    def final(self, chosen: _Candidate) -> TableModel:
+    def final(self, chosen: Candidate) -> TableModel:
         """Return the chosen model, trained on all rows where they are few, with its metrics."""
         networks, history = chosen.networks, chosen.history
         regression, trained_on = self.regressions[-1], "the source rows that were not held out"
         schema, whole = self.found.schema, self.domains.whole
         if whole is not None:
             networks, history = self._train(chosen.method, chosen.options, None)
-            regression = self._regression(whole)
+            regression = self.regression(whole)
             trained_on = "all source rows, after measuring on those held out"
         metrics = held_out_metrics(chosen.held_out, blended=chosen.options.shortcut)
         if chosen.options.shortcut:
@@ -315,7 +323,8 @@ class _Fit:
             history,
         )
 
-    def _regression(self, rows: Sample) -> Regression:
+    def regression(self, rows: Sample) -> Regression:
+        """Return logistic regression on the observed columns of some rows."""
         observed = list(self.found.schema.blocks.observed)
         inputs, classes = rows.inputs[:, observed], len(self.found.schema.classes)
         return self.ranks.from_first(lambda: fit_regression(inputs, rows.labels, classes))

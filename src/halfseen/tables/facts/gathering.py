@@ -38,7 +38,6 @@ from halfseen.shift import (
     self_consistency,
 )
 from halfseen.shift.assumptions import LEAST_OVERLAP, LEAST_R2, SIGNIFICANCE
-from halfseen.tables.column_facts import column_facts
 from halfseen.tables.domains import Sample
 from halfseen.tables.facts import (
     ColumnFacts,
@@ -54,7 +53,8 @@ from halfseen.tables.facts import (
     Term,
     Verdict,
 )
-from halfseen.tables.imputed_facts import imputation_facts
+from halfseen.tables.facts.columns import column_facts
+from halfseen.tables.facts.imputed import imputation_facts
 from halfseen.tables.measuring import losses_of
 from halfseen.tables.schema import TableSchema
 from halfseen.tables.summary import TableSummary

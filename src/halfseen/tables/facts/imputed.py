@@ -13,9 +13,9 @@ from halfseen import nets
 from halfseen.nets import Networks
 from halfseen.options import Options
 from halfseen.selection.evidence import source_statistics
-from halfseen.tables.column_facts import MOST_BARS, OTHERS, number_histogram
 from halfseen.tables.domains import Sample
 from halfseen.tables.facts import Histogram, ImputationFacts, ImputedColumn
+from halfseen.tables.facts.columns import MOST_BARS, OTHERS, number_histogram
 from halfseen.tables.schema import CategoryColumn, NumberColumn, TableSchema
 
 __all__ = ["imputation_facts"]

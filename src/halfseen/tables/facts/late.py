@@ -8,8 +8,8 @@ from halfseen.errors import InputError
 from halfseen.shift import fit_density_ratio
 from halfseen.tables.domains import Sample
 from halfseen.tables.facts import ReportFacts
+from halfseen.tables.facts.gathering import Floats, Material, gather
 from halfseen.tables.files import TableFiles
-from halfseen.tables.gathering import Floats, Material, gather
 from halfseen.tables.model import TableModel
 from halfseen.tables.streaming import RowStream
 from halfseen.tables.summary import TableSummary, summarize
