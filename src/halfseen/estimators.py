@@ -297,8 +297,8 @@ class AdaptationImputationClassifier(_DomainClassifier):
         shape to a module. It must give one flat latent per row.
     learning_rate, batch_size, warmup_epochs, joint_epochs : optional
         Replace the preset's values.
-    augmentation : {"affine", "swap", "mask"} or callable, optional
-        Applied to source batches.
+    augmentation : {"none", "affine", "swap", "mask"} or callable, optional
+        Applied to source batches; by default mask noise on tables, nothing on images ("none").
     options : mapping, optional
         Any other field of :class:`halfseen.Options` by name.
     device : str
