@@ -176,6 +176,12 @@ SETTINGS = (
     Variant(name="no hidden layer", settings={"encoder_widths": ()}),
     Variant(name="λ1 3", settings={"adaptation_weight": 3.0}),
     Variant(name="λ_MSE 1", settings={"reconstruction_weight": 1.0}),
+    Variant(name="λ_MSE 0.1", settings={"reconstruction_weight": 0.1}),
+    Variant(name="no divergence in L2", settings={"imputation_weight": 0.0}),
+    Variant(name="f sees the imputed latent", settings={"classifier_latent": "imputed"}),
+    Variant(name="f sees the true latent", settings={"classifier_latent": "true"}),
+    Variant(name="z_S2 not detached", settings={"detach_true_latent": False}),
+    Variant(name="r's input detached", settings={"detach_generator_input": True}),
 )
 """Choices for tables, compared where no table reports: see docs/defaults.md."""
 
