@@ -1,4 +1,4 @@
-"""Put into the pages of docs/results what their commands print.
+"""Put into the pages of docs and docs/results what their commands print.
 
 A page holds ``<!-- halfseen bench table ... -->``, the output of that, and ``<!-- end -->``.
 ``python docs/fill_tables.py`` runs each command in the folder of the page and writes its output
@@ -18,19 +18,19 @@ from typer.testing import CliRunner
 from halfseen.cli.app import app
 from halfseen.files import write_text
 
-PAGES = Path(__file__).parent / "results"
+DOCS = Path(__file__).parent
 TABLE = re.compile(r"(<!-- halfseen (bench [^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def filled(page: str) -> str:
+def filled(page: str, folder: Path) -> str:
     """Return a page with the output of its commands."""
-    return TABLE.sub(lambda found: f"{found[1]}\n{printed(found[2])}\n\n{found[3]}", page)
+    return TABLE.sub(lambda found: f"{found[1]}\n{printed(found[2], folder)}\n\n{found[3]}", page)
 
 
-def printed(command: str) -> str:
-    """Return what a command prints in the folder of the results."""
+def printed(command: str, folder: Path) -> str:
+    """Return what a command prints in a folder."""
     before = Path.cwd()
-    os.chdir(PAGES)
+    os.chdir(folder)
     try:
         done = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "200"})
     finally:
@@ -42,9 +42,9 @@ def printed(command: str) -> str:
 
 def main() -> None:
     stale = []
-    for path in sorted(PAGES.glob("*.md")):
+    for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("results/*.md")]):
         page = path.read_text(encoding="utf-8")
-        fresh = filled(page)
+        fresh = filled(page, path.parent)
         if fresh != page:
             stale.append(path.name)
             if "--check" not in sys.argv:
