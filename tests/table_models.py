@@ -19,6 +19,16 @@ SMALL = {
     "classifier_widths": (5,),
 }
 
+LEARNS_FAST = {
+    "latent_size": 128,
+    "classifier_widths": (128,),
+    "dropout": 0.5,
+    "encoder_dropout": 0.3,
+    "augmentation": "none",
+    "balanced": True,
+}
+"""Options of networks that a handful of epochs change; the defaults learn slowly and surely."""
+
 
 def number(name, *, kind="numeric", role="observed", indicator=False, log=False, mean=0.0):
     return NumberColumn(

@@ -12,11 +12,12 @@ from halfseen.bench.outsiders import OUTSIDERS, outsider_named
 from halfseen.data import Labelled
 from halfseen.data.demo import demo_pair
 from halfseen.options import make_options, preset
+from table_models import LEARNS_FAST
 
 PAIR = small_pair(count=80)
 TRUTH = PAIR.target_test_labels.open("test")
 SHORT = make_options(
-    {"warmup_epochs": 2, "joint_epochs": 5, "learning_rate": 0.01},
+    LEARNS_FAST | {"warmup_epochs": 2, "joint_epochs": 5, "learning_rate": 0.01},
     preset("default", inputs="table", imputes=False),
 )
 IMAGE_ONLY = ("Source-only network on x1, augmented",)

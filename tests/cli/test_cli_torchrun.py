@@ -21,7 +21,10 @@ from halfseen import load
 from halfseen.cli import main
 
 # Dropout masks are each process's own; without them two processes take the steps of one.
-CONFIG = TINY + "dropout = 0\nencoder_dropout = 0\nbatch_size = 151\nwarmup_batch_size = 200\n"
+CONFIG = (
+    TINY + "dropout = 0\nencoder_dropout = 0\naugmentation = 'none'\n"
+    "batch_size = 151\nwarmup_batch_size = 200\n"
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,15 @@ from halfseen.selection import (
     split_held_out,
 )
 from halfseen.training import LabelledRows, Rows
+from table_models import LEARNS_FAST
 
-QUICK = {"warmup_epochs": 2, "joint_epochs": 2, "random_state": 0, "device": "cpu"}
+QUICK = {
+    "warmup_epochs": 2,
+    "joint_epochs": 2,
+    "random_state": 0,
+    "device": "cpu",
+    "options": LEARNS_FAST,
+}
 
 
 def domains(rows: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from halfseen.options import make_options
 from halfseen.training import LabelledRows, Rows
 from halfseen.training.fitting import Problem, fit_objective
 from halfseen.training.priors import refinement_prior
+from table_models import LEARNS_FAST
 
 BLOCKS = Blocks.columns([*OBSERVED, *MISSING], missing=list(MISSING))
 
@@ -33,7 +34,7 @@ def problem_of(source, target):
 
 
 def refined(problem, **settings):
-    quick = {"joint_epochs": 2, "refine_epochs": 1, "balanced": False}
+    quick = LEARNS_FAST | {"joint_epochs": 2, "refine_epochs": 1, "balanced": False}
     options = make_options(quick | settings, preset("default", inputs="table"))
     method = method_named("Adaptation-IgnoreComponent")
     return fit_objective(problem, method, options, seed=0, refine=True)[0]

@@ -56,7 +56,7 @@ def estimator_fit(make: Callable[[], Any], *, columns: Sequence[int] | None = No
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(200, 3)), random.normal(size=(200, 3)) + 0.2
     >>> label = (source[:, 0] > 0).astype(int)
-    >>> common = {"joint_epochs": 5, "random_state": 0, "device": "cpu"}
+    >>> common = {"joint_epochs": 30, "random_state": 0, "device": "cpu"}
     >>> out = estimator_fit(lambda: AdaptationImputationClassifier(missing=[2], **common))
     >>> back = estimator_fit(
     ...     lambda: DomainAdaptationClassifier(view="full", **common), columns=[0, 1]
