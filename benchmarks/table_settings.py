@@ -72,13 +72,9 @@ FORMER: dict[str, dict[str, Any]] = {
     },
 }
 CHANGES: dict[str, dict[str, Any]] = {
-    "these, weight decay 1": {"weight_decay": 1.0},
-    "these, weight decay 4": {"weight_decay": 4.0},
-    "these, weight decay 16": {"weight_decay": 16.0},
     "these, dropout 0.6": {"encoder_dropout": 0.6},
     "these, λ_MSE 1": {"reconstruction_weight": 1.0},
     "these, λ_MSE 1, dropout 0.6": {"reconstruction_weight": 1.0, "encoder_dropout": 0.6},
-    "these, no hidden layer, weight decay 4": {"weight_decay": 4.0, "encoder_widths": ()},
 }
 """Changes of the last of those."""
 SETTINGS = {name: BEFORE | change for name, change in FORMER.items()}

@@ -51,10 +51,10 @@ def fitted_score(model, seed, *, related, options=None, epochs=30):
     return estimator.fit(source, labels, X_target=target).score(test, truth)
 
 
-def gains(*, related, epochs=30):
+def gains(*, related):
     """Accuracy of imputation minus that of ignoring, per seed."""
     scores = [
-        [fitted_score(model, seed, related=related, epochs=epochs) for seed in SEEDS]
+        [fitted_score(model, seed, related=related) for seed in SEEDS]
         for model in ("imputation", "ignore")
     ]
     return np.subtract(*scores)
