@@ -4,7 +4,12 @@ import io
 import pytest
 
 from halfseen import InputError, OptionError
-from halfseen.bench.comparison import difference_tables, overview_tables, problem_tables
+from halfseen.bench.comparison import (
+    difference_tables,
+    overview_tables,
+    paper_tables,
+    problem_tables,
+)
 from halfseen.bench.paper import PAPER, paper_cell
 from halfseen.bench.rendering import FORMATS, Table, Text, rendered
 
@@ -76,6 +81,24 @@ def test_all_problems_on_one_page():
     row = [cell.text for cell in next(r for r in table.rows if r[0].text == IGNORE)]
     assert row == [IGNORE, "adversarial", *["75.0 ± 7.1", "80.0 ± 1.4", "−5.0"],
                    *["75.0 ± 7.1", "71.5 ± 3.2", "+3.5"]]  # fmt: skip
+
+
+def test_every_cell_of_the_paper_is_listed_also_those_without_a_run():
+    pairs = ["usps:mnist", "svhn:mnist"]
+    first, third = paper_tables(RECORDS, pairs, [""])
+    published = [cell for cell in PAPER if cell.pair in pairs and not cell.variant]
+    assert len(first.rows) + len(third.rows) == len(published)
+    assert [row[0].text for row in first.rows] == sorted(
+        (row[0].text for row in first.rows), reverse=True
+    ), "pair by pair, as they were asked for"
+    ours = {tuple(cell.text for cell in row[:3]): [c.text for c in row[3:]] for row in first.rows}
+    assert ours["usps:mnist", IMPUTATION, "adversarial"] == [
+        "81.4 ± 0.8", "81.0 ± 1.4", "−0.4", "84.0 ± 1.4", "+2.6", "2"
+    ]  # fmt: skip
+    assert ours["svhn:mnist", IMPUTATION, "transport"] == ["49.2 ± 1.5", *"––––", "0"]
+    assert third.rows[0][1].text == "Adaptation-Full + refinement"
+    with pytest.raises(InputError, match="no cell on these pairs"):
+        paper_tables(RECORDS, ["demo"], [""])
 
 
 def test_differences_are_paired_with_an_interval():

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from halfseen.bench.metrics import METRICS, metric_named
 from halfseen.bench.models import Record
-from halfseen.bench.paper import PaperCell, paper_cell
+from halfseen.bench.paper import PAPER, PaperCell, paper_cell
 from halfseen.bench.rendering import Table, Text
 from halfseen.bench.tables import Cell, Row, RowKey, difference, row_key, summarize, values_by_seed
 from halfseen.errors import InputError
 
-__all__ = ["difference_tables", "overview_tables", "problem_tables"]
+__all__ = ["difference_tables", "overview_tables", "paper_tables", "problem_tables"]
 
 NONE = Text("–")
 CHOICES = (
@@ -114,6 +114,63 @@ def difference_tables(
     if not tables:
         raise InputError(f"No other model shares a seed with {versus!r} in these results.")
     return tables
+
+
+def paper_tables(
+    records: Sequence[Record], pairs: Sequence[str], variants: Sequence[str]
+) -> list[Table]:
+    """Return the paper's tables cell by cell on some pairs and variants, ours beside each.
+
+    A cell that no run of ours answers is listed too, so that what is missing can be seen.
+    """
+    settings = _by_setting(records)
+    cells = [cell for cell in PAPER if cell.pair in pairs and cell.variant in variants]
+    if not cells:
+        raise InputError("The paper has no cell on these pairs.")
+    cells.sort(key=lambda cell: pairs.index(cell.pair))
+    found: dict[tuple[str, str], list[tuple[Text, ...]]] = {}
+    notes: dict[tuple[str, str], list[str]] = {}
+    for cell in cells:
+        title = (cell.table, cell.metric)
+        row, of = _answer(cell, settings)
+        answers = {} if row is None else row.cells
+        label = Row(cell.model, cell.divergence, cell.refined, {}, cell.variant).label
+        texts = [Text(word) for word in (cell.pair, label, cell.divergence or "–", str(cell))]
+        for choice in ("last", "oracle"):
+            mean = answers.get(choice)
+            texts += [NONE if mean is None else Text(str(mean)), _minus_paper(mean, cell)]
+        runs = max((mean.runs for mean in answers.values()), default=0)
+        found.setdefault(title, []).append((*texts, Text(str(runs))))
+        if of is not None:
+            said = f"{of.pair}, {of.source_rows:,} source rows: {' '.join(_notes(of)[1:])}"
+            known = notes.setdefault(title, [])
+            known += [said] if said not in known else []
+    ours = ("ours, last", "difference", "ours, oracle", "difference")
+    columns = ("pair", "model", "divergence", "paper (best)", *ours, "seeds")
+    return [
+        Table(
+            f"{table} of the paper: {METRICS[metric].title}",
+            columns,
+            tuple(lines),
+            (
+                f"{_words(metric)}; mean ± standard deviation.",
+                *CHOICES,
+                *notes.get((table, metric), ()),
+            ),
+        )
+        for (table, metric), lines in found.items()
+    ]
+
+
+def _answer(
+    cell: PaperCell, settings: Mapping[Setting, Sequence[Record]]
+) -> tuple[Row | None, Setting | None]:
+    """Return our row for a cell of the paper, with its setting."""
+    for setting, records in settings.items():
+        for row in summarize(records, cell.metric) if setting.pair == cell.pair else ():
+            if _published(setting, row, cell.metric) == cell:
+                return row, setting
+    return None, None
 
 
 def _problem_table(

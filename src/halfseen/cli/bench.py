@@ -165,6 +165,9 @@ def table(
     versus: Annotated[
         str | None, typer.Option(help="Print differences from this model, paired by seed.")
     ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Every cell of the paper on these pairs, ours beside.")
+    ] = False,
     format_: Annotated[str, typer.Option("--format", help="markdown, csv, latex or html.")] = (
         "markdown"
     ),
@@ -175,9 +178,10 @@ def table(
 
     Example: halfseen bench table amazon --format latex > amazon.tex
     """
-    from halfseen.bench.comparison import difference_tables, overview_tables, problem_tables
+    from halfseen.bench import comparison
     from halfseen.bench.metrics import metric_named
     from halfseen.bench.rendering import rendered
+    from halfseen.bench.suites import suite_named
 
     results = _results(output or _default_folder(suite, budget), suite, pairs)
     records: list[Record] = [record for result in results for record in result["records"]]
@@ -187,12 +191,16 @@ def table(
     }
     choices = _known_choices(choice or [], records)
     first = choices[0] if choices else "last"
-    if versus is not None:
-        tables = difference_tables(records, metrics, versus, first)
+    if paper:
+        names = pairs or [problem.name for problem in suite_named(suite).problems]
+        variants = [variant.name for variant in suite_named(suite).variants]
+        tables = comparison.paper_tables(records, names, variants)
+    elif versus is not None:
+        tables = comparison.difference_tables(records, metrics, versus, first)
     elif overview:
-        tables = overview_tables(records, metrics, first)
+        tables = comparison.overview_tables(records, metrics, first)
     else:
-        tables = problem_tables(records, metrics, choices)
+        tables = comparison.problem_tables(records, metrics, choices)
     if as_json:
         Terminal(as_json=True).document({"suite": suite, "tables": tables})
     else:
