@@ -21,7 +21,7 @@ from scipy.special import softmax
 from halfseen import nets
 from halfseen.bench.metrics import measured
 from halfseen.bench.problems import load_problem
-from halfseen.bench.suites import SUITES
+from halfseen.bench.suites import FORMER_TABLE_NETWORK, SUITES
 from halfseen.data import DomainPair
 from halfseen.methods import method_named
 from halfseen.options import make_options, preset
@@ -34,16 +34,10 @@ from halfseen.training.scaling import learn_scales
 MODELS = ("Source-IgnoreComponent", "Adaptation-IgnoreComponent", "Adaptation-Imputation")
 REGRESSION = "Logistic regression"
 MOST_ROWS = 3000
-BEFORE: dict[str, Any] = {
+BEFORE: dict[str, Any] = FORMER_TABLE_NETWORK | {
     "encoder_widths": (128,),
-    "encoder_dropout": 0.3,
     "weight_decay": 0.1,
     "reconstruction_weight": 10.0,
-    "latent_size": 128,
-    "classifier_widths": (128,),
-    "dropout": 0.5,
-    "balanced": True,
-    "augmentation": "none",
 }
 """What the first comparison started from; it led to the defaults of today."""
 FORMER: dict[str, dict[str, Any]] = {

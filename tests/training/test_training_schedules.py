@@ -30,16 +30,19 @@ def test_annealed_rate(progress, decay, expected):
     assert annealed_rate(0.01, progress, decay) == pytest.approx(expected)
 
 
-class HundredSteps:
+class Steps:
+    def __init__(self, count):
+        self.count = count
+
     def steps(self, batch_size):
-        return 100
+        return self.count
 
     def epoch(self, batch_size, seed):
         raise AssertionError("planning must not touch the data")
 
 
-def plan(options, name="Adaptation-Imputation", refine=True):
-    return plan_phases(options, method_named(name), HundredSteps(), rows=1000, refine=refine)
+def plan(options, name="Adaptation-Imputation", refine=True, steps=100):
+    return plan_phases(options, method_named(name), Steps(steps), rows=1000, refine=refine)
 
 
 def test_the_paper_decays_the_imputation_parts_faster_on_ads():
@@ -70,9 +73,12 @@ def test_reference_refines_the_classifier_alone_on_ads():
     assert refine.learning_rate == 1e-6
 
 
-def test_automatic_epochs_aim_for_a_number_of_steps():
+@pytest.mark.parametrize(
+    ("steps_of_an_epoch", "epochs"), [(100, 10), (7, 143), (1, 200), (100_000, 5)]
+)
+def test_automatic_epochs_aim_for_a_number_of_steps_within_bounds(steps_of_an_epoch, epochs):
     options = preset("paper").model_copy(update={"joint_epochs": "auto"})
-    assert plan(options)[1].epochs == 10
+    assert plan(options, steps=steps_of_an_epoch)[1].epochs == epochs
 
 
 def test_source_models_cannot_be_refined():
