@@ -5,6 +5,7 @@ import pytest
 
 from halfseen import InputError, OptionError
 from halfseen.bench.comparison import (
+    curve_tables,
     difference_tables,
     overview_tables,
     paper_tables,
@@ -110,6 +111,22 @@ def test_differences_are_paired_with_an_interval():
     assert not found[f"minus {IGNORE}"].bold, "two seeds do not decide"
     with pytest.raises(InputError, match="shares a seed with 'Nobody'"):
         difference_tables(RECORDS, METRICS, "Nobody")
+
+
+def test_a_learning_curve_has_a_column_per_number_of_source_rows():
+    fewer = [r | {"source_rows": 50, "accuracy": r["accuracy"] - 0.2} for r in RECORDS[:3]]
+    (table,) = curve_tables([*RECORDS, *fewer], METRICS)
+    assert table.columns[2:] == ("50 source rows", "7,291 source rows")
+    assert [cell.text for cell in table.rows[0][2:]] == ["55.0 ± 7.1", "75.0 ± 7.1"]
+    assert cells(table, IMPUTATION)["7,291 source rows"] == Text("81.0 ± 1.4", bold=True)
+    assert cells(table, IMPUTATION)["50 source rows"].text == "60.0 (n=1)"
+    assert cells(table, "Ceiling: network")["50 source rows"].text == "–"
+    (table,) = curve_tables([*RECORDS, *fewer], METRICS, versus=IGNORE)
+    found = cells(table, IMPUTATION)
+    assert found["50 source rows"].text == "+10.0 (–)", "one seed has no interval"
+    assert found["7,291 source rows"].text == "+6.0 (−44.8 to +56.8)"
+    with pytest.raises(InputError, match="shares a seed with 'Nobody'"):
+        curve_tables(RECORDS, METRICS, versus="Nobody")
 
 
 def test_every_format_holds_the_same_cells():

@@ -55,10 +55,14 @@ class Row:
     uses_target_labels: bool = False
 
     @property
+    def key(self) -> RowKey:
+        """What tells it from the other rows."""
+        return self.model, self.divergence, self.refined, self.variant
+
+    @property
     def label(self) -> str:
         """The model's name, with the variant and the refinement marked."""
-        name = f"{self.model} ({self.variant})" if self.variant else self.model
-        return f"{name} + refinement" if self.refined else name
+        return label_of(self.key)
 
     @property
     def is_yardstick(self) -> bool:
@@ -99,6 +103,13 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> list[Row]:
         )
         for (model, divergence, refined, variant), cells in grouped.items()
     ]
+
+
+def label_of(key: RowKey) -> str:
+    """Return a model's name, with the variant and the refinement marked."""
+    model, _, refined, variant = key
+    name = f"{model} ({variant})" if variant else model
+    return f"{name} + refinement" if refined else name
 
 
 def row_key(record: Record) -> RowKey:

@@ -165,6 +165,9 @@ def table(
     versus: Annotated[
         str | None, typer.Option(help="Print differences from this model, paired by seed.")
     ] = None,
+    curves: Annotated[
+        bool, typer.Option("--curves", help="A column per number of source rows.")
+    ] = False,
     paper: Annotated[
         bool, typer.Option("--paper", help="Every cell of the paper on these pairs, ours beside.")
     ] = False,
@@ -195,6 +198,8 @@ def table(
         names = pairs or [problem.name for problem in suite_named(suite).problems]
         variants = [variant.name for variant in suite_named(suite).variants]
         tables = comparison.paper_tables(records, names, variants)
+    elif curves:
+        tables = comparison.curve_tables(records, metrics, first, versus)
     elif versus is not None:
         tables = comparison.difference_tables(records, metrics, versus, first)
     elif overview:
