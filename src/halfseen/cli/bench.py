@@ -195,7 +195,7 @@ def table(
     choices = _known_choices(choice or [], records)
     first = choices[0] if choices else "last"
     if paper:
-        names = pairs or [problem.name for problem in suite_named(suite).problems]
+        names = _split(pairs) or [problem.name for problem in suite_named(suite).problems]
         variants = [variant.name for variant in suite_named(suite).variants]
         tables = comparison.paper_tables(records, names, variants)
     elif curves:
