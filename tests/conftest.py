@@ -21,11 +21,11 @@ SMALL = {
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
-    from halfseen.estimators import _DomainClassifier
+    from halfseen.domain_classifier import DomainClassifier
     from halfseen.tables import domains, fitting
     from halfseen.tables.fitting import Settings
 
-    for owner, name in ((_DomainClassifier, "_options"), (Settings, "options_for")):
+    for owner, name in ((DomainClassifier, "_options"), (Settings, "options_for")):
         usual = getattr(owner, name)
 
         def short(*args, usual=usual, **settings):

@@ -23,6 +23,7 @@ STOREYS = [
     {"selection"},
     {"model_folder"},
     {"persistence", "correction"},
+    {"domain_classifier"},
     {"estimators"},
     {"tables"},
     {"artifact", "rehearsal"},

@@ -55,6 +55,25 @@ def test_tables_are_printed_in_every_format(finished, form):
         assert name in printed
 
 
+def test_a_curve_has_a_column_per_number_of_source_rows(tmp_path):
+    words = ("--budget", "quick", "--jobs", 1, "--seeds", 1, "-o", tmp_path)
+    models = ("--models", "Constant: source prior", "--models", "Logistic regression, ignore")
+    invoked("run", "source-size", *words, "--pairs", "ads-sim", *models)
+    printed = invoked("table", "source-size", "-o", tmp_path, "--curves")
+    rows = {line.split("|")[1].strip(): line.split("|")[3:-1] for line in printed.splitlines()
+            if line.startswith("|")}  # fmt: skip
+    assert len(rows["model"]) > 3
+    assert all(float(cell.strip(" *")) > 0 for cell in rows["Logistic regression, ignore"])
+    paired = invoked("table", "source-size", "-o", tmp_path, "--curves", "--versus",
+                     "Constant: source prior")  # fmt: skip
+    assert "minus Constant: source prior" in paired
+
+
+def test_the_papers_cells_are_asked_for_where_it_has_some(finished):
+    with pytest.raises(HalfseenError, match="no cell on these pairs"):
+        invoked("table", "demo", "-o", finished[0], "--paper")
+
+
 def test_figures_are_drawn(finished, tmp_path):
     pytest.importorskip("matplotlib")
     for name in ("runs.jsonl", "latents-demo-Adaptation-Imputation-adversarial.npz"):
