@@ -249,8 +249,9 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
 
 
 def latents_file(output: Path, run: Run) -> Path:
-    """Return where a run's latents are kept for a picture."""
-    words = (run.problem.name, run.model, run.divergence or "", run.variant)
+    """Return where a run's latents are kept for a picture: no two runs share a file."""
+    digest = run.key.rpartition("/")[2]
+    words = (run.problem.name, run.model, run.divergence or "", run.variant, digest)
     name = "-".join(word for word in words if word)
     return output / f"latents-{name.replace(':', '-').replace('/', '-').replace(' ', '-')}.npz"
 

@@ -99,8 +99,10 @@ def draw_curves(
         axis.set_title(title, fontsize=10)
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+    shown = [axis.get_legend_handles_labels() for axis in axes.flat]
+    lines_of = {label: line for drawn in shown for line, label in zip(*drawn, strict=True)}
+    handles = [lines_of[name] for name in names]  # a line may be missing in the first panel
+    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 
@@ -160,7 +162,8 @@ def _latents(sweep: Sweep) -> dict[str, Figure]:
         if run.seed or run.variant or run.model in OUTSIDERS or not path.exists():
             continue
         with np.load(path) as arrays:
-            figure = f"latents-{_plain(run.problem.name)}-{run.divergence or 'source-only'}"
+            words = (run.problem.name, run.divergence or "source-only", *_changes(run, sweep.suite))
+            figure = _plain("-".join(("latents", *words)))
             named.setdefault(figure, {})[run.model] = dict(arrays)
     return {name: draw_latents(models) for name, models in named.items()}
 
@@ -193,6 +196,14 @@ def _curve_figure(
 def _problems(sweep: Sweep) -> dict[str, Problem]:
     found = (Run(**result["run"]).problem for result in sweep.results)
     return {problem.name: problem for problem in found}
+
+
+def _changes(run: Run, suite: Suite) -> list[str]:
+    """Name what a run was told to do otherwise than its suite: ``--set`` and ``--preset``."""
+    usual = {problem.name: problem.reader for problem in suite.problems}[run.problem.name]
+    changed = [f"{key}-{run.problem.reader[key]}" for key in usual
+               if run.problem.reader[key] != usual[key]]  # fmt: skip
+    return changed if run.preset == "default" else [*changed, run.preset]
 
 
 def _plain(name: str) -> str:
