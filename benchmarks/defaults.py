@@ -8,6 +8,7 @@ under other shifts, so the demo does not test a default independently.
     python benchmarks/defaults.py --output defaults.jsonl --seeds 2
     python benchmarks/defaults.py --output defaults.jsonl --table
 
+``--network digits`` rehearses with images and networks of the size of the digit results.
 Finished runs are kept in the output file and not repeated.
 """
 
@@ -25,10 +26,14 @@ from sklearn.datasets import load_digits
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
+from halfseen.bench.budgets import BUDGETS
 from halfseen.bench.demo import DEMO_NETWORK
 
-SIZE = 16
-BLOCKS = Blocks.rows((3, SIZE, SIZE), fraction=0.5, side="bottom")
+NETWORKS = {
+    "demo": (16, DEMO_NETWORK),
+    "digits": (32, {"channels": BUDGETS["cpu"].training["image"]["channels"]}),
+}
+"""The side of the images, and what their networks change of the default."""
 EPOCHS = {"warmup_epochs": 5, "joint_epochs": 20}
 MODELS = ("imputation", "ignore")
 
@@ -36,7 +41,7 @@ MODELS = ("imputation", "ignore")
 def clutter(digits: torch.Tensor) -> torch.Tensor:
     """Blend onto smooth random colours, darker than the ink."""
     field = 0.6 * torch.rand(len(digits), 3, 4, 4)
-    return (interpolate(field, size=(SIZE, SIZE), mode="bicubic").clamp(0, 1) - digits).abs()
+    return (interpolate(field, size=digits.shape[2:], mode="bicubic").clamp(0, 1) - digits).abs()
 
 
 def frame(digits: torch.Tensor) -> torch.Tensor:
@@ -69,6 +74,9 @@ SETTINGS = {
     "default, f sees the imputed latent": {"classifier_latent": "imputed"},
     "default, f sees the true latent": {"classifier_latent": "true"},
     "default, reconstruction 10": {"reconstruction_weight": 10.0},
+    "default, reconstruction 0.1": {"reconstruction_weight": 0.1},
+    "default, reconstruction 0.01": {"reconstruction_weight": 0.01},
+    "default, r's input detached": {"detach_generator_input": True},
     "default, no divergence in L2": {"imputation_weight": 0.0},
     "default, running statistics": {"prediction_statistics": "running"},
     "default, joint batch statistics": {"batch_statistics": "joint"},
@@ -79,6 +87,7 @@ SETTINGS = {
 
 OF_IMPUTATION = {
     "detach_true_latent",
+    "detach_generator_input",
     "classifier_latent",
     "reconstruction_weight",
     "imputation_weight",
@@ -88,25 +97,29 @@ OF_IMPUTATION = {
 SHIFTS = {"clutter": clutter, "frame": frame, "faint": faint}
 
 
-def rehearsal(shift: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def rehearsal(
+    shift: str, seed: int, blocks: Blocks
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     digits = load_digits()
     grey = torch.tensor(digits.images / 16.0, dtype=torch.float32)[:, None]
-    images = interpolate(grey, size=(SIZE, SIZE), mode="bilinear").repeat(1, 3, 1, 1)
+    images = interpolate(grey, size=blocks.shape[1:], mode="bilinear").repeat(1, 3, 1, 1)
     order = np.random.default_rng(seed).permutation(len(images))
     source, target = order[:700], order[700:1400]
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         shifted = SHIFTS[shift](images[target])
     labels = digits.target
-    hidden = BLOCKS.hide(shifted.numpy() * 2 - 1)
+    hidden = blocks.hide(shifted.numpy() * 2 - 1)
     return images[source].numpy() * 2 - 1, labels[source], hidden, labels[target]
 
 
-def run(name: str, settings: dict, shift: str, model: str, seed: int) -> dict:
+def run(name: str, settings: dict, shift: str, model: str, seed: int, network: str) -> dict:
     torch.set_num_threads(1)
-    source, labels, target, truth = rehearsal(shift, seed)
-    options = {**DEMO_NETWORK, **EPOCHS, **settings}
-    common = {"missing": BLOCKS, "random_state": seed, "options": options}
+    size, networks = NETWORKS[network]
+    blocks = Blocks.rows((3, size, size), fraction=0.5, side="bottom")
+    source, labels, target, truth = rehearsal(shift, seed, blocks)
+    options = {**networks, **EPOCHS, **settings}
+    common = {"missing": blocks, "random_state": seed, "options": options}
     estimator = (
         AdaptationImputationClassifier(**common)
         if model == "imputation"
@@ -133,6 +146,8 @@ def main() -> None:
     parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=list(SETTINGS))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--shifts", nargs="+", choices=SHIFTS, default=list(SHIFTS))
+    parser.add_argument("--network", choices=NETWORKS, default="demo", help="one per output")
     parser.add_argument("--table", action="store_true", help="only print what is there")
     arguments = parser.parse_args()
     records = []
@@ -141,11 +156,11 @@ def main() -> None:
     if not arguments.table:
         done = {(r["setting"], r["shift"], r["model"], r["seed"]) for r in records}
         todo = [
-            (name, options, shift, model, seed)
+            (name, options, shift, model, seed, arguments.network)
             for name, options in SETTINGS.items()
             if name in arguments.settings
             for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-            for shift in SHIFTS
+            for shift in arguments.shifts
             for model in arguments.models
             if (name, shift, model, seed) not in done
             and not (model == "ignore" and options and set(options) <= OF_IMPUTATION)
