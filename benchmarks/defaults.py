@@ -77,6 +77,7 @@ SETTINGS = {
     "default, reconstruction 0.1": {"reconstruction_weight": 0.1},
     "default, reconstruction 0.01": {"reconstruction_weight": 0.01},
     "default, r's input detached": {"detach_generator_input": True},
+    "default, λ1 3": {"adaptation_weight": 3.0},
     "default, no divergence in L2": {"imputation_weight": 0.0},
     "default, running statistics": {"prediction_statistics": "running"},
     "default, joint batch statistics": {"batch_statistics": "joint"},
