@@ -101,3 +101,15 @@ def write(table: pa.Table, path: Path, **options: object) -> Path:
         with new(path, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
             writer.write_table(table)
     return path
+
+
+def check_refused(run: Result, out: Path, says: str = "") -> None:
+    """Assert one sentence, exit code 2 and nothing left in the folder."""
+    assert run.code == 2, f"exit code {run.code}\n{run.out}\n{run.err}"
+    lines = run.err.strip().splitlines()
+    assert len(lines) == 1, run.err
+    assert lines[0].startswith("error: ")
+    assert lines[0].endswith((".", "?")), lines[0]
+    assert "Traceback" not in run.out + run.err
+    assert says in lines[0], lines[0]
+    assert not list(out.iterdir()), "something was left behind"
