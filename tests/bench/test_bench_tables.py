@@ -11,6 +11,7 @@ from halfseen.bench.comparison import (
     paper_tables,
     problem_tables,
 )
+from halfseen.bench.losses import loss_tables
 from halfseen.bench.paper import PAPER, paper_cell
 from halfseen.bench.rendering import FORMATS, Table, Text, rendered
 
@@ -127,6 +128,29 @@ def test_a_learning_curve_has_a_column_per_number_of_source_rows():
     assert found["7,291 source rows"].text == "+6.0 (−44.8 to +56.8)"
     with pytest.raises(InputError, match="shares a seed with 'Nobody'"):
         curve_tables(RECORDS, METRICS, versus="Nobody")
+
+
+def test_losses_are_those_of_the_last_joint_epoch():
+    adapting = [r for r in RECORDS if r["model"] == IMPUTATION and r["epoch_choice"] == "last"][:2]
+    histories = [
+        [
+            {"phase": "joint", "epoch": 1, "adaptation": 9.0, "classification": 9.0},
+            {"phase": "joint", "epoch": 2, "adaptation": last, "classification": 0.5},
+            {"phase": "refine", "epoch": 1, "classification": 7.0},
+        ]
+        for last in (1.0, 1.2)
+    ]
+    results = [
+        {"records": [record | {"seed": seed}], "history": history}
+        for seed, (record, history) in enumerate(zip(adapting, histories, strict=True))
+    ]
+    (table,) = loss_tables([*results, {"records": RECORDS[:1]}])  # an outsider has no history
+    (row,) = table.rows
+    assert [cell.text for cell in row] == [
+        IMPUTATION, "adversarial", "1.100 ± 0.141", "–", "–", "0.500 ± 0.000", "2"
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="no finished run"):
+        loss_tables([{"records": RECORDS[:1]}])
 
 
 def test_every_format_holds_the_same_cells():

@@ -171,6 +171,9 @@ def table(
     paper: Annotated[
         bool, typer.Option("--paper", help="Every cell of the paper on these pairs, ours beside.")
     ] = False,
+    losses: Annotated[
+        bool, typer.Option("--losses", help="The losses of the last joint epoch instead.")
+    ] = False,
     format_: Annotated[str, typer.Option("--format", help="markdown, csv, latex or html.")] = (
         "markdown"
     ),
@@ -182,6 +185,7 @@ def table(
     Example: halfseen bench table amazon --format latex > amazon.tex
     """
     from halfseen.bench import comparison
+    from halfseen.bench.losses import loss_tables
     from halfseen.bench.metrics import metric_named
     from halfseen.bench.rendering import rendered
     from halfseen.bench.suites import suite_named
@@ -194,7 +198,9 @@ def table(
     }
     choices = _known_choices(choice or [], records)
     first = choices[0] if choices else "last"
-    if paper:
+    if losses:
+        tables = loss_tables(results)
+    elif paper:
         names = _split(pairs) or [problem.name for problem in suite_named(suite).problems]
         variants = [variant.name for variant in suite_named(suite).variants]
         tables = comparison.paper_tables(records, names, variants)
