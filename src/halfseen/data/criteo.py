@@ -20,7 +20,16 @@ from halfseen.data.pairs import Card, DomainPair, Inputs, Labelled, Sealed
 from halfseen.data.splitting import check_choice, check_domains, random_split
 from halfseen.errors import InputError, OptionError
 
-__all__ = ["DOMAINS", "FILES", "MISSING", "Categorical", "Transform", "load_pair", "transformed"]
+__all__ = [
+    "DOMAINS",
+    "FILES",
+    "MISSING",
+    "Categorical",
+    "Sizes",
+    "Transform",
+    "load_pair",
+    "transformed",
+]
 
 DOMAINS = ("retargeting", "prospecting")
 FILES = (OfficialFile("criteo/train.txt.gz", instead=("criteo/train.txt",)),)
@@ -33,6 +42,8 @@ Transform = Literal["floor_log", "floor_log_squared"]
 printed in the paper fit."""
 Categorical = Literal["none", "hash", "frequency"]
 """Whether the categories are left out, hashed into buckets, or numbered by frequency."""
+Sizes = Literal["equal", "all"]
+"""Whether the larger domain is cut to the size of the smaller one."""
 
 _RARE = 10  # a category seen less often in training shares one number with its like
 
@@ -46,6 +57,7 @@ def load_pair(
     categorical: Categorical = "none",
     buckets: int = 10_000,
     domain_column: bool = False,
+    sizes: Sizes = "equal",
     max_rows: int | None = None,
     test_fraction: float = 0.2,
     seed: int = 0,
@@ -67,6 +79,9 @@ def load_pair(
         `buckets` (hash), or 1 for a rare value and 2 to `buckets` for the most frequent ones.
     domain_column
         Whether C17 is among them. It tells the domains apart by construction, so not by default.
+    sizes
+        ``equal``: as many rows of the larger domain as the smaller one has, as in the paper;
+        ``all``: every row of both.
     max_rows
         At most so many rows of each domain, a seeded choice.
     test_fraction, seed
@@ -79,6 +94,7 @@ def load_pair(
         raise OptionError("Prospecting rows lack inputs, so they cannot be the source.")
     check_choice("transform", transform, get_args(Transform))
     check_choice("categorical", categorical, get_args(Categorical))
+    check_choice("sizes", sizes, get_args(Sizes))
     if buckets < 2:
         raise OptionError(f"buckets={buckets} leaves nothing to tell categories apart.")
     path = parquet or _located(root)
@@ -87,7 +103,7 @@ def load_pair(
         added = tuple(name for name in added if name != DOMAIN_COLUMN)
 
     is_target = _is_target(path)
-    chosen = _equal_sizes(is_target, max_rows, seed, path)
+    chosen = _drawn(is_target, sizes, max_rows, seed, path)
     raw, labels = _gathered(path, chosen, added)
     domain = is_target[chosen]
     rows = {name: np.flatnonzero(domain == (name == target)) for name in DOMAINS}
@@ -125,7 +141,7 @@ def load_pair(
             counts={name: len(part) for name, part in split_rows.items()},
             missing="I5, which no prospecting row has; and I1, I6, I7, I11, I12, set to 0 by hand "
             "as in the paper.",
-            notes=_notes(is_target, transform, categorical, buckets, domain_column),
+            notes=_notes(is_target, sizes, transform, categorical, buckets, domain_column),
         ),
         target_train_labels=Sealed(labels[target_train]),
     )
@@ -168,10 +184,10 @@ def _is_target(path: Path) -> npt.NDArray[np.bool_]:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
 
 
-def _equal_sizes(
-    is_target: npt.NDArray[np.bool_], max_rows: int | None, seed: int, path: Path
+def _drawn(
+    is_target: npt.NDArray[np.bool_], sizes: Sizes, max_rows: int | None, seed: int, path: Path
 ) -> npt.NDArray[np.int64]:
-    """Return the rows to use, in the file's order: equally many of each domain."""
+    """Return the rows to use, in the file's order."""
     domains = [np.flatnonzero(~is_target), np.flatnonzero(is_target)]
     for name, rows in zip(DOMAINS, domains, strict=True):
         if not len(rows):
@@ -180,14 +196,17 @@ def _equal_sizes(
                 f"The domain {name!r} is empty: {path} has no row with {DOMAIN_COLUMN} "
                 f"{equal}{DOMAIN_VALUE}."
             )
-    size = min(len(rows) for rows in domains)
+    smallest = min(len(rows) for rows in domains)
     if max_rows is not None:
-        size = min(size, max_rows)
-    if size < 5:
-        raise InputError(f"{size} rows of each domain are too few to split; 5 are needed.")
+        smallest = min(smallest, max_rows)
+    if smallest < 5:
+        raise InputError(f"{smallest} rows of each domain are too few to split; 5 are needed.")
+    most = smallest if sizes == "equal" else max_rows or len(is_target)
     generator = np.random.default_rng(seed)
     return np.sort(
-        np.concatenate([rows[generator.choice(len(rows), size, False)] for rows in domains])
+        np.concatenate(
+            [rows[generator.choice(len(rows), min(len(rows), most), False)] for rows in domains]
+        )
     )
 
 
@@ -248,6 +267,7 @@ def _numbered(
 
 def _notes(
     is_target: npt.NDArray[np.bool_],
+    sizes: Sizes,
     transform: Transform,
     categorical: Categorical,
     buckets: int,
@@ -266,9 +286,12 @@ def _notes(
     if categorical != "none" and not domain_column:
         treatment += f" {DOMAIN_COLUMN} is left out: it tells the domains apart by construction."
     total = int(is_target.sum())
+    drawn = {"equal": "equally many rows of each domain are drawn", "all": "each keeps its size"}[
+        sizes
+    ]
     return (
         f"The file holds {len(is_target)} rows, {total} of them prospecting "
-        f"({DOMAIN_COLUMN} = {DOMAIN_VALUE}); equally many rows of each domain are drawn.",
+        f"({DOMAIN_COLUMN} = {DOMAIN_VALUE}); {drawn}.",
         f"Counts: {formula}; an absent count is 0, and no logarithm is taken below 1.",
         treatment,
     )
