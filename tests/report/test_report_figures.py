@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from halfseen.bench.budgets import BUDGETS
 from halfseen.bench.suites import SUITES
@@ -81,6 +82,19 @@ def test_every_line_of_every_panel_is_in_the_legend():
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["A", "B"]
     assert lines_of(figure, 1) == {"B": [(1.0, 3.0)]}
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3])
+def test_the_legend_fits_into_the_figure(panels):
+    lines = {f"{name}, adversarial": {1.0: [2.0]} for name in (IGNORE, IMPUTATION, "Source-Full")}
+    figure = draw_curves(
+        {f"panel {i}": lines for i in range(panels)},
+        across="rows", up={f"panel {i}": "accuracy" for i in range(panels)},
+    )  # fmt: skip
+    FigureCanvasAgg(figure).draw()
+    shown = figure.legends[0].get_window_extent()
+    assert shown.x0 >= 0
+    assert shown.x1 <= figure.bbox.width
 
 
 def test_histograms_show_the_target_where_it_is_observed():

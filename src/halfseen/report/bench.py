@@ -102,7 +102,7 @@ def draw_curves(
     shown = [axis.get_legend_handles_labels() for axis in axes.flat]
     lines_of = {label: line for drawn in shown for line, label in zip(*drawn, strict=True)}
     handles = [lines_of[name] for name in names]  # a line may be missing in the first panel
-    figure.legend(handles, names, loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8)
     return figure
 
 
