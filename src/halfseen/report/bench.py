@@ -95,6 +95,10 @@ def draw_curves(
             axis.set_xscale("symlog", linthresh=min(x for p in panel.values() for x in p if x > 0))
         else:
             axis.set_xscale(scale)
+        if scale == "log":
+            marks = sorted({x for points in panel.values() for x in points})
+            axis.set_xticks(marks, [f"{mark:,.0f}" for mark in marks])
+            axis.minorticks_off()
         axis.set(xlabel=across, ylabel=up[title])
         axis.set_title(title, fontsize=10)
     for axis in axes.flat[len(curves) :]:
