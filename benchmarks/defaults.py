@@ -33,7 +33,7 @@ NETWORKS = {
     "demo": (16, DEMO_NETWORK),
     "digits": (32, {"channels": BUDGETS["cpu"].training["image"]["channels"]}),
 }
-"""The side of the images, and what their networks change of the default."""
+"""The side of the images, and how their networks differ from the default."""
 EPOCHS = {"warmup_epochs": 5, "joint_epochs": 20}
 MODELS = ("imputation", "ignore")
 
@@ -134,6 +134,7 @@ def run(name: str, settings: dict, shift: str, model: str, seed: int, network: s
         "shift": shift,
         "model": model,
         "seed": seed,
+        "network": network,
         "accuracy": accuracy,
         "seconds": seconds,
     }
@@ -148,12 +149,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--shifts", nargs="+", choices=SHIFTS, default=list(SHIFTS))
-    parser.add_argument("--network", choices=NETWORKS, default="demo", help="one per output")
+    parser.add_argument(
+        "--network", choices=NETWORKS, default="demo", help="size of images and networks"
+    )
     parser.add_argument("--table", action="store_true", help="only print what is there")
     arguments = parser.parse_args()
     records = []
     if arguments.output.exists():
         records = [json.loads(line) for line in arguments.output.read_text().splitlines()]
+        records = [r for r in records if r.get("network", "demo") == arguments.network]
     if not arguments.table:
         done = {(r["setting"], r["shift"], r["model"], r["seed"]) for r in records}
         todo = [

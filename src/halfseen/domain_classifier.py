@@ -1,4 +1,4 @@
-"""What the seven estimators share: parameters, fitting, predicting."""
+"""What the two estimators of the seven models share: parameters, fitting, predicting."""
 
 from __future__ import annotations
 

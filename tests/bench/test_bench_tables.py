@@ -144,13 +144,18 @@ def test_losses_are_those_of_the_last_joint_epoch():
         {"records": [record | {"seed": seed}], "history": history}
         for seed, (record, history) in enumerate(zip(adapting, histories, strict=True))
     ]
-    (table,) = loss_tables([*results, {"records": RECORDS[:1]}])  # an outsider has no history
+    outsider = {"records": runs("Ceiling: network", [0.9], divergence=None), "history": []}
+    plain = {
+        "records": runs("Source-Full", [0.9], divergence=None),
+        "history": [{"phase": "joint", "epoch": 1, "classification": 0.1}],
+    }
+    (table,) = loss_tables([*results, outsider, plain])
     (row,) = table.rows
     assert [cell.text for cell in row] == [
         IMPUTATION, "adversarial", "1.100 ± 0.141", "–", "–", "0.500 ± 0.000", "2"
     ]  # fmt: skip
     with pytest.raises(InputError, match="no finished run"):
-        loss_tables([{"records": RECORDS[:1]}])
+        loss_tables([outsider, plain])
 
 
 def test_every_format_holds_the_same_cells():

@@ -65,7 +65,7 @@ def test_all_rows_are_used_where_asked_for(root, most, source, target):
     counts = pair.card.counts
     assert counts["retargeting train"] + counts["retargeting test"] == source
     assert counts["prospecting train"] + counts["prospecting test"] == target
-    assert "each keeps its size" in " ".join(pair.card.notes)
+    assert "neither is cut to the other's size" in " ".join(pair.card.notes)
     with pytest.raises(OptionError, match="sizes='some'"):
         criteo.load_pair(root, sizes="some")
 

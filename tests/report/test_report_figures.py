@@ -33,22 +33,32 @@ def lines_of(figure, panel: int = 0) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def test_latents_of_another_layout_have_a_file_and_a_figure_of_their_own(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"reader": (("side", "top"),)}, "-side-top"),
+        ({"reader": (("max_train", 500),)}, "-max_train-500"),
+        ({"preset": "paper"}, "-paper"),
+    ],
+)
+def test_latents_of_other_settings_have_a_file_and_a_figure_of_their_own(
+    tmp_path, monkeypatch, change, named
+):
     monkeypatch.setattr(bench, "draw_latents", lambda models: models)  # t-SNE takes seconds
     results = []
-    for side in ("bottom", "top"):
+    for number, settings in enumerate(({}, change)):
         selection = Selection(
             pairs=("usps:mnist",), models=(IMPUTATION,), seeds=1, variants=("plain",),
-            divergences=("adversarial",), reader=(("side", side),),
+            divergences=("adversarial",), **settings,
         )  # fmt: skip
         for run in plan_runs(SUITES["digits"], BUDGETS["cpu"], selection).runs:
-            np.savez(latents_file(tmp_path, run), source=np.array([side]))
+            np.savez(latents_file(tmp_path, run), source=np.array([number]))
             results.append({"run": run.model_dump(mode="json"), "records": []})
     assert len(list(tmp_path.glob("*.npz"))) == 2
     drawn = bench._latents(Sweep(SUITES["digits"], results, tmp_path))
-    assert {name: str(models[IMPUTATION]["source"][0]) for name, models in drawn.items()} == {
-        "latents-usps-mnist-adversarial": "bottom",
-        "latents-usps-mnist-adversarial-side-top": "top",
+    assert {name: int(models[IMPUTATION]["source"][0]) for name, models in drawn.items()} == {
+        "latents-usps-mnist-adversarial": 0,
+        f"latents-usps-mnist-adversarial{named}": 1,
     }
 
 
@@ -61,6 +71,19 @@ def test_a_learning_curve_goes_over_the_number_of_source_rows():
     places, heights = zip(*lines[f"{IMPUTATION}, adversarial"], strict=True)
     assert places == (50, 100, 200, 400, 800, 900)
     assert heights == pytest.approx([55.0] * 6), "the mean of two seeds"
+    marks = [mark.get_text() for mark in figure.axes[0].get_xticklabels()]
+    assert marks == ["50", "100", "200", "400", "800", "900"]
+
+
+def test_runs_with_other_options_are_a_line_of_their_own():
+    results = []
+    for options in ((), (("dropout", 0.2),)):
+        selection = Selection(pairs=("dvd:books",), models=(IGNORE,), seeds=1, options=options)
+        results += made_up("source-size", selection, lambda run: 0.5)
+    (figure,) = suite_figures(Sweep(SUITES["source-size"], results, Path())).values()
+    assert set(lines_of(figure)) == {
+        f"{IGNORE}, adversarial", f"{IGNORE}, adversarial, dropout=0.2"
+    }  # fmt: skip
 
 
 def test_the_lambda_curve_goes_over_the_weight():

@@ -19,9 +19,10 @@ LOSSES = {
     "classification": "L3",
 }
 NOTES = (
-    "Mean ± standard deviation over the last epoch of the joint phase, before weights.",
-    "Adversarial L1 and the divergence in L2 are the loss of a critic: 1.386 where it cannot "
-    "tell its two sides apart, less where it can.",
+    "Mean ± standard deviation over the runs, at the last epoch of the joint phase, before "
+    "weights. Where the divergence is adversarial, L1 and the divergence in L2 are the loss of a "
+    "critic: 1.386 where it cannot tell its two sides apart, less where it can. Transport is a "
+    "distance, on a scale of its own.",
 )
 
 

@@ -286,9 +286,10 @@ def _notes(
     if categorical != "none" and not domain_column:
         treatment += f" {DOMAIN_COLUMN} is left out: it tells the domains apart by construction."
     total = int(is_target.sum())
-    drawn = {"equal": "equally many rows of each domain are drawn", "all": "each keeps its size"}[
-        sizes
-    ]
+    drawn = {
+        "equal": "equally many rows of each domain are drawn",
+        "all": "neither is cut to the other's size",
+    }[sizes]
     return (
         f"The file holds {len(is_target)} rows, {total} of them prospecting "
         f"({DOMAIN_COLUMN} = {DOMAIN_VALUE}); {drawn}.",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from halfseen.bench.budgets import budget_named
 from halfseen.bench.metrics import METRICS
 from halfseen.bench.outsiders import OUTSIDERS
 from halfseen.bench.problems import Problem, load_problem
@@ -144,7 +145,8 @@ def draw_histograms(pair: DomainPair, bins: int = 24) -> Figure:
 def _patches(sweep: Sweep) -> dict[str, Figure]:
     problem = sweep.suite.problems[-1]
     small = problem.having(max_train=20, max_test=20)
-    return {"patches": draw_patches(load_problem(small, seed=0, data_dir=sweep.data_dir).pair)}
+    name = f"patches-{_plain(problem.name.partition('@')[0])}"
+    return {name: draw_patches(load_problem(small, seed=0, data_dir=sweep.data_dir).pair)}
 
 
 def _histograms(sweep: Sweep) -> dict[str, Figure]:
@@ -166,14 +168,19 @@ def _latents(sweep: Sweep) -> dict[str, Figure]:
         if run.seed or run.variant or run.model in OUTSIDERS or not path.exists():
             continue
         with np.load(path) as arrays:
-            words = (run.problem.name, run.divergence or "source-only", *_changes(run, sweep.suite))
+            words = (run.problem.name, run.divergence or "source-only", *_changes(run, sweep))
             figure = _plain("-".join(("latents", *words)))
             named.setdefault(figure, {})[run.model] = dict(arrays)
     return {name: draw_latents(models) for name, models in named.items()}
 
 
 def _curve_figure(
-    name: str, across: str, place: Callable[[Run, Result], float], scale: str
+    name: str,
+    across: str,
+    place: Callable[[Run, Result], float],
+    scale: str,
+    *,
+    variants_are_places: bool = False,
 ) -> Callable[[Sweep], dict[str, Figure]]:
     """Return what draws last-epoch results over some property of the runs."""
 
@@ -189,7 +196,9 @@ def _curve_figure(
                 value = record.get(metric.name)
                 if record["epoch_choice"] != "last" or record["refined"] or value is None:
                     continue
-                label = run.model if run.divergence is None else f"{run.model}, {run.divergence}"
+                variant = "" if variants_are_places else run.variant
+                words = (run.model, run.divergence, variant, *_changes(run, sweep))
+                label = ", ".join(word for word in words if word)
                 points = curves.setdefault(panel, {}).setdefault(label, {})
                 points.setdefault(place(run, result), []).append(metric.scale * value)
         return {name: draw_curves(curves, across=across, up=up, scale=scale)} if curves else {}
@@ -202,12 +211,14 @@ def _problems(sweep: Sweep) -> dict[str, Problem]:
     return {problem.name: problem for problem in found}
 
 
-def _changes(run: Run, suite: Suite) -> list[str]:
-    """Name what a run was told to do otherwise than its suite: ``--set`` and ``--preset``."""
-    usual = {problem.name: problem.reader for problem in suite.problems}[run.problem.name]
-    changed = [f"{key}-{run.problem.reader[key]}" for key in usual
-               if run.problem.reader[key] != usual[key]]  # fmt: skip
-    return changed if run.preset == "default" else [*changed, run.preset]
+def _changes(run: Run, sweep: Sweep) -> list[str]:
+    """Name what a run was told to do otherwise than the others: --set, --preset, --budget."""
+    own = next((p for p in sweep.suite.problems if p.name == run.problem.name), run.problem)
+    usual, told = budget_named(run.budget).problem(own).reader, run.problem.reader
+    keys = dict.fromkeys((*usual, *told))
+    changed = [f"{key}-{told.get(key)}" for key in keys if told.get(key) != usual.get(key)]
+    changed += [run.preset] if run.preset != "default" else []
+    return changed + ([run.budget] if run.budget != sweep.results[0]["run"]["budget"] else [])
 
 
 def _plain(name: str) -> str:
@@ -229,6 +240,7 @@ _FIGURES: dict[str, Callable[[Sweep], dict[str, Figure]]] = {
         "λ_MSE",
         lambda run, result: run.options.reconstruction_weight,
         "symlog",
+        variants_are_places=True,
     ),
     "learning-curves": _curve_figure(
         "learning-curves",

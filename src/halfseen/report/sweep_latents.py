@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from halfseen.bench.demo import PICTURED
 from halfseen.bench.demo import latents_file as demo_latents_file
+from halfseen.bench.problems import Problem
 from halfseen.bench.runner import read_log
 from halfseen.bench.sweep import LOG, latents_file, run_of
 from halfseen.errors import HalfseenError, InputError
@@ -131,12 +132,17 @@ def kept_latents(folder: Path, most: int) -> list[KeptLatents]:
     """Return the latents of the first problems of a folder that kept some."""
     results = [r for r in read_log(folder / LOG).values() if isinstance(r, dict)]
     files: dict[str, dict[str, Path]] = {}
+    settings: dict[str, tuple[Problem, str, str]] = {}
     for result in results:
         if "run" not in result:
             continue
         run = run_of(result)
-        if run.seed == 0 and not run.variant and run.model in (*BEFORE, *AFTER):
-            files.setdefault(run.problem.name, {}).setdefault(run.model, latents_file(folder, run))
+        path = latents_file(folder, run)
+        if run.seed or run.variant or run.model not in (*BEFORE, *AFTER) or not path.exists():
+            continue
+        setting = (run.problem, run.preset, run.budget)
+        if settings.setdefault(run.problem.name, setting) == setting:  # one layout in a picture
+            files.setdefault(run.problem.name, {}).setdefault(run.model, path)
     if any("run" not in result for result in results):
         files["demo"] = {name: demo_latents_file(folder, name) for name in PICTURED}
     kept = []
