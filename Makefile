@@ -30,7 +30,7 @@ pytest: $(READY)
 
 # torchrun; sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads.
 test-engines: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dask,ray,spark]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]'
 	$(BIN)/pytest tests -m engines
 
 # Ratios to a straightforward implementation, in one process: wants a machine to itself.
@@ -41,9 +41,9 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml src/halfseen_bench/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e 'src/halfseen_bench[baselines]'
 	touch $@
 
 clean:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from halfseen.data.simulator import Rows, draw
-from halfseen.data.simulator_world import Dials, World
-from halfseen.shift import conditional_change, imputation_verdict, posterior_change
+from halfseen.evidence import conditional_change, imputation_verdict, posterior_change
+from halfseen_bench.data.simulator import Rows, draw
+from halfseen_bench.data.simulator_world import Dials, World
 
 ROWS = 1500
 

@@ -22,15 +22,15 @@ import torch
 from sklearn.model_selection import train_test_split
 from tables_beside import CATEGORICAL, export
 
-from halfseen.methods import method_named
-from halfseen.selection.rehearsal import carve_pseudo_target
-from halfseen.tables.blending import Blend, Labels, Matrix, fit_blend, install
-from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Fit, Settings
-from halfseen.tables.inference import Roles, Understanding, understand
-from halfseen.tables.measuring import metrics_of
-from halfseen.tables.streaming import RowStream
-from halfseen.training import NoProgress
+from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.streaming import RowStream
+from halfseen.model.fitting import Fit, Settings
+from halfseen.model.measuring import metrics_of
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import NoProgress
+from halfseen.weights.blending import Blend, Labels, Matrix, fit_blend, install
 
 PROBLEMS = {
     ("heart", "cleveland:hungarian"): (60, 120, 200),

@@ -17,10 +17,10 @@ from itertools import permutations
 from pathlib import Path
 from typing import get_args
 
-from halfseen.data import amazon, criteo, digits
-from halfseen.data.ceiling import ceiling
-from halfseen.data.criteo_parquet import convert
-from halfseen.data.official import content
+from halfseen_bench.data import amazon, criteo, digits
+from halfseen_bench.data.ceiling import ceiling
+from halfseen_bench.data.criteo_parquet import convert
+from halfseen_bench.data.official import content
 
 
 def peak_megabytes() -> float:

@@ -26,8 +26,8 @@ from sklearn.datasets import load_digits
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
-from halfseen.bench.budgets import BUDGETS
-from halfseen.bench.demo import DEMO_NETWORK
+from halfseen_bench.budgets import BUDGETS
+from halfseen_bench.demo import DEMO_NETWORK
 
 NETWORKS = {
     "demo": (16, DEMO_NETWORK),

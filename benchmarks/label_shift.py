@@ -16,14 +16,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halfseen.data.simulator import draw
-from halfseen.data.simulator_rates import draw_at_click_rate
-from halfseen.data.simulator_world import Dials, World
-from halfseen.shift import (
+from halfseen.evidence import (
     correct_probabilities,
     estimate_target_prior,
     expected_calibration_error,
 )
+from halfseen_bench.data.simulator import draw
+from halfseen_bench.data.simulator_rates import draw_at_click_rate
+from halfseen_bench.data.simulator_world import Dials, World
 
 PRIORS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 SHIFTS = {

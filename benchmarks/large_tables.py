@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from halfseen.tables.domains import HELD_OUT, MOST_HELD_OUT
+from halfseen.model.domains import HELD_OUT, MOST_HELD_OUT
 
 CONFIG = """
 label = "label"

@@ -13,16 +13,17 @@ import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
 
-from halfseen import Blocks, nets, preset
-from halfseen.data.simulator import draw
-from halfseen.data.simulator_rates import draw_at_click_rate
-from halfseen.data.simulator_world import MISSING, OBSERVED, Dials, World
-from halfseen.methods import method_named
-from halfseen.objective import Objective, select_by_prior, select_confident
+from halfseen import Blocks, preset
+from halfseen.evidence import expected_calibration_error
+from halfseen.networks import nets
+from halfseen.networks.methods import method_named
+from halfseen.networks.objective import Objective, select_by_prior, select_confident
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
 from halfseen.options import make_options
-from halfseen.shift import expected_calibration_error
-from halfseen.training import LabelledRows, Rows
-from halfseen.training.fitting import Problem, fit_objective
+from halfseen_bench.data.simulator import draw
+from halfseen_bench.data.simulator_rates import draw_at_click_rate
+from halfseen_bench.data.simulator_world import MISSING, OBSERVED, Dials, World
 
 SEEDS = 3
 RATE = 0.1

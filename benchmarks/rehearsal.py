@@ -14,19 +14,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from halfseen.data.simulator import Rows, draw
-from halfseen.data.simulator_world import MISSING, OBSERVED, Dials, World
-from halfseen.methods import method_named
+from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.streaming import RowStream
+from halfseen.model.domains import Run, Sample
+from halfseen.model.fitting import Settings
+from halfseen.model.measuring import metrics_of
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import NoProgress
 from halfseen.rehearsal import MODELS, OUTSIDERS, rehearse
 from halfseen.rehearsal.stage import Stage
-from halfseen.selection.rehearsal import carve_pseudo_target
-from halfseen.tables.domains import Run, Sample
-from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Settings
-from halfseen.tables.inference import Roles, Understanding, understand
-from halfseen.tables.measuring import metrics_of
-from halfseen.tables.streaming import RowStream
-from halfseen.training import NoProgress
+from halfseen_bench.data.simulator import Rows, draw
+from halfseen_bench.data.simulator_world import MISSING, OBSERVED, Dials, World
 
 ROWS = 3000
 SEEDS = 2

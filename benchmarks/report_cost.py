@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from halfseen.tables import fitting
-from halfseen.tables.files import open_table
-from halfseen.tables.inference import Roles, Understanding, understand
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.model import fitting
 
 OBSERVED, MISSING = 20, 5
 SHORT = {"warmup_epochs": 0, "joint_epochs": 1}

@@ -11,11 +11,12 @@ from functools import partial
 
 import torch
 
-from halfseen import Blocks, nets, preset
-from halfseen.methods import method_named
+from halfseen import Blocks, preset
+from halfseen.networks import nets
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
 from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
-from halfseen.training import LabelledRows, Rows
-from halfseen.training.fitting import Problem, fit_objective
 
 REPEATS = 3
 

@@ -27,15 +27,15 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-from halfseen import nets
-from halfseen.bench.runner import Task, run_tasks
-from halfseen.data import DomainPair, amazon, digits, heart
-from halfseen.methods import method_named
+from halfseen.networks import nets
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
 from halfseen.options import Options, make_options, preset
 from halfseen.selection import SCORES, agreement, reverse_validation
 from halfseen.selection.evidence import Evidence, evaluate
-from halfseen.training import LabelledRows, Rows
-from halfseen.training.fitting import Problem, fit_objective
+from halfseen_bench.data import DomainPair, amazon, digits, heart
+from halfseen_bench.runner import Task, run_tasks
 
 PAIRS = ("heart", "amazon", "digits")
 SETTINGS = 24

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy import stats
 
-from halfseen.selection import deep_embedded_validation, importance_weighted_validation
-from halfseen.shift import (
+from halfseen.evidence import (
     correct_probabilities,
     domain_separation,
     estimate_target_prior,
@@ -20,6 +19,7 @@ from halfseen.shift import (
     fit_density_ratio,
     imputation_verdict,
 )
+from halfseen.selection import deep_embedded_validation, importance_weighted_validation
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from halfseen import Blocks, preset
-from halfseen.methods import method_named
-from halfseen.nets import probabilities
-from halfseen.objective import build_objective
+from halfseen.networks.methods import method_named
+from halfseen.networks.nets import probabilities
+from halfseen.networks.objective import build_objective
+from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.loop import Trainer, make_optimizer
+from halfseen.networks.training.phases import ALL_MODULES, Phase
 from halfseen.options import Options, make_options
-from halfseen.training.batches import Batch, LabelledRows, ResidentBatches, Rows
-from halfseen.training.loop import Trainer, make_optimizer
-from halfseen.training.phases import ALL_MODULES, Phase
 
 STRENGTH = 0.5
 RATE = 1e-4

@@ -19,12 +19,12 @@ from typing import Any
 
 import torch
 
-from halfseen.methods import method_named
-from halfseen.objective import build_objective
-from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Settings
-from halfseen.tables.inference import Roles, Understanding, understand
-from halfseen.tables.streaming import RowStream
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.streaming import RowStream
+from halfseen.model.fitting import Settings
+from halfseen.networks.methods import method_named
+from halfseen.networks.objective import build_objective
 
 
 def timed(name: str, rows: int, work: Callable[[], Any]) -> Any:

@@ -18,18 +18,18 @@ import numpy as np
 import torch
 from scipy.special import softmax
 
-from halfseen import nets
-from halfseen.bench.metrics import measured
-from halfseen.bench.problems import load_problem
-from halfseen.bench.suites import FORMER_TABLE_NETWORK, SUITES
-from halfseen.data import DomainPair
-from halfseen.methods import method_named
+from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.members.linear import fit_regression
+from halfseen.networks import nets
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.scaling import learn_scales
 from halfseen.options import make_options, preset
-from halfseen.selection.rehearsal import carve_pseudo_target
-from halfseen.tables.regression import fit_regression
-from halfseen.training import LabelledRows, Rows
-from halfseen.training.fitting import Problem, fit_objective
-from halfseen.training.scaling import learn_scales
+from halfseen_bench.data import DomainPair
+from halfseen_bench.metrics import measured
+from halfseen_bench.problems import load_problem
+from halfseen_bench.suites import FORMER_TABLE_NETWORK, SUITES
 
 MODELS = ("Source-IgnoreComponent", "Adaptation-IgnoreComponent", "Adaptation-Imputation")
 REGRESSION = "Logistic regression"

@@ -24,11 +24,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Settings, fit_tables
-from halfseen.tables.inference import Roles, Understanding, understand
-from halfseen.tables.measuring import metrics_of
-from halfseen.tables.streaming import RowStream
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.streaming import RowStream
+from halfseen.model.fitting import Settings, fit_tables
+from halfseen.model.measuring import metrics_of
 
 CATEGORICAL = {"heart": ("cp", "restecg", "slope", "thal")}
 """Columns of numbers that are names of categories, by data set."""

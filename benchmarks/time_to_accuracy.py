@@ -24,16 +24,17 @@ from typing import Any
 import straightforward as plain
 import torch
 
-from halfseen import nets, preset
-from halfseen.data import DomainPair
-from halfseen.data.digits import load_pair
+from halfseen import preset
 from halfseen.files import written_whole
-from halfseen.methods import method_named
-from halfseen.objective import Objective
-from halfseen.training import LabelledRows, Rows
-from halfseen.training.fitting import Problem, fit_objective
-from halfseen.training.loop import derived_seed
-from halfseen.training.schedules import annealed_rate, ramp
+from halfseen.networks import nets
+from halfseen.networks.methods import method_named
+from halfseen.networks.objective import Objective
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.loop import derived_seed
+from halfseen.networks.training.schedules import annealed_rate, ramp
+from halfseen_bench.data import DomainPair
+from halfseen_bench.data.digits import load_pair
 
 Line = dict[str, Any]
 SIDES = ("ours", "plainly")

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import torch
 
-from halfseen.data.catalog import family
-from halfseen.methods import method_named
-from halfseen.objective import build_objective
+from halfseen.networks.methods import method_named
+from halfseen.networks.objective import build_objective
+from halfseen.networks.training import LabelledRows, ResidentBatches, Rows, Trainer
+from halfseen.networks.training.parallel import joined
+from halfseen.networks.training.phases import ALL_MODULES, Phase
 from halfseen.options import preset
-from halfseen.training import LabelledRows, ResidentBatches, Rows, Trainer
-from halfseen.training.parallel import joined
-from halfseen.training.phases import ALL_MODULES, Phase
+from halfseen_bench.data.catalog import family
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 RATE = 1e-3

@@ -17,11 +17,11 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 from halfseen.blocks import Blocks
-from halfseen.data import amazon, criteo, digits, heart
-from halfseen.data.criteo_file import NUMERIC
-from halfseen.data.criteo_parquet import read_batches
-from halfseen.data.official import locate, written_whole
-from halfseen.data.reviews import read_domain
+from halfseen_bench.data import amazon, criteo, digits, heart
+from halfseen_bench.data.criteo_file import NUMERIC
+from halfseen_bench.data.criteo_parquet import read_batches
+from halfseen_bench.data.official import locate, written_whole
+from halfseen_bench.data.reviews import read_domain
 
 IMAGES = Path(__file__).parent / "images"
 SOURCE_COLOUR, TARGET_COLOUR = "#1f77b4", "#d62728"

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier
-from halfseen.shift import feature_shift, imputation_verdict
+from halfseen.evidence import feature_shift, imputation_verdict
 
 
 def tumours() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
@@ -33,7 +33,7 @@ def tumours() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
 
 def hearts(root: Path) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
     """Read the tables that Cleveland and Hungary published."""
-    from halfseen.data import heart
+    from halfseen_bench.data import heart
 
     (source, label), (target, truth) = (
         heart.read_hospital(root, name) for name in ("cleveland", "hungarian")

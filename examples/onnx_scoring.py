@@ -17,10 +17,10 @@ import onnxruntime
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from halfseen.artifact.onnx_export import check_parity, onnx_model, write_onnx
-from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Settings, fit_tables
-from halfseen.tables.inference import Roles, understand
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, understand
+from halfseen.model.fitting import Settings, fit_tables
+from halfseen.saving.onnx_export import check_parity, onnx_model, write_onnx
 
 
 def fit(folder: Path, epochs: int | str) -> pd.DataFrame:

@@ -13,8 +13,8 @@ from sklearn.datasets import load_breast_cancer
 from torch import Tensor, nn
 
 from halfseen import AdaptationImputationClassifier
-from halfseen.divergences import register, squared_distances
-from halfseen.shift import domain_separation
+from halfseen.evidence import domain_separation
+from halfseen.networks.divergences import register, squared_distances
 
 
 class MeanDiscrepancy(nn.Module):

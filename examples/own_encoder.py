@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from halfseen import AdaptationImputationClassifier
-from halfseen.data.demo import demo_pair
+from halfseen_bench.data.demo import demo_pair
 
 
 class Residual(nn.Module):

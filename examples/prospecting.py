@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier
-from halfseen.data import simulator
-from halfseen.data.export import simulated_tables, write_tables
+from halfseen_bench.data import simulator
+from halfseen_bench.data.export import simulated_tables, write_tables
 
 
 def write_parquet(folder: Path, rows: int) -> None:

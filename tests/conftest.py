@@ -22,8 +22,8 @@ SMALL = {
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
     from halfseen.domain_classifier import DomainClassifier
-    from halfseen.tables import domains, fitting
-    from halfseen.tables.fitting import Settings
+    from halfseen.model import domains, fitting
+    from halfseen.model.fitting import Settings
 
     for owner, name in ((DomainClassifier, "_options"), (Settings, "options_for")):
         usual = getattr(owner, name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from halfseen.data import heart
+from halfseen_bench.data import heart
 
 HOSPITALS = {
     "cleveland": (),

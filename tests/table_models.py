@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from halfseen.methods import method_named
-from halfseen.nets import build_networks
+from halfseen.front import CategoryColumn, NumberColumn, TableSchema
+from halfseen.model.model import TableModel
+from halfseen.networks.methods import method_named
+from halfseen.networks.nets import build_networks
 from halfseen.options import preset
-from halfseen.tables import CategoryColumn, NumberColumn, TableSchema
-from halfseen.tables.model import TableModel
 
 SMALL = {
     "encoder_widths": (6,),

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from halfseen.data import Labelled, Sealed
-from halfseen.methods import method_named
-from halfseen.nets import probabilities
-from halfseen.objective import build_objective
+from halfseen.networks.methods import method_named
+from halfseen.networks.nets import probabilities
+from halfseen.networks.objective import build_objective
+from halfseen_bench.data import Labelled, Sealed
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = {

@@ -6,13 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from halfseen.artifact import load
     from halfseen.blocks import Blocks
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
     from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
     from halfseen.options import Options, preset
+    from halfseen.saving import load
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "AdaptationImputationClassifier",
@@ -38,7 +38,7 @@ _HOMES = {
     "OptionError": "halfseen.errors",
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
-    "load": "halfseen.artifact",
+    "load": "halfseen.saving",
     "preset": "halfseen.options",
 }
 

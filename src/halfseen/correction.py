@@ -9,14 +9,14 @@ import numpy.typing as npt
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from halfseen import nets
 from halfseen.arrays import Floats, same_length
 from halfseen.errors import InputError
-from halfseen.nets import Networks
+from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_target_prior
+from halfseen.evidence.labels import Estimator
+from halfseen.networks import nets
+from halfseen.networks.nets import Networks
 from halfseen.options import Options
 from halfseen.selection.evidence import source_statistics
-from halfseen.shift import PriorEstimate, correct_probabilities, estimate_target_prior
-from halfseen.shift.labels import Estimator
 
 __all__ = ["CorrectedEstimator", "TargetPrior"]
 
@@ -52,7 +52,7 @@ class CorrectedEstimator:
         X_target
             Target rows.
         method, random_state
-            As for :func:`halfseen.shift.estimate_target_prior`.
+            As for :func:`halfseen.evidence.estimate_target_prior`.
 
         Returns
         -------

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from halfseen import nets
 from halfseen.correction import CorrectedEstimator, TargetPrior
 from halfseen.errors import OptionError
-from halfseen.inputs import (
+from halfseen.front.inputs import (
     Missing,
     compare_names,
     encode_labels,
@@ -26,12 +25,10 @@ from halfseen.inputs import (
     read_inputs,
     split_stacked,
 )
-from halfseen.methods import Method, method_named
-from halfseen.nets import EncoderFactory
-from halfseen.options import Options, Preset, make_options, preset
-from halfseen.persistence import SavedEstimator
-from halfseen.selection import choose_epochs_by
-from halfseen.training import (
+from halfseen.networks import nets
+from halfseen.networks.methods import Method, method_named
+from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.training import (
     Augmentation,
     EpochHook,
     LabelledRows,
@@ -39,8 +36,11 @@ from halfseen.training import (
     Rows,
     chosen_epochs,
 )
-from halfseen.training.fitting import Problem, fit_objective
-from halfseen.training.parallel import present_ranks
+from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.parallel import present_ranks
+from halfseen.options import Options, Preset, make_options, preset
+from halfseen.persistence import SavedEstimator
+from halfseen.selection import choose_epochs_by
 
 __all__ = ["DomainClassifier"]
 

@@ -12,11 +12,11 @@ from torch import nn
 from halfseen.blocks import View
 from halfseen.domain_classifier import DomainClassifier
 from halfseen.errors import OptionError
-from halfseen.inputs import Missing
-from halfseen.methods import Method, method_named
-from halfseen.nets import EncoderFactory
+from halfseen.front.inputs import Missing
+from halfseen.networks.methods import Method, method_named
+from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.training import Augmentation, EpochHook
 from halfseen.options import Preset
-from halfseen.training import Augmentation, EpochHook
 
 __all__ = ["AdaptationImputationClassifier", "DomainAdaptationClassifier"]
 

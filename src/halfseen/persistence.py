@@ -12,8 +12,8 @@ from torch import nn
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.model_folder import Description, write_model
-from halfseen.nets import EncoderFactory, Networks
+from halfseen.networks.nets import EncoderFactory, Networks
+from halfseen.saving.folder import Description, write_model
 
 __all__ = ["SavedEstimator"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from halfseen.blocks import Blocks
-from halfseen.data import Card, DomainPair, Labelled, Sealed
+from halfseen_bench.data import Card, DomainPair, Labelled, Sealed
 
 BLOCKS = Blocks.columns(["a", "b", "c", "d", "e"], missing=["d", "e"])
 CARD = Card("a toy", "made here", "none", {}, "d and e.")

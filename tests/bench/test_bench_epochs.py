@@ -6,13 +6,13 @@ import torch
 from small_pair import small_pair
 
 from halfseen import InputError
-from halfseen.bench.epochs import EPOCH_SCORES, evidence_of
-from halfseen.bench.metrics import measured
-from halfseen.bench.models import chosen_epochs, fit_and_measure
-from halfseen.data import Sealed
-from halfseen.methods import METHODS, method_named
+from halfseen.networks.methods import METHODS, method_named
 from halfseen.options import make_options, preset
 from halfseen.selection import SCORES
+from halfseen_bench.data import Sealed
+from halfseen_bench.epochs import EPOCH_SCORES, evidence_of
+from halfseen_bench.metrics import measured
+from halfseen_bench.models import chosen_epochs, fit_and_measure
 
 IMPUTATION = method_named("Adaptation-Imputation")
 OPTIONS = make_options(

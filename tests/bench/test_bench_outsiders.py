@@ -7,11 +7,11 @@ import sklearn
 from small_pair import small_pair
 
 from halfseen import InputError, OptionError
-from halfseen.bench.metrics import measured
-from halfseen.bench.outsiders import OUTSIDERS, outsider_named
-from halfseen.data import Labelled
-from halfseen.data.demo import demo_pair
 from halfseen.options import make_options, preset
+from halfseen_bench.data import Labelled
+from halfseen_bench.data.demo import demo_pair
+from halfseen_bench.metrics import measured
+from halfseen_bench.outsiders import OUTSIDERS, outsider_named
 from table_models import LEARNS_FAST
 
 PAIR = small_pair(count=80)

@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from halfseen import InputError, OptionError
-from halfseen.bench.runner import Task, read_log, run_tasks
-from halfseen.bench.tables import paired_difference, summarize
+from halfseen_bench.runner import Task, read_log, run_tasks
+from halfseen_bench.tables import paired_difference, summarize
 
 
 def double(number, trace):

@@ -6,14 +6,14 @@ import pytest
 from small_pair import small_pair
 
 from halfseen import InputError, OptionError
-from halfseen.bench.budgets import BUDGETS
-from halfseen.bench.outsiders import OUTSIDERS
-from halfseen.bench.problems import load_problem, with_source_rows
-from halfseen.bench.suites import SUITES
-from halfseen.bench.sweep import Selection, plan_runs, run_one
-from halfseen.data import Labelled
-from halfseen.data.catalog import FAMILIES
-from halfseen.methods import METHODS
+from halfseen.networks.methods import METHODS
+from halfseen_bench.budgets import BUDGETS
+from halfseen_bench.data import Labelled
+from halfseen_bench.data.catalog import FAMILIES
+from halfseen_bench.outsiders import OUTSIDERS
+from halfseen_bench.problems import load_problem, with_source_rows
+from halfseen_bench.suites import SUITES
+from halfseen_bench.sweep import Selection, plan_runs, run_one
 
 MODELS = {method.name for method in METHODS}
 

@@ -4,16 +4,16 @@ import io
 import pytest
 
 from halfseen import InputError, OptionError
-from halfseen.bench.comparison import (
+from halfseen_bench.comparison import (
     curve_tables,
     difference_tables,
     overview_tables,
     paper_tables,
     problem_tables,
 )
-from halfseen.bench.losses import loss_tables
-from halfseen.bench.paper import PAPER, paper_cell
-from halfseen.bench.rendering import FORMATS, Table, Text, rendered
+from halfseen_bench.losses import loss_tables
+from halfseen_bench.paper import PAPER, paper_cell
+from halfseen_bench.rendering import FORMATS, Table, Text, rendered
 
 IMPUTATION, IGNORE = "Adaptation-Imputation", "Adaptation-IgnoreComponent"
 METRICS = {"usps:mnist": ["accuracy"]}

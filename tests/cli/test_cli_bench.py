@@ -12,11 +12,11 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from halfseen.bench.budgets import BUDGETS
-from halfseen.bench.suites import SUITES
-from halfseen.bench.sweep import Selection, plan_runs, run_suite
 from halfseen.cli.app import app
 from halfseen.errors import HalfseenError
+from halfseen_bench.budgets import BUDGETS
+from halfseen_bench.suites import SUITES
+from halfseen_bench.sweep import Selection, plan_runs, run_suite
 
 SOURCES = ("Source-Full", "Source-ZeroImputation", "Source-IgnoreComponent")
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from halfseen.cli import main
-from halfseen.data import amazon, heart
+from halfseen_bench.data import amazon, heart
 
 
 class Run:

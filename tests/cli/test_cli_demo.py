@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from halfseen.bench.demo import run_one
-from halfseen.data.demo import demo_pair
-from halfseen.methods import METHODS
+from halfseen.networks.methods import METHODS
+from halfseen_bench.data.demo import demo_pair
+from halfseen_bench.demo import run_one
 
 KEYS = {"model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
 

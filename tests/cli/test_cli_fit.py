@@ -19,8 +19,8 @@ from tables_cli import TINY, halfseen, replaced, source_table, target_table, wri
 import halfseen as library
 from halfseen.cli.config import read_config
 from halfseen.cli.fit import print_metrics
-from halfseen.methods import METHODS
-from halfseen.tables.fitting import IN_MEMORY
+from halfseen.model.fitting import IN_MEMORY
+from halfseen.networks.methods import METHODS
 
 HEART_CATEGORIES = "cp,restecg,slope,thal"
 

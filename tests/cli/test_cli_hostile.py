@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from tables_cli import Result, check_refused, halfseen, replaced, source_table, target_table, write
 
-from halfseen.tables.ipc import LARGEST_BATCH
+from halfseen.front.ipc import LARGEST_BATCH
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning would be a second line
 ROWS = 80

@@ -11,11 +11,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import mutual_info_score
 
-from halfseen.data import amazon, reviews
-from halfseen.data.ceiling import ceiling
-from halfseen.data.official import content_sha256
-from halfseen.data.splitting import held_out, target_rows
 from halfseen.errors import InputError, OptionError
+from halfseen_bench.data import amazon, reviews
+from halfseen_bench.data.ceiling import ceiling
+from halfseen_bench.data.official import content_sha256
+from halfseen_bench.data.splitting import held_out, target_rows
 
 WORDS = [f"w{i}" for i in range(60)]
 

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 
-from halfseen.data import criteo, criteo_parquet
-from halfseen.data.criteo_file import CATEGORICAL, FIELDS, NUMERIC, line_blocks, parsed
-from halfseen.data.criteo_parquet import convert, finished_conversion, read_batches
 from halfseen.errors import HalfseenError, InputError, OptionError
+from halfseen_bench.data import criteo, criteo_parquet
+from halfseen_bench.data.criteo_file import CATEGORICAL, FIELDS, NUMERIC, line_blocks, parsed
+from halfseen_bench.data.criteo_parquet import convert, finished_conversion, read_batches
 
 TARGET = "2005abd1"
 SMALL = {"block_bytes": 4000, "part_bytes": 20000, "progress": False}

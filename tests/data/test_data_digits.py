@@ -12,10 +12,10 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from halfseen.data import digits, mnistm
-from halfseen.data.digit_files import read_idx, read_mnist, read_svhn, read_usps
-from halfseen.data.official import content_sha256
 from halfseen.errors import HalfseenError, InputError, OptionError
+from halfseen_bench.data import digits, mnistm
+from halfseen_bench.data.digit_files import read_idx, read_mnist, read_svhn, read_usps
+from halfseen_bench.data.official import content_sha256
 
 GENERATOR = np.random.default_rng(0)
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from local_site import BODY, Site
 
-from halfseen.data import download
-from halfseen.data.download import fetch, partial_path
 from halfseen.errors import DownloadError
+from halfseen_bench.data import download
+from halfseen_bench.data.download import fetch, partial_path
 
 SHA256 = "sha256:" + hashlib.sha256(BODY).hexdigest()
 

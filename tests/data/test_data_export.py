@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from halfseen.blocks import Blocks
-from halfseen.data.export import pair_tables, simulated_tables, write_tables
-from halfseen.data.pairs import Card, DomainPair, Labelled, Sealed
-from halfseen.data.simulator import CLASSES, Scenario, card, simulate
-from halfseen.data.simulator_world import MISSING, OBSERVED
 from halfseen.errors import HalfseenError, InputError, OptionError
+from halfseen_bench.data.export import pair_tables, simulated_tables, write_tables
+from halfseen_bench.data.pairs import Card, DomainPair, Labelled, Sealed
+from halfseen_bench.data.simulator import CLASSES, Scenario, card, simulate
+from halfseen_bench.data.simulator_world import MISSING, OBSERVED
 
 CARD = Card("what", "origin", "licence", {"a": 1}, "missing")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halfseen.data import heart
-from halfseen.data.ceiling import ceiling
-from halfseen.data.official import content_sha256
 from halfseen.errors import InputError, OptionError
+from halfseen_bench.data import heart
+from halfseen_bench.data.ceiling import ceiling
+from halfseen_bench.data.official import content_sha256
 
 #            age sex cp bps chol fbs ecg thalach exang oldpeak slope ca thal
 COMPLETE = "{age},1,4,140,{chol},0,2,150,0,1.5,2,{ca},7,{label}"

@@ -15,12 +15,19 @@ import scipy.io
 from local_site import Site
 from PIL import Image
 
-from halfseen.data import amazon, catalog, digits, heart
-from halfseen.data.catalog import DATA_SETS, DataSet, Remote, data_folder, data_sets, parse_pair
-from halfseen.data.check import check
-from halfseen.data.obtain import obtain
-from halfseen.data.official import OfficialFile
 from halfseen.errors import DownloadError, OptionError
+from halfseen_bench.data import amazon, catalog, digits, heart
+from halfseen_bench.data.catalog import (
+    DATA_SETS,
+    DataSet,
+    Remote,
+    data_folder,
+    data_sets,
+    parse_pair,
+)
+from halfseen_bench.data.check import check
+from halfseen_bench.data.obtain import obtain
+from halfseen_bench.data.official import OfficialFile
 
 QUICK = {"timeout": 0.3, "attempts": 2, "pause": 0.0}
 HOSPITALS = {name: f"the patients of {name}\n".encode() * 400 for name in ("cleveland", "va")}

@@ -6,16 +6,16 @@ import hashlib
 
 import pytest
 
-from halfseen.data import amazon, criteo, digits, heart
-from halfseen.data.official import (
+from halfseen.errors import HalfseenError, InputError
+from halfseen.files import written_whole
+from halfseen_bench.data import amazon, criteo, digits, heart
+from halfseen_bench.data.official import (
     content,
     content_sha256,
     locate,
     optional_module,
     read_chunks,
 )
-from halfseen.errors import HalfseenError, InputError
-from halfseen.files import written_whole
 
 TEXT = b"some content\n" * 1000
 

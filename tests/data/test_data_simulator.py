@@ -8,7 +8,8 @@ import pytest
 from scipy.stats import nbinom
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from halfseen.data.simulator import (
+from halfseen.errors import InputError, OptionError
+from halfseen_bench.data.simulator import (
     CARDINALITIES,
     DOMAINS,
     Scenario,
@@ -18,7 +19,7 @@ from halfseen.data.simulator import (
     stream,
     yardsticks,
 )
-from halfseen.data.simulator_world import (
+from halfseen_bench.data.simulator_world import (
     DISPERSION,
     MISSING,
     OBSERVED,
@@ -27,7 +28,6 @@ from halfseen.data.simulator_world import (
     entropy,
     log_bucket,
 )
-from halfseen.errors import InputError, OptionError
 
 TARGET = World("prospecting", Dials())
 SOURCE = World("retargeting", Dials())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from halfseen.data.simulator import Scenario, yardsticks
+from halfseen_bench.data.simulator import Scenario, yardsticks
 
 TEXT = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text(encoding="utf-8")
 

@@ -8,18 +8,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from halfseen.errors import InputError, OptionError
-from halfseen.methods import method_named
+from halfseen.evidence.carving import Carving
+from halfseen.evidence.features import DomainSeparation
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, understand
+from halfseen.model.domains import Run, Sample
+from halfseen.model.fitting import Settings
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import NoProgress
 from halfseen.rehearsal import Rehearsal, RehearsedRun, rehearse
 from halfseen.rehearsal.running import _choices
 from halfseen.rehearsal.stage import Stage
 from halfseen.selection.evidence import ONE_FIT_SCORES
-from halfseen.selection.rehearsal import Carving
-from halfseen.shift.features import DomainSeparation
-from halfseen.tables.domains import Run, Sample
-from halfseen.tables.files import open_table
-from halfseen.tables.fitting import Settings
-from halfseen.tables.inference import Roles, understand
-from halfseen.training import NoProgress
 
 TINY = {
     "encoder_widths": (8,),

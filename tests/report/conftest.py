@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hostile import TINY, Fitted, understood
 
+from halfseen.model import domains
+from halfseen.model.fitting import Fit, Settings, fit_tables
 from halfseen.report import embedding
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import write_page
-from halfseen.tables import domains
-from halfseen.tables.fitting import Fit, Settings, fit_tables
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
 from halfseen.report.page import Section
-from halfseen.tables.files import open_table
-from halfseen.tables.inference import Roles, Understanding, understand
 
 TINY = {
     "encoder_widths": (6,),

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from halfseen.bench.budgets import BUDGETS
-from halfseen.bench.suites import SUITES
-from halfseen.bench.sweep import Selection, latents_file, plan_runs
-from halfseen.data.simulator import load_pair
 from halfseen.report import bench
-from halfseen.report.bench import Sweep, draw_curves, draw_histograms, suite_figures
+from halfseen_bench.budgets import BUDGETS
+from halfseen_bench.data.simulator import load_pair
+from halfseen_bench.report.bench import Sweep, draw_curves, draw_histograms, suite_figures
+from halfseen_bench.suites import SUITES
+from halfseen_bench.sweep import Selection, latents_file, plan_runs
 
 IMPUTATION, IGNORE = "Adaptation-Imputation", "Adaptation-IgnoreComponent"
 

@@ -18,14 +18,14 @@ from hostile import CLASSES, FORMULA, QUOTED, SCRIPT, TINY, understood
 
 import halfseen
 from halfseen.errors import InputError
+from halfseen.evidence import population_stability
+from halfseen.model.domains import Sample
+from halfseen.model.fitting import Settings, fit_tables
+from halfseen.report.facts import ReportFacts
+from halfseen.report.facts import imputed as imputed_facts
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import rendered_page
 from halfseen.report.sections import SECTIONS
-from halfseen.shift import population_stability
-from halfseen.tables.domains import Sample
-from halfseen.tables.facts import ReportFacts
-from halfseen.tables.facts import imputed as imputed_facts
-from halfseen.tables.fitting import Settings, fit_tables
 
 FORMAT_1 = Path(__file__).parent.parent / "artifact" / "format-1"
 

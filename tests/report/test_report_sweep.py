@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from halfseen.bench.budgets import BUDGETS
-from halfseen.bench.suites import SUITES
-from halfseen.bench.sweep import Selection, latents_file, plan_runs
 from halfseen.errors import InputError
 from halfseen.report.page import rendered_page
-from halfseen.report.sweep import sweep_page
+from halfseen_bench.budgets import BUDGETS
+from halfseen_bench.report.sweep import sweep_page
+from halfseen_bench.suites import SUITES
+from halfseen_bench.sweep import Selection, latents_file, plan_runs
 
 MODELS = ("Source-IgnoreComponent", "Adaptation-Imputation")
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier, InputError
+from halfseen.networks.training import LabelledRows, Rows
 from halfseen.selection import (
     Choice,
     Evidence,
@@ -14,7 +15,6 @@ from halfseen.selection import (
     score_model,
     split_held_out,
 )
-from halfseen.training import LabelledRows, Rows
 from table_models import LEARNS_FAST
 
 QUICK = {

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from halfseen import Blocks, InputError, OptionError, nets, preset
-from halfseen.methods import METHODS, method_named
-from halfseen.nets import build_networks
+from halfseen import Blocks, InputError, OptionError, preset
+from halfseen.evidence import effective_sample_size
+from halfseen.networks import nets
+from halfseen.networks.methods import METHODS, method_named
+from halfseen.networks.nets import build_networks
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
 from halfseen.selection import deep_embedded_validation as dev
-from halfseen.shift import effective_sample_size
-from halfseen.training import LabelledRows, Rows
-from halfseen.training.fitting import Problem, fit_objective
 
 BLOCKS = Blocks.columns(4, [3])
 OPTIONS = make_options(

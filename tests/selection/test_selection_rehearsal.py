@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from halfseen.data.simulator import draw
-from halfseen.data.simulator_world import Dials, World
 from halfseen.errors import InputError, OptionError
-from halfseen.selection.rehearsal import carve_pseudo_target, rank_correlation
-from halfseen.shift import conditional_change
+from halfseen.evidence import conditional_change
+from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen_bench.data.simulator import draw
+from halfseen_bench.data.simulator_world import Dials, World
 
 
 def simulated(shift, rows=1200):

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from halfseen.errors import InputError, OptionError
+from halfseen.evidence import effective_sample_size, fit_density_ratio
 from halfseen.selection import deep_embedded_validation, importance_weighted_validation
-from halfseen.shift import effective_sample_size, fit_density_ratio
 
 DRAWS, ROWS = 200, 1000
 

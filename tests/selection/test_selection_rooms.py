@@ -11,8 +11,8 @@ ROOT = Path(halfseen.__file__).parent
 FORMULAS = ("registry.py", "rehearsal.py", "reverse.py", "risk.py", "scores.py")
 """The part of selection that is plain functions on arrays."""
 ALLOWED = {
-    "shift": ("halfseen.arrays", "halfseen.errors", "halfseen.shift"),
-    "selection": ("halfseen.arrays", "halfseen.errors", "halfseen.shift", "halfseen.selection"),
+    "shift": ("halfseen.arrays", "halfseen.errors", "halfseen.evidence"),
+    "selection": ("halfseen.arrays", "halfseen.errors", "halfseen.evidence", "halfseen.selection"),
 }
 
 

@@ -18,7 +18,7 @@ from halfseen import (
     OptionError,
     preset,
 )
-from halfseen.methods import method_named
+from halfseen.networks.methods import method_named
 from halfseen.selection import Range, paper_space, score_model, search, split_held_out
 
 pytest.importorskip("optuna")

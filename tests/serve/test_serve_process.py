@@ -14,8 +14,8 @@ import pytest
 from local_server import ROW, Process, answer_of, begin_request
 
 from halfseen import AdaptationImputationClassifier
-from halfseen.artifact.onnx_export import onnx_model, write_onnx
 from halfseen.cli import main
+from halfseen.saving.onnx_export import onnx_model, write_onnx
 from table_models import rows_of, table_model
 
 BODY = json.dumps({"records": [ROW]}).encode()
@@ -144,10 +144,10 @@ def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
 def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch, capsys):
     for name in [name for name in sys.modules if re.match(rf"halfseen\.serve|{library}\b", name)]:
         monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.startswith("halfseen.artifact.")]:
+    for name in [name for name in sys.modules if name.startswith("halfseen.saving.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("halfseen.serve", raising=False)
-    monkeypatch.delattr("halfseen.artifact.onnx_export", raising=False)
+    monkeypatch.delattr("halfseen.saving.onnx_export", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(sys, "argv", ["halfseen", *command])
     with pytest.raises(SystemExit) as end:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
-from halfseen.cli import bench, data
-from halfseen.cli.demo import demo
 from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
@@ -54,7 +53,6 @@ def root(
     """
 
 
-app.command()(demo)
 app.command()(fit)
 app.command()(tune)
 app.command()(predict)
@@ -63,8 +61,15 @@ app.command()(inspect)
 app.command()(report)
 app.command()(export)
 app.command()(serve)
-app.add_typer(data.app)
-app.add_typer(bench.app)
+
+
+def add_installed(app: typer.Typer) -> None:
+    """Add the commands of installed packages: `bench`, `data` and `demo` come from one."""
+    for entry in entry_points(group="halfseen.commands"):
+        entry.load()(app)
+
+
+add_installed(app)
 
 
 def command() -> Any:

@@ -13,13 +13,13 @@ from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset
 
 if TYPE_CHECKING:
-    from halfseen.tables.fitting import Settings
-    from halfseen.tables.inference import Roles
+    from halfseen.front.inference import Roles
+    from halfseen.model.fitting import Settings
 
 __all__ = ["FitConfig", "ReportDetail", "read_config"]
 
 ReportDetail = Literal["all", "aggregates", "none"]
-"""As :data:`halfseen.tables.facts.ReportDetail`, which help must not wait for."""
+"""As :data:`halfseen.report.facts.ReportDetail`, which help must not wait for."""
 
 
 class FitConfig(BaseModel):
@@ -49,8 +49,8 @@ class FitConfig(BaseModel):
 
     def roles(self) -> Roles:
         """Return what is said of the columns."""
-        from halfseen.tables.inference import Roles
-        from halfseen.tables.schema import class_name
+        from halfseen.front.inference import Roles
+        from halfseen.front.schema import class_name
 
         return Roles(
             self.label,
@@ -64,7 +64,7 @@ class FitConfig(BaseModel):
 
     def settings(self) -> Settings:
         """Return what is said of the training."""
-        from halfseen.tables.fitting import Settings
+        from halfseen.model.fitting import Settings
 
         return Settings(
             models=tuple(dict.fromkeys(self.models)),

@@ -31,8 +31,8 @@ def export(
     Example: halfseen export model/ --onnx model.onnx
     """
     try:
-        from halfseen.artifact import onnx_export
-        from halfseen.artifact.model_card import model_card
+        from halfseen.saving import onnx_export
+        from halfseen.saving.model_card import model_card
     except ImportError as error:
         raise HalfseenError(
             f"Export needs libraries of its own ({error}); install them with: "

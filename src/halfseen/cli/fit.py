@@ -18,7 +18,7 @@ from halfseen.cli.terminal import Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 
 if TYPE_CHECKING:
-    from halfseen.training.parallel import Ranks
+    from halfseen.networks.training.parallel import Ranks
 
 __all__ = ["fit", "given_settings", "print_understanding", "understanding", "understood"]
 
@@ -88,7 +88,7 @@ def fit(
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
-    from halfseen.training.parallel import joined
+    from halfseen.networks.training.parallel import joined
 
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
@@ -131,10 +131,10 @@ def _fit(
     dry_run: bool,
     ranks: Ranks,
 ) -> None:
-    from halfseen.methods import method_named
-    from halfseen.model_folder import check_replaceable
-    from halfseen.tables.files import open_table
-    from halfseen.tables.fitting import fit_tables, is_resident
+    from halfseen.front.files import open_table
+    from halfseen.model.fitting import fit_tables, is_resident
+    from halfseen.networks.methods import method_named
+    from halfseen.saving.folder import check_replaceable
 
     started = time.perf_counter()
     settings = config.settings()
@@ -200,8 +200,8 @@ def _fit(
 
 def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
     """Look at the tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
-    from halfseen.tables.fitting import needs_complete_target
-    from halfseen.tables.inference import Understanding, understand
+    from halfseen.front.inference import Understanding, understand
+    from halfseen.model.fitting import needs_complete_target
 
     complete = needs_complete_target(config.models)
     while True:

@@ -12,7 +12,7 @@ from halfseen.cli.terminal import Json, Terminal
 from halfseen.errors import InputError
 
 if TYPE_CHECKING:
-    from halfseen.shift import PriorEstimate
+    from halfseen.evidence import PriorEstimate
 
 __all__ = ["predict"]
 
@@ -42,9 +42,9 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.artifact import load_table_model
-    from halfseen.tables.files import open_table
-    from halfseen.tables.scoring import check_output, score_table
+    from halfseen.front.files import open_table
+    from halfseen.model.scoring import check_output, score_table
+    from halfseen.saving import load_table_model
 
     terminal = Terminal(as_json=as_json)
     loaded = load_table_model(model)
@@ -91,7 +91,7 @@ def predict(
 
 def _estimated(model: Any, held_out: Any, table: Any, terminal: Terminal) -> PriorEstimate:
     """Return the table's class proportions, or refuse with the reasons."""
-    from halfseen.tables.prior import estimate_table_prior
+    from halfseen.model.prior import estimate_table_prior
 
     with terminal.status("Estimating class proportions"):
         found = estimate_table_prior(model, held_out, table)

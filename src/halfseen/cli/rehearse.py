@@ -54,10 +54,10 @@ def rehearse(
     Example: halfseen rehearse source.csv target.csv --label click
     """
     from halfseen.files import write_text
-    from halfseen.methods import method_named
+    from halfseen.front.files import open_table
+    from halfseen.networks.methods import method_named
     from halfseen.rehearsal import MODELS
     from halfseen.rehearsal import rehearse as run
-    from halfseen.tables.files import open_table
 
     terminal = Terminal(as_json=as_json)
     given = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
-MODEL, LOG = "model.json", "runs.jsonl"
+MODEL = "model.json"
 
 
 def report(
@@ -68,25 +69,26 @@ def report(
 
 
 def _page(path: Path, source: Path | None, target: Path | None, rehearsal: Path | None) -> Page:
-    if path.is_file() and path.name in (LOG, MODEL):
+    installed = entry_points(group="halfseen.pages")  # named by the file that marks a folder
+    if path.is_file() and path.name in (MODEL, *installed.names):
         path = path.parent
     if (path / MODEL).is_file():
+        from halfseen.front.files import open_table
         from halfseen.report.model import model_page, read_subject
-        from halfseen.tables.files import open_table
 
         tables = None
         if source is not None and target is not None:
             tables = open_table(source), open_table(target)
         return model_page(read_subject(path, tables=tables, rehearsal=rehearsal))
-    if (path / LOG).is_file() or (path / f"{LOG}.gz").is_file():
-        if source is not None or rehearsal is not None:
-            raise OptionError(
-                f"{path} holds a benchmark; --source, --target and --rehearsal are for models."
-            )
-        from halfseen.report.sweep import sweep_page
-
-        return sweep_page(path)
-    what = "does not exist" if not path.exists() else f"has neither {MODEL} nor {LOG}"
+    for entry in installed:
+        if (path / entry.name).is_file() or (path / f"{entry.name}.gz").is_file():
+            if source is not None or rehearsal is not None:
+                raise OptionError(
+                    f"{path} holds a benchmark; --source, --target and --rehearsal are for models."
+                )
+            page: Page = entry.load()(path)
+            return page
+    what = "does not exist" if not path.exists() else f"has no {MODEL}, nor the log of a benchmark"
     raise InputError(
         f"{path} {what}: give a folder that `halfseen fit`, `halfseen bench run` or `halfseen "
         "demo` wrote."

@@ -22,8 +22,8 @@ from rich.markup import escape
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from halfseen.networks.training import Progress
     from halfseen.options import Options
-    from halfseen.training import Progress
 
 __all__ = [
     "EXIT_CODES",
@@ -133,7 +133,7 @@ class Terminal:
 
     def progress(self, title: str) -> Progress:
         """Return the display of one training."""
-        from halfseen.training import NoProgress, ProgressBar
+        from halfseen.networks.training import NoProgress, ProgressBar
 
         return NoProgress() if self.errors.quiet else ProgressBar(title)
 

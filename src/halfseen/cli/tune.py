@@ -94,10 +94,10 @@ def _tune(
     jobs: int,
     prune: bool,
 ) -> None:
-    from halfseen.methods import method_named
-    from halfseen.tables.files import open_table
-    from halfseen.tables.fitting import is_resident
-    from halfseen.tables.tuning import MOST_ROWS, search_tables
+    from halfseen.front.files import open_table
+    from halfseen.model.fitting import is_resident
+    from halfseen.model.tuning import MOST_ROWS, search_tables
+    from halfseen.networks.methods import method_named
 
     settings = config.settings()
     with terminal.status("Reading the tables"):

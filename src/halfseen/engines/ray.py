@@ -8,9 +8,9 @@ from typing import Any
 
 import ray.data
 
-from halfseen.artifact import load_table_model
-from halfseen.tables.files import BATCH_ROWS
-from halfseen.tables.scoring import Scorer
+from halfseen.front.files import BATCH_ROWS
+from halfseen.model.scoring import Scorer
+from halfseen.saving import load_table_model
 
 __all__ = ["score_dataset"]
 

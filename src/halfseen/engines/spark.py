@@ -20,9 +20,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from halfseen.artifact import load_table_model
-from halfseen.tables.model import TableModel
-from halfseen.tables.scoring import PREDICTION, Scorer, score_names
+from halfseen.model.model import TableModel
+from halfseen.model.scoring import PREDICTION, Scorer, score_names
+from halfseen.saving import load_table_model
 
 __all__ = ["score_frame"]
 

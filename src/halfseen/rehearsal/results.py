@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.selection.rehearsal import Carving
-from halfseen.shift import AdaptationBound, AdaptationEffect, BoundTerm, Change, SelfConsistency
+from halfseen.evidence import AdaptationBound, AdaptationEffect, BoundTerm, Change, SelfConsistency
+from halfseen.evidence.carving import Carving
 
 __all__ = ["Checks", "Choice", "Rehearsal", "RehearsedRun"]
 

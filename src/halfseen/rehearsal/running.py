@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.errors import OptionError
-from halfseen.methods import method_named
+from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen.front.inference import Understanding
+from halfseen.front.streaming import RowStream
+from halfseen.model.domains import Run, Sample
+from halfseen.model.fitting import Settings, needs_complete_target
+from halfseen.model.measuring import metrics_of
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import NoProgress, Progress
 from halfseen.rehearsal.results import Checks, Choice, Rehearsal, RehearsedRun
 from halfseen.rehearsal.stage import OUTSIDERS, Shown, Stage
 from halfseen.selection import SCORES, agreement
 from halfseen.selection.evidence import ONE_FIT_SCORES, Observed, score_of
-from halfseen.selection.rehearsal import carve_pseudo_target, rank_correlation
-from halfseen.tables.domains import Run, Sample
-from halfseen.tables.fitting import Settings, needs_complete_target
-from halfseen.tables.inference import Understanding
-from halfseen.tables.measuring import metrics_of
-from halfseen.tables.streaming import RowStream
-from halfseen.training import NoProgress, Progress
 
 __all__ = ["MODELS", "rehearse"]
 
@@ -48,7 +48,7 @@ def rehearse(
     Parameters
     ----------
     found, settings
-        As for :func:`halfseen.tables.fitting.fit_tables`; `settings.models` are trained beside
+        As for :func:`halfseen.model.fitting.fit_tables`; `settings.models` are trained beside
         the outsiders.
     seeds
         Trainings of each model. The slice is the same for all.

@@ -15,11 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.nets import Networks, latents, probabilities
-from halfseen.options import Options
-from halfseen.rehearsal.results import Checks
-from halfseen.selection.evidence import Evidence, Observed, source_statistics
-from halfseen.shift import (
+from halfseen.evidence import (
     adaptation_bound,
     adaptation_effect,
     conditional_change,
@@ -28,13 +24,17 @@ from halfseen.shift import (
     posterior_change,
     self_consistency,
 )
-from halfseen.tables.blending import install
-from halfseen.tables.domains import Fold, Run, Sample, prepared_domains
-from halfseen.tables.fitting import restore_prior
-from halfseen.tables.measuring import hold_out, losses_of
-from halfseen.tables.regression import Regression, fit_regression
-from halfseen.tables.schema import TableSchema
-from halfseen.training import LabelledRows, Rows
+from halfseen.front.schema import TableSchema
+from halfseen.members.linear import Regression, fit_regression
+from halfseen.model.domains import Fold, Run, Sample, prepared_domains
+from halfseen.model.fitting import restore_prior
+from halfseen.model.measuring import hold_out, losses_of
+from halfseen.networks.nets import Networks, latents, probabilities
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.options import Options
+from halfseen.rehearsal.results import Checks
+from halfseen.selection.evidence import Evidence, Observed, source_statistics
+from halfseen.weights.blending import install
 
 __all__ = ["OUTSIDERS", "Shown", "Stage"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from halfseen.errors import InputError
-from halfseen.model_folder import Description
+from halfseen.report.facts import Estimate, Quality, ReportFacts
 from halfseen.report.page import (
     Cell,
     Figure,
@@ -21,7 +21,7 @@ from halfseen.report.page import (
     percent,
 )
 from halfseen.report.svg import interval_plot, reliability_plot
-from halfseen.tables.facts import Estimate, Quality, ReportFacts
+from halfseen.saving.folder import Description
 
 __all__ = ["comparison_parts", "expected_parts", "reliability_parts"]
 

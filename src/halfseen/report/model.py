@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from halfseen.artifact import load
 from halfseen.errors import InputError
-from halfseen.model_folder import REPORT, Description, read_description, read_report
+from halfseen.front.files import TableFiles
+from halfseen.front.schema import TableSchema
 from halfseen.report.embedding import latent_figures
 from halfseen.report.expectation import (
     FEW_ROWS,
@@ -20,12 +20,12 @@ from halfseen.report.expectation import (
     expected_parts,
     reliability_parts,
 )
+from halfseen.report.facts import FORMAT, ReportFacts
 from halfseen.report.model_columns import imputation_parts, missing_parts, shifted_parts
 from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Tile, number
 from halfseen.report.sections import arranged, loss_figures
-from halfseen.tables.facts import FORMAT, ReportFacts
-from halfseen.tables.files import TableFiles
-from halfseen.tables.schema import TableSchema
+from halfseen.saving import load
+from halfseen.saving.folder import REPORT, Description, read_description, read_report
 
 __all__ = ["Subject", "model_page", "read_subject"]
 
@@ -141,7 +141,7 @@ def _completed(
     facts: ReportFacts | None, folder: Path, tables: tuple[TableFiles, TableFiles]
 ) -> ReportFacts:
     """Return the stored facts, with what they lack computed from tables."""
-    from halfseen.tables.facts.late import facts_of_tables
+    from halfseen.report.facts.late import facts_of_tables
 
     found = facts_of_tables(load(folder), *tables)
     if facts is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from halfseen.model_folder import Description
+from halfseen.front.schema import TableSchema
+from halfseen.report.facts import ColumnFacts, Histogram, ReportFacts
 from halfseen.report.page import (
     Cell,
     Chip,
@@ -19,8 +20,7 @@ from halfseen.report.page import (
     percent,
 )
 from halfseen.report.svg import bars, presence
-from halfseen.tables.facts import ColumnFacts, Histogram, ReportFacts
-from halfseen.tables.schema import TableSchema
+from halfseen.saving.folder import Description
 
 __all__ = ["imputation_parts", "missing_parts", "shifted_parts"]
 

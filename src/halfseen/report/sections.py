@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from halfseen.networks.training.progress import LOSS_NAMES
 from halfseen.report.page import Figure, Figures, Paragraph, Part, Section
 from halfseen.report.svg import line_plot
-from halfseen.training.progress import LOSS_NAMES
 
 __all__ = ["LOSS_WORDS", "SECTIONS", "arranged", "loss_figures"]
 

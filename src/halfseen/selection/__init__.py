@@ -7,6 +7,20 @@ computes them for trained networks.
 
 from __future__ import annotations
 
+from halfseen.evidence.registry import SCORES, Score
+from halfseen.evidence.reverse import reverse_validation
+from halfseen.evidence.risk import (
+    RiskEstimate,
+    deep_embedded_validation,
+    importance_weighted_validation,
+    source_validation,
+)
+from halfseen.evidence.scores import (
+    agreement,
+    entropy_score,
+    mutual_information_score,
+    soft_neighbourhood_density,
+)
 from halfseen.selection.choosing import (
     Choice,
     choose,
@@ -17,21 +31,7 @@ from halfseen.selection.choosing import (
 )
 from halfseen.selection.evidence import ONE_FIT_SCORES, Evidence, Observed, evaluate
 from halfseen.selection.refits import agreement_of_runs, estimator_fit
-from halfseen.selection.registry import SCORES, Score
-from halfseen.selection.reverse import reverse_validation
-from halfseen.selection.risk import (
-    RiskEstimate,
-    deep_embedded_validation,
-    importance_weighted_validation,
-    source_validation,
-)
 from halfseen.selection.scorers import make_scorer
-from halfseen.selection.scores import (
-    agreement,
-    entropy_score,
-    mutual_information_score,
-    soft_neighbourhood_density,
-)
 from halfseen.selection.spaces import Range, paper_space
 from halfseen.selection.tuning import SearchResult, SearchTrial, search
 

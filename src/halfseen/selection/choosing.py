@@ -12,12 +12,12 @@ import torch
 
 from halfseen.arrays import Integers
 from halfseen.errors import InputError, OptionError
-from halfseen.nets import Networks
-from halfseen.objective import Objective
+from halfseen.evidence.registry import SCORES
+from halfseen.networks.nets import Networks
+from halfseen.networks.objective import Objective
+from halfseen.networks.training import EpochChoice, LabelledRows, Rows
 from halfseen.options import Options
 from halfseen.selection.evidence import ONE_FIT_SCORES, ROWS, Evidence, Observed, evaluate, score_of
-from halfseen.selection.registry import SCORES
-from halfseen.training import EpochChoice, LabelledRows, Rows
 
 __all__ = [
     "Choice",

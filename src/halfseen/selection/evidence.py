@@ -18,15 +18,15 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from halfseen import nets
 from halfseen.arrays import Floats
 from halfseen.errors import InputError, OptionError
-from halfseen.inputs import prepare_rows, read_inputs
+from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
+from halfseen.evidence.registry import SCORES
+from halfseen.evidence.risk import RiskEstimate
+from halfseen.front.inputs import prepare_rows, read_inputs
+from halfseen.networks import nets
+from halfseen.networks.training import LabelledRows, Rows
 from halfseen.options import Options
-from halfseen.selection.registry import SCORES
-from halfseen.selection.risk import RiskEstimate
-from halfseen.shift.density_ratio import default_domain_classifier, fit_density_ratio
-from halfseen.training import LabelledRows, Rows
 
 __all__ = ["ONE_FIT_SCORES", "Evidence", "Observed", "evaluate", "score_of", "source_statistics"]
 
@@ -58,7 +58,7 @@ class Evidence:
         them, each half of `held_out` is weighed by a ratio fitted on the other half.
     prior
         Class proportions that predictions get back after balanced training, where whoever uses
-        the model does the same; see :func:`halfseen.tables.fitting.restore_prior`.
+        the model does the same; see :func:`halfseen.model.fitting.restore_prior`.
     """
 
     held_out: LabelledRows

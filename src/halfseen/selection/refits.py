@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.selection.reverse import Fit, Predict
-from halfseen.selection.scores import agreement
+from halfseen.evidence.reverse import Fit, Predict
+from halfseen.evidence.scores import agreement
 
 __all__ = ["agreement_of_runs", "estimator_fit"]
 

@@ -9,10 +9,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from halfseen.errors import InputError, OptionError
-from halfseen.inputs import split_stacked
+from halfseen.evidence.registry import SCORES
+from halfseen.front.inputs import split_stacked
 from halfseen.selection.choosing import score_model
 from halfseen.selection.evidence import ONE_FIT_SCORES
-from halfseen.selection.registry import SCORES
 
 __all__ = ["LabelFreeScorer", "make_scorer"]
 

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import clone
 
 from halfseen.errors import OptionError
-from halfseen.methods import Method
+from halfseen.networks.methods import Method
 from halfseen.options import Options
 
 __all__ = ["Range", "Space", "paper_space", "with_given", "with_settings"]
@@ -54,7 +54,7 @@ def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
     Examples
     --------
     >>> from halfseen import preset
-    >>> from halfseen.methods import method_named
+    >>> from halfseen.networks.methods import method_named
     >>> options = preset("paper", divergence="transport")
     >>> list(paper_space(method_named("Adaptation-Imputation"), options))
     ['learning_rate', 'reconstruction_weight', 'imputation_weight', 'adaptation_weight']

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfseen.errors import HalfseenError, TrainingDivergedError
-from halfseen.inputs import prepare_domains, read_inputs
-from halfseen.objective import Objective
+from halfseen.evidence.registry import SCORES
+from halfseen.evidence.reverse import reverse_validation
+from halfseen.front.inputs import prepare_domains, read_inputs
+from halfseen.networks.objective import Objective
+from halfseen.networks.training import EpochHook, derived_seed
 from halfseen.selection.evidence import Evidence, evaluate
 from halfseen.selection.refits import agreement_of_runs, estimator_fit
-from halfseen.selection.registry import SCORES
-from halfseen.selection.reverse import reverse_validation
 from halfseen.selection.spaces import Range, with_settings
-from halfseen.training import EpochHook, derived_seed
 
 if TYPE_CHECKING:
     from optuna import Study, Trial

@@ -15,10 +15,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from halfseen.errors import InputError, OptionError
-from halfseen.inputs import encode_labels, read_inputs, take_rows
+from halfseen.evidence.registry import SCORES
+from halfseen.front.inputs import encode_labels, read_inputs, take_rows
 from halfseen.selection.choosing import split_held_out
 from halfseen.selection.evidence import ONE_FIT_SCORES
-from halfseen.selection.registry import SCORES
 from halfseen.selection.spaces import Space, paper_space, with_given, with_settings
 from halfseen.selection.trials import (
     Rows,

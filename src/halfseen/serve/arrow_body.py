@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from halfseen.front.ipc import declared_batches
+from halfseen.front.preprocessing import text_bytes
 from halfseen.serve.errors import RequestError
 from halfseen.serve.limits import Limits
-from halfseen.tables.ipc import declared_batches
-from halfseen.tables.preprocessing import text_bytes
 
 __all__ = ["ARROW", "read_arrow", "write_arrow"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfseen.front import CategoryColumn, TableSchema
 from halfseen.serve.arrow_body import ARROW
 from halfseen.serve.json_body import expectation
 from halfseen.serve.limits import Limits
-from halfseen.tables import CategoryColumn, TableSchema
 
 __all__ = ["REFUSALS", "describe", "output_names", "request_body", "success"]
 

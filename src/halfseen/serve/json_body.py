@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from halfseen.front import CategoryColumn, NumberColumn
 from halfseen.serve.errors import RequestError
 from halfseen.serve.limits import Limits
-from halfseen.tables import CategoryColumn, NumberColumn
 
 __all__ = ["Expectation", "Form", "expectation", "read_json"]
 

@@ -13,18 +13,18 @@ import onnxruntime
 import pyarrow as pa
 from pydantic import ValidationError
 
-from halfseen.artifact.onnx_export import (
+from halfseen.errors import InputError
+from halfseen.front import CategoryColumn, NumberColumn, TableSchema
+from halfseen.saving.onnx_export import (
     FORMAT,
     PREDICTION,
     PROBABILITIES,
     load_table_model,
     onnx_model,
 )
-from halfseen.artifact.onnx_tables import graph_input
-from halfseen.errors import InputError
+from halfseen.saving.onnx_tables import graph_input
 from halfseen.serve.errors import RequestError
 from halfseen.serve.limits import Deadline
-from halfseen.tables import CategoryColumn, NumberColumn, TableSchema
 
 __all__ = ["Scorer", "open_scorer"]
 

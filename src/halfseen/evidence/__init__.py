@@ -1,0 +1,85 @@
+"""What differs between the domains, and what that allows: plain functions on arrays."""
+
+from __future__ import annotations
+
+from halfseen.evidence.assumptions import (
+    Dependence,
+    ImputationVerdict,
+    imputation_verdict,
+    missing_block_dependence,
+)
+from halfseen.evidence.bounds import (
+    AdaptationBound,
+    AdaptationEffect,
+    BoundTerm,
+    adaptation_bound,
+    adaptation_effect,
+    imputation_terms,
+)
+from halfseen.evidence.calibration import (
+    Calibration,
+    expected_calibration_error,
+    fit_bias_corrected_temperature,
+    fit_temperature,
+)
+from halfseen.evidence.density_ratio import (
+    DensityRatio,
+    clip_weights,
+    default_domain_classifier,
+    effective_sample_size,
+    fit_density_ratio,
+)
+from halfseen.evidence.features import (
+    CategoryShift,
+    DomainSeparation,
+    FeatureShift,
+    category_shift,
+    domain_separation,
+    feature_shift,
+    population_stability,
+)
+from halfseen.evidence.labels import PriorEstimate, correct_probabilities, estimate_target_prior
+from halfseen.evidence.stability import (
+    Change,
+    SelfConsistency,
+    conditional_change,
+    posterior_change,
+    self_consistency,
+)
+
+__all__ = [
+    "AdaptationBound",
+    "AdaptationEffect",
+    "BoundTerm",
+    "Calibration",
+    "CategoryShift",
+    "Change",
+    "DensityRatio",
+    "Dependence",
+    "DomainSeparation",
+    "FeatureShift",
+    "ImputationVerdict",
+    "PriorEstimate",
+    "SelfConsistency",
+    "adaptation_bound",
+    "adaptation_effect",
+    "category_shift",
+    "clip_weights",
+    "conditional_change",
+    "correct_probabilities",
+    "default_domain_classifier",
+    "domain_separation",
+    "effective_sample_size",
+    "estimate_target_prior",
+    "expected_calibration_error",
+    "feature_shift",
+    "fit_bias_corrected_temperature",
+    "fit_density_ratio",
+    "fit_temperature",
+    "imputation_terms",
+    "imputation_verdict",
+    "missing_block_dependence",
+    "population_stability",
+    "posterior_change",
+    "self_consistency",
+]

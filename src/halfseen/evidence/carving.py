@@ -1,0 +1,146 @@
+"""A pseudo-target carved out of the source, shifted from the rest as the target is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import spearmanr
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+from halfseen.arrays import Floats, vector
+from halfseen.errors import InputError, OptionError
+from halfseen.evidence.density_ratio import (
+    compact_domain_classifier,
+    odds_to_ratio,
+    stacked,
+    two_domains,
+)
+from halfseen.evidence.features import DomainSeparation, domain_separation
+
+__all__ = ["Carving", "carve_pseudo_target", "rank_correlation"]
+
+_FOLDS = 5
+_SMALLEST = 1e-6
+"""Bounds a weight away from zero, so that its logarithm exists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Carving:
+    """Which source rows play the target.
+
+    Parameters
+    ----------
+    chosen
+        One boolean per source row: true for the pseudo-target, false for the rest.
+    probability
+        With which each row was drawn.
+    wanted
+        How far the target is from the source in x1.
+    obtained
+        How far the pseudo-target is from the rest.
+    """
+
+    chosen: npt.NDArray[np.bool_]
+    probability: Floats
+    wanted: DomainSeparation
+    obtained: DomainSeparation
+
+
+def carve_pseudo_target(
+    x1_source: npt.ArrayLike,
+    x1_target: npt.ArrayLike,
+    *,
+    share: float = 1 / 3,
+    random_state: int = 0,
+) -> Carving:
+    r"""Draw a slice of the source that differs from the rest as the target differs from it.
+
+    A domain classifier, fitted on the other folds, gives every source row the ratio
+    :math:`w(x) = p_T(x) / p_S(x)`. The row joins the slice with probability
+
+    .. math:: \pi(x) = \frac{1}{1 + e^{-b} / w(x)} , \qquad \overline{\pi} = \text{share} ,
+
+    b being what makes the mean right. By Bayes' rule the slice's density over the rest's is
+    :math:`\pi / (1 - \pi)` up to a constant, that is w(x) itself: the rest lacks what looks like
+    the target, to the degree that the source lacks it. (The most target-like rows alone would lie
+    beyond the rest, a harder problem than the true one.)
+
+    The draw looks at x1 alone, so p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a
+    rehearsal cannot show what a change of these would do.
+
+    Parameters
+    ----------
+    x1_source, x1_target
+        Observed inputs, one row each.
+    share
+        Of the source rows that play the target.
+    random_state
+        Seed of the folds and of the draw.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = carve_pseudo_target(rng.normal(0, 1, (2000, 1)), rng.normal(1, 1, (2000, 1)))
+    >>> bool(abs(found.chosen.mean() - 1 / 3) < 0.03)
+    True
+    >>> bool(abs(found.obtained.auc - found.wanted.auc) < 0.06)
+    True
+    """
+    if not 0.0 < share < 1.0:
+        raise OptionError(f"share={share} must lie strictly between 0 and 1.")
+    source, target = two_domains(x1_source, x1_target, least=3 * _FOLDS)
+    if min(share, 1 - share) * len(source) < 6 * _FOLDS:
+        raise InputError(
+            f"The source has {len(source)} rows, too few to rehearse on a slice of {share:.0%}."
+        )
+    rows, domain = stacked(source, target)
+    classifier = compact_domain_classifier(source.shape[1], len(rows) // 2)
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
+    is_target = cross_val_predict(classifier, rows, domain, cv=folds, method="predict_proba")
+    ratio = odds_to_ratio(is_target[: len(source), 1], len(source), len(target))
+    probability = _drawing(ratio, share)
+    chosen = np.random.default_rng(random_state).random(len(source)) < probability
+
+    def apart(first: Floats, second: Floats) -> DomainSeparation:
+        return domain_separation(
+            first, second, classifier=classifier, folds=_FOLDS, random_state=random_state
+        )
+
+    return Carving(
+        chosen, probability, apart(source, target), apart(source[~chosen], source[chosen])
+    )
+
+
+def rank_correlation(
+    scores: npt.ArrayLike, losses: npt.ArrayLike, *, higher_is_better: bool
+) -> float:
+    """Return Spearman's correlation of what a score says with what is true: 1 ranks perfectly.
+
+    NaN where either is constant: there is no order to compare.
+
+    Examples
+    --------
+    >>> rank_correlation([0.3, 0.1, 0.2], [0.9, 0.5, 0.6], higher_is_better=False)
+    1.0
+    """
+    given, loss = vector("scores", scores), vector("losses", losses)
+    if np.ptp(given) == 0 or np.ptp(loss) == 0:
+        return float("nan")
+    sign = -1.0 if higher_is_better else 1.0
+    return round(sign * float(spearmanr(given, loss).statistic), 12) + 0.0  # no minus zero
+
+
+def _drawing(ratio: Floats, share: float) -> Floats:
+    """Return probabilities whose odds are proportional to the ratio and whose mean is the share."""
+    log_ratio = np.log(np.maximum(ratio, _SMALLEST))
+
+    def excess(offset: float) -> float:
+        return float(expit(log_ratio + offset).mean() - share)
+
+    reach = 50.0 + float(np.abs(log_ratio).max())
+    drawn: Floats = expit(log_ratio + brentq(excess, -reach, reach))
+    return drawn

@@ -1,0 +1,82 @@
+"""The label-free scores as rows of one table: name, direction, and what each needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from halfseen.errors import InputError
+from halfseen.evidence.reverse import reverse_validation
+from halfseen.evidence.risk import (
+    deep_embedded_validation,
+    importance_weighted_validation,
+    source_validation,
+)
+from halfseen.evidence.scores import (
+    agreement,
+    entropy_score,
+    mutual_information_score,
+    soft_neighbourhood_density,
+)
+
+__all__ = ["SCORES", "Score"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One way to compare models without target labels.
+
+    Parameters
+    ----------
+    name
+        The word that options and tables use.
+    better
+        Whether the "lower" or the "higher" of two values is the better one.
+    needs
+        What the function takes, in its order.
+    function
+        The plain function; those of a risk return a
+        :class:`~halfseen.selection.RiskEstimate`, the others a number.
+    """
+
+    name: str
+    better: Literal["lower", "higher"]
+    needs: tuple[str, ...]
+    function: Callable[..., Any]
+
+    def best(self, values: Sequence[float]) -> int:
+        """Return the position of the best value; the first one of equals, never a NaN.
+
+        Examples
+        --------
+        >>> SCORES["entropy"].best([0.3, 0.1, float("nan")])
+        1
+        >>> SCORES["mutual_information"].best([0.3, 0.1])
+        0
+        """
+        array = np.asarray(values, dtype=np.float64)
+        if array.ndim != 1 or np.isnan(array).all():
+            raise InputError(f"No value of {self.name} is a number: there is nothing to choose.")
+        return int(np.nanargmin(array) if self.better == "lower" else np.nanargmax(array))
+
+
+_ON_SOURCE = ("source_loss", "weight")
+_ON_TARGET = ("target_probabilities",)
+
+SCORES: dict[str, Score] = {
+    score.name: score
+    for score in (
+        Score("dev", "lower", _ON_SOURCE, deep_embedded_validation),
+        Score("importance_weighted", "lower", _ON_SOURCE, importance_weighted_validation),
+        Score("source_loss", "lower", ("source_loss",), source_validation),
+        Score("neighbourhood_density", "higher", _ON_TARGET, soft_neighbourhood_density),
+        Score("entropy", "lower", _ON_TARGET, entropy_score),
+        Score("mutual_information", "higher", _ON_TARGET, mutual_information_score),
+        Score("reverse", "lower", ("fit", "source", "y_source", "target"), reverse_validation),
+        Score("agreement", "higher", ("probabilities_of_runs",), agreement),
+    )
+}
+"""Every score by name. A function returns its natural number; `better` says which way is up."""

@@ -1,0 +1,176 @@
+"""The risk on the target, estimated from labelled source rows and importance weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from halfseen.arrays import Floats, same_length, vector
+from halfseen.errors import InputError, OptionError
+from halfseen.evidence.density_ratio import check_weights, effective_sample_size
+
+__all__ = [
+    "RiskEstimate",
+    "deep_embedded_validation",
+    "importance_weighted_validation",
+    "source_validation",
+]
+
+
+@dataclass(frozen=True)
+class RiskEstimate:
+    """An estimate of the mean loss on the target; lower is better.
+
+    Parameters
+    ----------
+    risk
+        The estimate.
+    interval
+        Its confidence interval (low, high). It covers the sampling of the source rows, not an
+        error in the weights themselves.
+    effective_sample_size
+        How many equally weighted rows the weighted ones are worth. Below about a hundred, or a
+        few per cent of the rows, the estimate rests on a handful of rows: do not trust it.
+    """
+
+    risk: float
+    interval: tuple[float, float]
+    effective_sample_size: float
+
+
+def source_validation(loss: npt.ArrayLike, *, level: float = 0.95) -> RiskEstimate:
+    r"""Return the plain mean of held-out source losses: the risk where nothing has shifted.
+
+    Lower is better. It is what one falls back on, and what a score that looks at the target has
+    to beat.
+
+    Examples
+    --------
+    >>> source_validation([0.0, 1.0, 1.0, 0.0]).risk
+    0.5
+    """
+    loss = vector("loss", loss)
+    return importance_weighted_validation(loss, np.ones_like(loss), level=level)
+
+
+def importance_weighted_validation(
+    loss: npt.ArrayLike, weight: npt.ArrayLike, *, level: float = 0.95
+) -> RiskEstimate:
+    r"""Estimate the target risk by the weighted mean of held-out source losses.
+
+    .. math:: \hat R = \frac{1}{n} \sum_i w_i \ell_i , \qquad w = p_T / p_S ,
+
+    with Student's interval for the mean of the products. Unbiased when the weights are exact
+    and p(y | x) is the same in both domains. Lower is better.
+
+    Parameters
+    ----------
+    loss
+        Loss of each held-out source row: a vector.
+    weight
+        Its importance weight, from :func:`halfseen.evidence.fit_density_ratio` fitted elsewhere.
+    level
+        Coverage of the interval.
+
+    References
+    ----------
+    M. Sugiyama, M. Krauledat, K.-R. Müller, "Covariate shift adaptation by importance weighted
+    cross validation", JMLR 8, 2007.
+
+    Examples
+    --------
+    >>> estimate = importance_weighted_validation([0.0, 1.0, 1.0, 0.0], [0.5, 1.5, 1.5, 0.5])
+    >>> estimate.risk, round(estimate.effective_sample_size, 6)
+    (0.75, 3.2)
+    """
+    loss, weight = _checked(loss, weight, level)
+    product = loss * weight
+    error = float(product.std(ddof=1)) / np.sqrt(len(product))
+    return _estimate(float(product.mean()), error, len(product) - 1, weight, level)
+
+
+def deep_embedded_validation(
+    loss: npt.ArrayLike, weight: npt.ArrayLike, *, level: float = 0.95
+) -> RiskEstimate:
+    r"""Estimate the target risk by weighted source losses with a control variate (DEV).
+
+    The weights have mean one on the source, and that is known: what their sample mean misses is
+    taken off the estimate, in proportion to how the weighted loss moves with the weight,
+
+    .. math:: \hat R = \overline{w \ell} + \eta \, (\overline{w} - 1) ,
+              \qquad \eta = - \widehat{\mathrm{Cov}}(w \ell, w) / \widehat{\mathrm{Var}}(w) .
+
+    This is the intercept of the least-squares line of :math:`w \ell` on :math:`w - 1`, and the
+    interval is that intercept's: Student's quantile with n - 2 degrees of freedom times the
+    heteroscedasticity-consistent (HC3) standard error, because products with large weights
+    scatter more. The weights must not be scaled to mean one beforehand: the control variate
+    would have nothing left to correct. Lower is better.
+
+    Parameters
+    ----------
+    loss
+        Loss of each held-out source row: a vector.
+    weight
+        Its importance weight, from :func:`halfseen.evidence.fit_density_ratio` fitted elsewhere;
+        in the imputation model, on the latents (z1, ẑ2) of both domains.
+    level
+        Coverage of the interval.
+
+    References
+    ----------
+    K. You, X. Wang, M. Long, M. I. Jordan, "Towards accurate model selection in deep
+    unsupervised domain adaptation", ICML 2019.
+
+    J. G. MacKinnon, H. White, "Some heteroskedasticity-consistent covariance matrix estimators
+    with improved finite sample properties", Journal of Econometrics 29, 1985.
+
+    Examples
+    --------
+    A constant loss has that constant as its risk, whatever the weights (plain importance
+    weighting says 0.95 here):
+
+    >>> estimate = deep_embedded_validation([0.5] * 4, [0.4, 1.2, 2.0, 4.0])
+    >>> round(estimate.risk, 12)
+    0.5
+    """
+    loss, weight = _checked(loss, weight, level)
+    if len(loss) < 3:
+        raise InputError(
+            f"Deep embedded validation fits a line to the products of loss and weight and needs "
+            f"at least 3 rows; it was given {len(loss)}."
+        )
+    product, centred = loss * weight, weight - weight.mean()
+    spread = float(np.square(centred).sum())
+    if spread <= np.finfo(float).eps * float(np.square(weight).sum()):
+        # Equal weights carry no control variate: the plain weighted mean remains.
+        return importance_weighted_validation(loss, weight, level=level)
+    slope = float(centred @ product) / spread  # -eta
+    risk = float(product.mean()) - slope * float(weight.mean() - 1.0)
+    # The intercept is a linear combination of the products, with these coefficients.
+    coefficient = 1.0 / len(loss) - (weight.mean() - 1.0) * centred / spread
+    leverage = 1.0 / len(loss) + np.square(centred) / spread
+    residual = product - product.mean() - slope * centred
+    # A row of leverage one determines its own fit and leaves no residual to inflate.
+    inflated = residual / np.maximum(1.0 - leverage, 1e-12)
+    error = float(np.sqrt(np.square(coefficient * inflated).sum()))
+    return _estimate(risk, error, len(loss) - 2, weight, level)
+
+
+def _checked(loss: npt.ArrayLike, weight: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
+    losses, weights = vector("loss", loss), check_weights(weight)
+    same_length(loss=losses, weight=weights)
+    if len(losses) < 2:
+        raise InputError("A risk with an interval needs at least 2 rows; it was given 1.")
+    if not 0.0 < level < 1.0:
+        raise OptionError(f"level={level} must lie strictly between 0 and 1, for instance 0.95.")
+    return losses, weights
+
+
+def _estimate(
+    risk: float, error: float, freedom: int, weight: Floats, level: float
+) -> RiskEstimate:
+    reach = float(stats.t.ppf(0.5 + level / 2.0, freedom)) * error
+    return RiskEstimate(risk, (risk - reach, risk + reach), effective_sample_size(weight))

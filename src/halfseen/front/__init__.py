@@ -1,0 +1,8 @@
+"""Two tables in, probabilities out: reading, schema, preprocessing, fitting, scoring."""
+
+from __future__ import annotations
+
+from halfseen.front.preprocessing import transform
+from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
+
+__all__ = ["CategoryColumn", "NumberColumn", "TableSchema", "transform"]

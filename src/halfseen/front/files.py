@@ -1,0 +1,372 @@
+"""Tables on disk, CSV, Parquet or Arrow, read as record batches of bounded size.
+
+Files are read one after another and batch by batch, with no read-ahead, so that memory does not
+depend on their length; and in parts (row groups, record batches) that can be visited in any order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from halfseen.errors import InputError
+from halfseen.front import ipc
+
+__all__ = ["BATCH_ROWS", "Part", "TableFiles", "open_table"]
+
+BATCH_ROWS = 65_536
+"""Rows of one batch at most."""
+
+Format = Literal["CSV", "Parquet", "Arrow"]
+FORMATS: dict[str, Format] = {
+    ".csv": "CSV",
+    ".tsv": "CSV",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+}
+NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
+"""Texts that stand for no value in a CSV file."""
+
+_BLOCK = 4 * 2**20
+_WIDER = {"null": pa.int64(), "int64": pa.float64()}
+"""What a CSV column becomes when a later value does not fit; all else becomes text."""
+
+
+class Part(NamedTuple):
+    """A piece of a table that can be read by itself: a row group, a batch, or a whole file."""
+
+    path: Path
+    number: int | None
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """One table in one or more files.
+
+    Parameters
+    ----------
+    path
+        What the user named.
+    files, format
+        The files, in order of their names, and what they are.
+    names
+        The columns, in the order of the first file.
+    csv_types, delimiter
+        How CSV is read.
+    """
+
+    path: Path
+    files: tuple[Path, ...]
+    format: Format
+    names: tuple[str, ...]
+    csv_types: dict[str, Any] | None = None
+    delimiter: str = ","
+
+    def parts(self) -> list[Part]:
+        """Return the pieces in the order of the rows."""
+        found: list[Part] = []
+        for file in self.files:
+            count: int | None = None
+            if self.format == "Parquet":
+                with _reading(file, self.format), pa.parquet.ParquetFile(file) as parquet:
+                    count = parquet.num_row_groups
+            elif self.format == "Arrow" and ipc.is_arrow_file(file):
+                with _reading(file, self.format), pa.memory_map(str(file)) as mapped:
+                    count = pa.ipc.open_file(mapped).num_record_batches
+            numbers = [None] if count is None else range(count)
+            found += [Part(file, number) for number in numbers]
+        return found
+
+    def batches(
+        self, columns: Sequence[str] | None = None, parts: Sequence[Part] | None = None
+    ) -> Iterator[Any]:
+        """Yield record batches of at most :data:`BATCH_ROWS` rows.
+
+        Parameters
+        ----------
+        columns
+            Which columns; all by default.
+        parts
+            Which pieces, in which order; all in order by default.
+        """
+        wanted = list(self.names if columns is None else columns)
+        for part in self.parts() if parts is None else parts:
+            with _reading(part.path, self.format):
+                for batch in self._read(part, wanted):
+                    for start in range(0, batch.num_rows, BATCH_ROWS):
+                        yield batch.slice(start, BATCH_ROWS)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return the files' names, sizes and hashes."""
+        return {
+            "files": [
+                {"name": file.name, "bytes": file.stat().st_size, "sha256": _sha256(file)}
+                for file in self.files
+            ]
+        }
+
+    def _read(self, part: Part, columns: list[str]) -> Iterator[Any]:
+        if self.format == "CSV":
+            types = self.csv_types or {}
+            yield from _open_csv(part.path, self.delimiter, types, columns)
+        elif self.format == "Parquet":
+            groups = None if part.number is None else [part.number]
+            # Through a small buffer: otherwise whole column chunks are held.
+            options = {"pre_buffer": False, "buffer_size": 2**20}
+            with pa.parquet.ParquetFile(part.path, **options) as file:
+                yield from file.iter_batches(
+                    BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False
+                )
+        elif part.number is not None:
+            with pa.memory_map(str(part.path)) as mapped:
+                yield _valid(pa.ipc.open_file(mapped).get_batch(part.number).select(columns))
+        else:
+            with pa.memory_map(str(part.path)) as mapped:
+                for batch in pa.ipc.open_stream(mapped):
+                    yield _valid(batch.select(columns))
+
+
+def open_table(path: str | Path) -> TableFiles:
+    r"""Open a CSV, Parquet or Arrow file, or a folder of files of one of these kinds.
+
+    Reads headers; CSV is read through once, to find its types and ragged lines before any work
+    begins.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.csv"
+    >>> _ = path.write_text("age;shop\n63;x\n;y\n")
+    >>> table = open_table(path)
+    >>> table.names, next(table.batches()).to_pydict()
+    (('age', 'shop'), {'age': [63, None], 'shop': ['x', 'y']})
+    """
+    path = Path(path)
+    files, format = _find(path)
+    table = TableFiles(path, files, format, ())
+    if format == "CSV":
+        delimiter = "\t" if files[0].suffix.lower() == ".tsv" else _delimiter(files[0])
+        table = TableFiles(path, files, format, (), _csv_types(files, delimiter), delimiter)
+    names = [_names(table, file) for file in files]
+    for file, those in zip(files, names, strict=True):
+        _check_names(file, those)
+        if set(those) != set(names[0]):
+            different = sorted(set(those) ^ set(names[0]))[0]
+            raise InputError(
+                f"{files[0]} and {file} do not have the same columns: {different!r} is in only "
+                "one of them."
+            )
+        if format == "Arrow":
+            ipc.check_batches(file)
+        elif format == "Parquet":
+            _check_parquet(file)
+    opened = TableFiles(path, files, format, tuple(names[0]), table.csv_types, table.delimiter)
+    if next(opened.batches(), None) is None:
+        raise InputError(f"{path} holds column names and no rows.")
+    return opened
+
+
+def _valid(batch: Any) -> Any:
+    """Check what Arrow takes on trust: offsets that point outside would read foreign memory."""
+    batch.validate(full=True)
+    return batch
+
+
+def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
+    if path.is_dir():
+        inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
+        files = tuple(p for p in inside if p.suffix.lower() in FORMATS and p.is_file())
+        if not files:
+            raise InputError(f"The folder {path} holds no file that ends in {_endings()}.")
+        formats = {FORMATS[p.suffix.lower()] for p in files}
+        if len(formats) > 1:
+            raise InputError(
+                f"The folder {path} holds {' and '.join(sorted(formats))} files; one table is one "
+                "kind of file."
+            )
+        return files, formats.pop()
+    if not path.exists():
+        raise InputError(f"There is no file {path}.")
+    if not path.is_file():
+        raise InputError(f"{path} is neither a file nor a folder.")
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(f"{path} does not end in {_endings()}, so its kind is not known.")
+    if not path.stat().st_size:
+        raise InputError(f"{path} is empty.")
+    return (path,), FORMATS[path.suffix.lower()]
+
+
+def _endings() -> str:
+    *most, last = FORMATS
+    return f"{', '.join(most)} or {last}"
+
+
+def _names(table: TableFiles, file: Path) -> list[str]:
+    """Return the column names of one file, duplicates included."""
+    with _reading(file, table.format):
+        if table.format == "CSV":
+            return list(_open_csv(file, table.delimiter, table.csv_types or {}).schema.names)
+        if table.format == "Parquet":
+            return list(pa.parquet.read_schema(file).names)
+        with pa.memory_map(str(file)) as mapped:
+            opened = pa.ipc.open_file if ipc.is_arrow_file(file) else pa.ipc.open_stream
+            return list(opened(mapped).schema.names)
+
+
+def _check_names(file: Path, names: list[str]) -> None:
+    if not names:
+        raise InputError(f"{file} has no columns.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{file} has column {twice[0]!r} more than once; rename one of them.")
+    for position, name in enumerate(names, start=1):
+        if not name.strip():
+            raise InputError(
+                f"Column {position} of {file} has no name. An index that pandas wrote? Write the "
+                "table with index=False, or name the column."
+            )
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(f"Column {position} of {file}: {_NOT_UTF8}") from None
+
+
+def _check_parquet(file: Path) -> None:
+    """Refuse a file whose column chunks unpack to too many bytes at once."""
+    with _reading(file, "Parquet"):
+        metadata = pa.parquet.read_metadata(file)
+        for group in range(metadata.num_row_groups):
+            for column in range(metadata.num_columns):
+                size = metadata.row_group(group).column(column).total_uncompressed_size
+                if size > ipc.LARGEST_BATCH:
+                    raise InputError(
+                        f"{file} holds a row group in which one column unpacks to {size:,} bytes; "
+                        f"at most {ipc.LARGEST_BATCH:,} are read. Write smaller row groups."
+                    )
+
+
+# --- CSV ---------------------------------------------------------------------------------
+
+_NOT_UTF8 = "the text is not UTF-8. Convert the file first, for example with iconv -t UTF-8."
+
+
+def _delimiter(path: Path) -> str:
+    """Return which of comma, semicolon and tab the header uses most."""
+    with path.open("rb") as file:
+        header = file.readline(_BLOCK)
+    if header[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in header:
+        raise InputError(f"{path}: {_NOT_UTF8}")
+    try:
+        text = header.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}, line 1: {_NOT_UTF8}") from None
+    return max((",", ";", "\t"), key=text.count)
+
+
+def _csv_types(files: Sequence[Path], delimiter: str) -> dict[str, Any]:
+    """Return each column's narrowest type that fits every value of all files."""
+    types: dict[str, Any] = {}
+    for file in files:
+        while True:
+            reader = None
+            try:
+                with _reading(file, "CSV", explain=False):
+                    reader = _open_csv(file, delimiter, types)
+                    for _ in reader:
+                        pass
+            except pa.ArrowInvalid as error:
+                column = re.match(r"In CSV column #(\d+): .*conversion error to", str(error))
+                invalid = "invalid UTF8" in str(error)
+                if column is None or reader is None or invalid:
+                    raise _csv_error(file, error) from None
+                field = reader.schema.field(int(column[1]))
+                types[field.name] = _WIDER.get(str(field.type), pa.string())
+                continue
+            break
+        for field in reader.schema:
+            if pa.types.is_binary(field.type):
+                raise InputError(f"{file}, column {field.name!r}: {_NOT_UTF8}")
+            types[field.name] = field.type
+    return types
+
+
+def _open_csv(
+    path: Path, delimiter: str, types: dict[str, Any], columns: Sequence[str] | None = None
+) -> Any:
+    return pa.csv.open_csv(
+        path,
+        read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+        parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=types,
+            null_values=list(NULLS),
+            strings_can_be_null=True,
+            include_columns=columns,
+        ),
+    )
+
+
+def _csv_error(path: Path, error: Exception) -> InputError:
+    text = " ".join(str(error).split())
+    row = re.search(r"Row #(\d+): ", text)
+    place = f"{path}, line {row[1]}" if row else str(path)
+    ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
+    if ragged:
+        return InputError(
+            f"{place}: there are {ragged[2]} fields, and the header names {ragged[1]} columns."
+        )
+    if "UTF8" in text:
+        return InputError(f"{place}: {_NOT_UTF8}")
+    if "Empty CSV" in text:
+        with path.open("rb") as file:
+            has_header = bool(file.read(_BLOCK).strip())
+        return InputError(
+            f"{path} holds column names and no rows." if has_header else f"{path} is empty."
+        )
+    if "straddl" in text:
+        return InputError(f"{path} has a line of more than {_BLOCK:,} bytes; is it CSV?")
+    return InputError(f"{place} cannot be read as CSV: {text}.")
+
+
+# --- errors ------------------------------------------------------------------------------
+
+
+@contextmanager
+def _reading(path: Path, format: Format, *, explain: bool = True) -> Iterator[None]:
+    """Turn what Arrow raises into a sentence."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        if not explain:
+            raise
+        if format == "CSV":
+            raise _csv_error(path, error) from None
+        raise _unreadable(path, format, error) from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: {_NOT_UTF8}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, format, error) from None
+
+
+def _unreadable(path: Path, format: Format, error: Exception) -> InputError:
+    text = " ".join(str(error).split()).rstrip(".")
+    return InputError(f"{path} cannot be read as {format}: {text[:300]}.")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

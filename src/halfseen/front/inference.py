@@ -1,0 +1,337 @@
+"""From two summaries to a schema: which columns, of which kind, seen where, prepared how."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from halfseen.errors import InputError
+from halfseen.front.files import TableFiles
+from halfseen.front.labels import ordered_classes
+from halfseen.front.preprocessing import is_number_text
+from halfseen.front.scaling import settle_scales
+from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
+from halfseen.front.summary import ColumnSummary, TableSummary, summarize
+
+__all__ = ["Doubt", "Roles", "Understanding", "understand"]
+
+MOST_CATEGORIES = 64
+"""Categories of a column that get an input of their own; the rest shares one."""
+SKEWED = 2.0
+"""Skewness from which a count is shown to the networks as its logarithm."""
+MOSTLY_EMPTY = 0.5
+"""Share of gaps on the target from which a column is asked about."""
+CHANCE = 1e-3
+"""A constant that chance would give less often than this is asked about."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the user says of the columns; the rest is found."""
+
+    label: str
+    missing: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    id: tuple[str, ...] = ()
+    positive: str | None = None
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A column that the target has, but that looks as if it had never been measured there."""
+
+    name: str
+    reason: str
+
+
+@dataclass
+class Understanding:
+    """What was understood of two tables.
+
+    Parameters
+    ----------
+    schema
+        Columns, roles and preprocessing.
+    source, target
+        What the two tables hold.
+    class_counts
+        Source rows of each class, in the schema's order.
+    notes
+        Sentences for the user.
+    """
+
+    schema: TableSchema
+    source: TableSummary
+    target: TableSummary
+    class_counts: tuple[int, ...]
+    notes: list[str] = field(default_factory=list)
+
+
+def understand(
+    source: TableFiles, target: TableFiles, roles: Roles, *, complete: bool = False
+) -> Understanding | list[Doubt]:
+    """Look at both tables and return what was understood, or the doubts to be settled first.
+
+    Parameters
+    ----------
+    source, target
+        The tables. A label column of the target is not read.
+    roles
+        What the user says; a doubt is settled by naming its column in `missing` or `keep`.
+    complete
+        Whether the models to be trained need a target that has every column.
+    """
+    _check_roles(source, target, roles)
+    apart = {roles.label, *roles.id, *roles.drop}
+    candidates = [name for name in source.names if name not in apart]
+    shared = [n for n in candidates if n in target.names and n not in roles.missing]
+    seen = summarize(source, candidates, categorical=roles.categorical, label=roles.label)
+    there = summarize(target, shared, categorical=_categories(seen))
+    notes: list[str] = []
+    extra = [name for name in target.names if name not in source.names]
+    if extra:
+        notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
+    if roles.label in target.names:
+        notes.append(f"The target's column {roles.label!r} is not read.")
+    useless = _useless(seen, roles, notes)
+    names = [name for name in candidates if name not in useless]
+    missing, doubts = _find_missing(seen, there, names, roles)
+    if doubts and not complete:
+        return doubts
+    if complete:
+        missing = []
+    _check_missing(source, target, names, missing, complete)
+    columns = tuple(
+        _fitted(seen.columns[name], "missing" if name in missing else "observed", seen.table)
+        for name in names
+    )
+    for column in columns:
+        if column.role == "observed":
+            _compare(column, seen.columns[column.name], there.columns[column.name], there, notes)
+    classes = ordered_classes(seen.labels, roles.label, roles.positive)
+    schema = TableSchema(
+        columns=columns,
+        label=roles.label,
+        classes=classes,
+        positive=classes[-1] if roles.positive is not None else None,
+        id=roles.id,
+        dropped=(*(name for name in source.names if name in roles.drop), *useless),
+    )
+    schema, note = settle_scales(schema, source, seen.rows)
+    notes += [note] if note else []
+    counts = tuple(seen.labels[value] for value in classes)
+    return Understanding(schema, seen, there, counts, notes)
+
+
+def _check_roles(source: TableFiles, target: TableFiles, roles: Roles) -> None:
+    """Refuse names that are not there, and columns given two roles."""
+    if roles.label not in source.names:
+        raise InputError(
+            f"The source {source.path} has no column {roles.label!r} to take labels from"
+            f"{_similar(roles.label, source.names)}."
+        )
+    given = {
+        "--missing": roles.missing,
+        "--keep": roles.keep,
+        "--categorical": roles.categorical,
+        "--drop": roles.drop,
+        "--id": roles.id,
+    }
+    for flag, names in given.items():
+        known = source.names if flag != "--id" else (*source.names, *target.names)
+        for name in names:
+            if name not in known:
+                raise InputError(
+                    f"{flag} names column {name!r}, which the source {source.path} does not have"
+                    f"{_similar(name, known)}."
+                )
+    roles_of: dict[str, str] = {roles.label: "--label"}
+    for flag in ("--missing", "--keep", "--drop", "--id"):
+        for name in given[flag]:
+            if roles_of.setdefault(name, flag) != flag:
+                raise InputError(f"Column {name!r} is given to both {roles_of[name]} and {flag}.")
+    for name in roles.categorical:
+        if roles_of.get(name) in ("--label", "--drop", "--id"):
+            raise InputError(
+                f"Column {name!r} is given to both {roles_of[name]} and --categorical."
+            )
+
+
+def _categories(summary: TableSummary) -> list[str]:
+    return [name for name, column in summary.columns.items() if column.values == "text"]
+
+
+def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
+    """Return columns that say nothing; refuse those that look like identifiers."""
+    empty = [name for name, column in seen.columns.items() if column.is_empty]
+    constant = [
+        name
+        for name, column in seen.columns.items()
+        if column.is_constant and not column.gaps and name not in empty
+    ]
+    if empty:
+        notes.append(f"Dropped, because the source has no value in them: {_listed(empty)}.")
+    if constant:
+        notes.append(f"Dropped, because the source has one value in them: {_listed(constant)}.")
+    for name, column in seen.columns.items():
+        known = column.rows - column.gaps
+        many = column.has_more or len(column.counts) > max(known / 2, MOST_CATEGORIES)
+        if column.values == "text" and many and name not in roles.categorical:
+            raise InputError(
+                f"Column {name!r} has {'over ' if column.has_more else ''}"
+                f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier "
+                f"(--id {name}), free text (--drop {name}), or numbers with a stray text among "
+                f"them? --categorical {name} keeps its {MOST_CATEGORIES} most frequent ones."
+            )
+    return empty + constant
+
+
+def _find_missing(
+    seen: TableSummary, there: TableSummary, names: Sequence[str], roles: Roles
+) -> tuple[list[str], list[Doubt]]:
+    missing: list[str] = []
+    doubts: list[Doubt] = []
+    for name in names:
+        column = there.columns.get(name)
+        if name in roles.missing or column is None or column.is_empty:
+            missing.append(name)
+        elif name not in roles.keep:
+            reason = _suspicion(seen.columns[name], column)
+            doubts += [Doubt(name, reason)] if reason else []
+    return missing, doubts
+
+
+def _suspicion(source: ColumnSummary, target: ColumnSummary) -> str | None:
+    """Say why a column that is there may yet be one that was never measured."""
+    if target.gap_share > MOSTLY_EMPTY and source.gap_share <= MOSTLY_EMPTY:
+        return (
+            f"is empty in {target.gap_share:.0%} of the target's rows, and in "
+            f"{source.gap_share:.0%} of the source's"
+        )
+    if target.is_constant and not source.is_constant:
+        (value,) = target.counts
+        known = target.rows - target.gaps
+        if source.share(value) ** known < CHANCE:
+            shown = repr(value) if isinstance(value, str) else f"{value:g}"
+            return f"is {shown} in every target row, and varies in the source"
+    return None
+
+
+def _check_missing(
+    source: TableFiles,
+    target: TableFiles,
+    names: Sequence[str],
+    missing: Sequence[str],
+    complete: bool,
+) -> None:
+    absent = [name for name in names if name not in target.names]
+    if complete and absent:
+        raise InputError(
+            f"A Full model needs a target with every column, and {target.path} lacks "
+            f"{_listed(absent)}."
+        )
+    if not names or len(missing) == len(names):
+        raise InputError(
+            f"{target.path} shares no usable column with {source.path}: there is nothing to "
+            "predict from."
+        )
+    if not missing and not complete:
+        raise InputError(
+            f"{target.path} has a value for every column of {source.path}, so nothing is missing "
+            "there: name what was never measured with --missing, or ask for --models "
+            "Adaptation-Full."
+        )
+
+
+def _fitted(column: ColumnSummary, role: Role, table: TableFiles) -> NumberColumn | CategoryColumn:
+    """Return a column with the numbers that prepare it."""
+    if column.values == "text":
+        return _fitted_category(column, role)
+    is_count = column.is_whole and column.least >= 0
+    is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
+    log = is_count and not is_boolean and column.plain.skewness > SKEWED
+    moments = column.logged if log else column.plain
+    if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
+        raise InputError(
+            f"Column {column.name!r} of {table.path} holds numbers up to "
+            f"{max(abs(column.least), abs(column.most)):g}, too large to be scaled; rescale it, "
+            f"or drop it with --drop {column.name}."
+        )
+    return NumberColumn(
+        kind="boolean" if is_boolean else "count" if is_count else "numeric",
+        name=column.name,
+        role=role,
+        fill=column.median,
+        indicator=column.gaps > 0,
+        log=log,
+        mean=moments.mean,
+        scale=moments.spread if moments.spread > 0 else 1.0,
+    )
+
+
+def _fitted_category(column: ColumnSummary, role: Role) -> CategoryColumn:
+    known = column.rows - column.gaps
+    rare = min(10, math.ceil(0.02 * known))
+    ranked = sorted(column.counts.items(), key=lambda item: (-item[1], item[0]))
+    frequent = [value for value, count in ranked if count >= rare][:MOST_CATEGORIES]
+    values = frequent or [ranked[0][0]]
+    return CategoryColumn(
+        kind="categorical",
+        name=column.name,
+        role=role,
+        fill=values[0],
+        indicator=column.gaps > 0,
+        categories=tuple(sorted(values)),
+        other=column.has_more or len(values) < len(column.counts),
+        values=column.stored,
+    )
+
+
+def _compare(
+    column: NumberColumn | CategoryColumn,
+    source: ColumnSummary,
+    target: ColumnSummary,
+    there: TableSummary,
+    notes: list[str],
+) -> None:
+    """Note what differs on the target, and refuse what cannot be the same column."""
+    if target.values == "text" and isinstance(column, NumberColumn):
+        texts = [text for text in target.counts if not is_number_text(text)]
+        if texts:
+            raise InputError(
+                f"Column {column.name!r} holds numbers in the source and texts such as "
+                f"{texts[0]!r} in {there.table.path}."
+            )
+    if target.gaps and not source.gaps:
+        filled = "most frequent category" if isinstance(column, CategoryColumn) else "median"
+        notes.append(
+            f"{column.name} has {target.gaps:,} gaps on the target and none on the source: they "
+            f"get the source's {filled}."
+        )
+    if isinstance(column, CategoryColumn) and target.values == "text":
+        unseen = [value for value in target.counts if value not in source.counts]
+        if len(unseen) == len(target.counts) and not target.has_more:
+            raise InputError(
+                f"No value of column {column.name!r} of {there.table.path} occurs in the source: "
+                f"the target has {_listed(unseen)}, the source {_listed(column.categories)}."
+            )
+        if unseen:
+            rows = sum(target.counts[value] for value in unseen)
+            notes.append(
+                f"{column.name} has categories on the target that the source never had: "
+                f"{_listed(unseen)} ({rows:,} rows)."
+            )
+
+
+def _similar(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else f"; it has {_listed(names)}"
+
+
+def _listed(names: Sequence[object], most: int = 8) -> str:
+    shown = ", ".join(str(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

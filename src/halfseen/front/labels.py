@@ -1,0 +1,91 @@
+"""The label column: which classes there are, and each row's position among them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfseen.errors import InputError
+from halfseen.front.preprocessing import decoded
+from halfseen.front.schema import Scalar, TableSchema, class_name
+
+__all__ = ["count_labels", "label_positions", "ordered_classes"]
+
+MOST_CLASSES = 100
+FEWEST_ROWS = 5
+"""Rows that each class must have."""
+
+
+def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Counter[Any]:
+    """Return how often each label occurs in a batch; a row without one is refused."""
+    values = decoded(column, name, where)
+    empty = pc.is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False)
+    if empty.any():
+        raise InputError(
+            f"The label {name!r} of {where} is empty in row {int(np.argmax(empty)) + first_row}: "
+            "every source row needs one; drop the rows that have none."
+        )
+    counts = pc.value_counts(values)
+    found: Counter[Any] = Counter()
+    for pair in counts.to_pylist():
+        found[pair["values"]] += pair["counts"]
+    return found
+
+
+def label_positions(schema: TableSchema, column: Any, where: str) -> npt.NDArray[np.int64]:
+    """Return each row's class as its position in the schema's order."""
+    values = decoded(column, schema.label, where)
+    position = pc.index_in(values, value_set=pa.array(schema.classes).cast(values.type))
+    if position.null_count:
+        raise InputError(f"The label {schema.label!r} of {where} changed while it was read.")
+    positions: npt.NDArray[np.int64] = position.to_numpy(zero_copy_only=False).astype(np.int64)
+    return positions
+
+
+def ordered_classes(
+    labels: Counter[Any], name: str, positive: str | None = None
+) -> tuple[Scalar, ...]:
+    """Return the classes of a label column in order, the positive one last.
+
+    Examples
+    --------
+    >>> ordered_classes(Counter({"yes": 40, "no": 60}), "click", positive="no")
+    ('yes', 'no')
+    """
+    if len(labels) < 2:
+        raise InputError(
+            f"The label {name!r} has one value, {class_name(next(iter(labels)))!r}, in "
+            "every row; two or more classes are needed."
+        )
+    numbers = [value for value in labels if isinstance(value, float)]
+    if any(not math.isfinite(v) or v != np.rint(v) for v in numbers) or len(labels) > MOST_CLASSES:
+        raise InputError(
+            f"The label {name!r} has {len(labels):,} different values such as "
+            f"{next(iter(labels))!r}; classes are needed, at most {MOST_CLASSES}. Bin it first."
+        )
+    if any(not isinstance(value, bool | int | float | str) for value in labels):
+        raise InputError(f"The label {name!r} must hold numbers, texts or booleans.")
+    alone = [value for value, count in labels.items() if count < FEWEST_ROWS]
+    if alone:
+        raise InputError(
+            f"Class {class_name(alone[0])!r} of label {name!r} has {labels[alone[0]]} rows; "
+            f"at least {FEWEST_ROWS} are needed to learn from some and measure on others."
+        )
+    classes = sorted(labels)
+    if positive is None:
+        return tuple(classes)
+    chosen = [value for value in classes if class_name(value) == positive]
+    if not chosen:
+        raise InputError(
+            f"--positive {positive} is no value of label {name!r}; it has "
+            f"{', '.join(class_name(value) for value in classes)}."
+        )
+    if len(classes) > 2:
+        raise InputError(f"--positive needs a label with two classes; {name!r} has {len(classes)}.")
+    return (*(value for value in classes if value not in chosen), *chosen)

@@ -1,0 +1,162 @@
+"""What a model expects of a table: plain data, ready for JSON, enough to prepare any row.
+
+A schema is a list of input columns in the source's order. Each carries the numbers fitted on the
+source that turn its raw values into inputs of the networks:
+
+* a **number** v (kinds ``numeric``, ``count``, ``boolean``; a boolean is 0 or 1) becomes
+  ``clip((g(v) - mean) / scale)``, where g is ``sign(v) log(1 + |v|)`` if `log` and else v;
+* a **category** becomes one 0/1 input for each of `categories` in their order, then, if `other`,
+  one more that is 1 for anything not among them;
+* a **gap** (null, NaN, or the empty text) is first replaced by `fill`; then, if `indicator`, a
+  last 0/1 input says that it was one.
+
+Indicator and bucket exist only where the source has such rows: an input that is constant in
+training would carry weights that nothing has trained. Without the bucket, a category that was
+never seen has 0 in all inputs of its column. :mod:`halfseen.front.preprocessing` is these
+sentences as code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from halfseen.blocks import Blocks
+
+__all__ = ["CategoryColumn", "Column", "Kind", "NumberColumn", "Role", "Scalar", "TableSchema"]
+
+Kind = Literal["numeric", "count", "boolean", "categorical"]
+Role = Literal["observed", "missing"]
+"""Whether the target has a column (x1) or only the source does (x2)."""
+Scalar = bool | int | float | str
+"""A class label as the source's file holds it."""
+
+
+class _Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class NumberColumn(_Plain):
+    """A column of numbers, and how they are scaled."""
+
+    kind: Literal["numeric", "count", "boolean"]
+    name: str
+    role: Role
+    fill: float = Field(description="median of the source, in the place of a gap")
+    indicator: bool = Field(description="whether a 0/1 input marks gaps")
+    log: bool = Field(description="whether v becomes sign(v) log(1 + |v|)")
+    mean: float = Field(description="subtracted after fill and log")
+    scale: Annotated[float, Field(gt=0)] = Field(description="divides what is left")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that this column becomes."""
+        return (self.name, *_marker(self.name, self.indicator))
+
+
+class CategoryColumn(_Plain):
+    """A column of categories, one input for each."""
+
+    kind: Literal["categorical"]
+    name: str
+    role: Role
+    fill: str = Field(description="the source's most frequent category, in the place of a gap")
+    indicator: bool = Field(description="whether a 0/1 input marks gaps")
+    categories: Annotated[tuple[str, ...], Field(min_length=1)]
+    other: bool = Field(description="whether rare and unseen categories share a 0/1 input")
+    values: Literal["text", "number", "boolean"] = Field(
+        description="what the source's file holds; a number is written as '3' or '0.5', a "
+        "boolean as 'true' or 'false'"
+    )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the inputs that this column becomes."""
+        named = tuple(f"{self.name}={category}" for category in self.categories)
+        bucket = (f"{self.name} is other",) if self.other else ()
+        return named + bucket + _marker(self.name, self.indicator)
+
+
+Column = Annotated[NumberColumn | CategoryColumn, Field(discriminator="kind")]
+
+
+class TableSchema(_Plain):
+    """Every column of the source, its role, and its fitted preprocessing.
+
+    Examples
+    --------
+    >>> schema = TableSchema(
+    ...     columns=(
+    ...         NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
+    ...                      indicator=True, log=False, mean=52.0, scale=9.0),
+    ...         CategoryColumn(kind="categorical", name="thal", role="missing", fill="normal",
+    ...                        indicator=False, categories=("fixed", "normal"), other=True,
+    ...                        values="text"),
+    ...     ),
+    ...     label="sick", classes=(0, 1))
+    >>> schema.inputs
+    ('age', 'age is missing', 'thal=fixed', 'thal=normal', 'thal is other')
+    >>> schema.blocks.missing
+    (2, 3, 4)
+    >>> TableSchema.model_validate_json(schema.model_dump_json()) == schema
+    True
+    """
+
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+    label: str
+    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] = Field(
+        description="the label's values, in the order of the probabilities"
+    )
+    positive: Scalar | None = Field(None, description="the class that one-sided metrics speak of")
+    id: tuple[str, ...] = Field((), description="columns carried through to predictions")
+    dropped: tuple[str, ...] = Field((), description="columns of the source that are not used")
+    clip: float = Field(
+        default=20.0, gt=0, description="scaled numbers are kept within minus and plus this"
+    )
+
+    @property
+    def observed(self) -> tuple[NumberColumn | CategoryColumn, ...]:
+        """The columns that a target has."""
+        return tuple(column for column in self.columns if column.role == "observed")
+
+    @property
+    def missing(self) -> tuple[NumberColumn | CategoryColumn, ...]:
+        """The columns that only the source has."""
+        return tuple(column for column in self.columns if column.role == "missing")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the networks' inputs, in order."""
+        return tuple(name for column in self.columns for name in column.inputs)
+
+    @property
+    def blocks(self) -> Blocks:
+        """Which inputs are missing: all those of a missing column."""
+        hidden = [column.role == "missing" for column in self.columns for _ in column.inputs]
+        positions = tuple(position for position, is_missing in enumerate(hidden) if is_missing)
+        return Blocks((len(hidden),), positions, self.inputs)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The classes as text: probabilities of class c are in the column ``p_c``."""
+        return tuple(class_name(value) for value in self.classes)
+
+
+def class_name(value: Scalar) -> str:
+    """Return a class as text, the way categories are written.
+
+    Examples
+    --------
+    >>> class_name(True), class_name(2.0), class_name("click")
+    ('true', '2', 'click')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _marker(name: str, indicator: bool) -> tuple[str, ...]:
+    return (f"{name} is missing",) if indicator else ()

@@ -1,0 +1,244 @@
+"""One streamed pass over a table: all that types, roles and preprocessing are decided from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfseen.errors import InputError
+from halfseen.front.files import TableFiles
+from halfseen.front.labels import count_labels
+from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
+
+__all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
+
+MOST_VALUES = 100_000
+"""Different texts of a column that are counted; beyond, it is only known that there are more."""
+MOST_NUMBERS = 1_000
+"""The same for numbers."""
+SAMPLE = 100_000
+"""Rows at most from which a median is taken: all of a shorter table, evenly spaced ones else."""
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass
+class Moments:
+    """Count, mean, spread and skewness of numbers that come in batches.
+
+    Examples
+    --------
+    >>> moments = Moments()
+    >>> for batch in (np.array([0.0, 0.0]), np.array([0.0, 4.0])):
+    ...     moments.add(batch)
+    >>> moments.mean, round(moments.spread, 4), round(moments.skewness, 4)
+    (1.0, 1.7321, 1.1547)
+    """
+
+    count: int = 0
+    _shift: float = 0.0
+    _sums: Numbers = field(default_factory=lambda: np.zeros(3))
+
+    def add(self, values: Numbers) -> None:
+        """Take in more values."""
+        if not len(values):
+            return
+        if not self.count:
+            self._shift = float(values.mean())  # powers of small numbers keep their digits
+        with np.errstate(over="ignore", invalid="ignore"):
+            centred = values - self._shift
+            squared = centred * centred
+            self._sums += [centred.sum(), squared.sum(), (squared * centred).sum()]
+        self.count += len(values)
+
+    @property
+    def mean(self) -> float:
+        """The mean."""
+        return self._shift + float(self._sums[0]) / max(self.count, 1)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation."""
+        first, second, _ = self._sums / max(self.count, 1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.sqrt(np.maximum(second - first * first, 0.0)))
+
+    @property
+    def skewness(self) -> float:
+        """The third standardised moment; 0 for a constant."""
+        first, second, third = self._sums / max(self.count, 1)
+        if not self.spread > 0:
+            return 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float((third - 3 * first * second + 2 * first**3) / self.spread**3)
+
+
+@dataclass
+class ColumnSummary:
+    """What is known of one column.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    values
+        What it is taken as: ``text`` (categories), ``number``, ``boolean`` or ``nothing``.
+    stored
+        What the file holds, which differs for numbers that are taken as categories.
+    rows, gaps
+        How many rows, and how many of them without a value.
+    counts
+        How often each value occurs, as text for categories and as a number else.
+    has_more
+        Whether there are more values than `counts` holds.
+    """
+
+    name: str
+    values: Literal["text", "number", "boolean", "nothing"] = "nothing"
+    stored: Literal["text", "number", "boolean"] = "text"
+    rows: int = 0
+    gaps: int = 0
+    counts: Counter[Any] = field(default_factory=Counter)
+    has_more: bool = False
+    is_whole: bool = True
+    least: float = np.inf
+    most: float = -np.inf
+    plain: Moments = field(default_factory=Moments)
+    logged: Moments = field(default_factory=Moments)
+    _sample: list[Numbers] = field(default_factory=list)
+    _stride: int = 1
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row has a value."""
+        return self.gaps == self.rows
+
+    @property
+    def gap_share(self) -> float:
+        """Share of the rows without a value."""
+        return self.gaps / max(self.rows, 1)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all values are the same one."""
+        return not self.has_more and len(self.counts) == 1
+
+    @property
+    def sample(self) -> Numbers:
+        """The numbers of all rows of a shorter table, of evenly spaced ones else."""
+        return np.concatenate(self._sample) if self._sample else np.empty(0)
+
+    @property
+    def median(self) -> float:
+        """The median of the numbers."""
+        sample = self.sample
+        return float(np.median(sample)) if len(sample) else self.plain.mean
+
+    def share(self, value: Any) -> float:
+        """Return how much of what has a value has this one, at most."""
+        known = max(self.rows - self.gaps, 1)
+        return 0.5 if self.has_more else float(self.counts[value] / known)
+
+    def add(self, column: Any, *, where: str, categorical: bool) -> None:
+        """Take in one batch of the column."""
+        kind = decoded(column, self.name, where).type
+        if self.values == "nothing" and not pa.types.is_null(kind):
+            is_boolean = pa.types.is_boolean(kind)
+            self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"
+            self.values = "text" if categorical else self.stored
+        if categorical or self.values == "text":
+            self._add_categories(as_categories(column, self.name, where=where))
+        else:
+            first_row = self.rows + 1
+            self._add_numbers(as_numbers(column, self.name, where=where, first_row=first_row))
+        self.rows += len(column)
+
+    def _add_categories(self, texts: Any) -> None:
+        self.gaps += texts.null_count
+        if self.has_more:
+            return
+        for pair in pc.value_counts(texts.drop_null()).to_pylist():
+            self.counts[pair["values"]] += pair["counts"]
+        self.has_more = len(self.counts) > MOST_VALUES
+
+    def _add_numbers(self, numbers: Numbers) -> None:
+        present = ~np.isnan(numbers)
+        known = numbers[present]
+        self.gaps += len(numbers) - len(known)
+        # The sample takes every stride-th row of the table.
+        kept = np.arange(-self.rows % self._stride, len(numbers), self._stride)
+        self._sample.append(numbers[kept][present[kept]])
+        if sum(map(len, self._sample)) > SAMPLE:
+            self._sample = [np.concatenate(self._sample)[::2]]
+            self._stride *= 2
+        if not len(known):
+            return
+        if not self.has_more:
+            self.counts.update(dict(zip(*_counted(known), strict=True)))
+            self.has_more = len(self.counts) > MOST_NUMBERS
+        self.least = min(self.least, float(known.min()))
+        self.most = max(self.most, float(known.max()))
+        self.is_whole = self.is_whole and bool((known == np.rint(known)).all())
+        self.plain.add(known)
+        self.logged.add(np.sign(known) * np.log1p(np.abs(known)))
+
+
+@dataclass
+class TableSummary:
+    """What is known of one table.
+
+    Parameters
+    ----------
+    table
+        The files.
+    rows
+        How many.
+    columns
+        One summary for each column that was looked at.
+    labels
+        How often each label occurs, where the table has one.
+    """
+
+    table: TableFiles
+    rows: int = 0
+    columns: dict[str, ColumnSummary] = field(default_factory=dict)
+    labels: Counter[Any] = field(default_factory=Counter)
+
+
+def summarize(
+    table: TableFiles,
+    columns: Collection[str],
+    *,
+    categorical: Collection[str] = (),
+    label: str | None = None,
+) -> TableSummary:
+    """Pass over a table once and return what is known of the given columns."""
+    summary = TableSummary(table, columns={name: ColumnSummary(name) for name in columns})
+    where = str(table.path)
+    wanted = [*columns, *([] if label is None else [label])]
+    for batch in table.batches(wanted):
+        for name, column in summary.columns.items():
+            column.add(batch.column(name), where=where, categorical=name in categorical)
+        if label is not None:
+            summary.labels += count_labels(
+                batch.column(label), label, where=where, first_row=summary.rows + 1
+            )
+            if len(summary.labels) > MOST_VALUES:
+                raise InputError(
+                    f"The label {label!r} of {where} has more than {MOST_VALUES:,} different "
+                    "values; a few classes are needed."
+                )
+        summary.rows += batch.num_rows
+    return summary
+
+
+def _counted(values: Numbers) -> tuple[list[float], list[int]]:
+    found, counts = np.unique(values, return_counts=True)
+    return found.tolist(), counts.tolist()

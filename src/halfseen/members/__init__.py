@@ -1,0 +1,1 @@
+"""What learns p(y | x1): each member in its own way, behind one protocol."""

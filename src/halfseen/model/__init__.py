@@ -1,0 +1,1 @@
+"""The one model: prepared rows, members and weights; fitting, predicting, scoring."""

@@ -1,0 +1,233 @@
+"""Scores of a whole table, streamed from file to file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from halfseen.errors import InputError
+from halfseen.evidence import PriorEstimate
+from halfseen.files import written_whole
+from halfseen.front.files import FORMATS, TableFiles
+from halfseen.front.schema import TableSchema
+from halfseen.model.model import TableModel
+
+__all__ = ["PREDICTION", "Scored", "Scorer", "check_output", "score_names", "score_table"]
+
+PREDICTION = "prediction"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What came of scoring a table.
+
+    Parameters
+    ----------
+    rows, seconds
+        How many, and how long it took.
+    notes
+        Sentences for the user.
+    """
+
+    rows: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+def score_table(
+    model: TableModel,
+    table: TableFiles,
+    output: Path,
+    *,
+    use_missing: bool = False,
+    prior: PriorEstimate | None = None,
+    on_rows: Callable[[int], None] = lambda rows: None,
+) -> Scored:
+    """Write one row of scores for each row of the table, in its order, whole or not at all.
+
+    The output holds the model's id columns as they are, the probability of each class c as
+    ``p_c``, and the most probable class as ``prediction``.
+
+    Parameters
+    ----------
+    model, table
+        What scores what.
+    output
+        A file that ends in .parquet, .csv or .arrow.
+    use_missing
+        Whether rows that have the missing block are scored with it.
+    prior
+        Class proportions that the probabilities are corrected for; refused if not trustworthy.
+    on_rows
+        Told after each batch how many rows it had.
+    """
+    check_output(output, table)
+    scorer = Scorer.of(
+        model, table.names, use_missing=use_missing, prior=prior, where=str(table.path)
+    )
+    rows, started = 0, time.perf_counter()
+    with written_whole(output) as partial, _writer(partial) as write:
+        for batch in table.batches(scorer.columns):
+            write(scorer(batch, first_row=rows + 1))
+            rows += batch.num_rows
+            on_rows(batch.num_rows)
+    return Scored(rows, time.perf_counter() - started, scorer.notes)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A model that scores the batches of one table: Arrow in, Arrow out.
+
+    Parameters
+    ----------
+    model
+        What scores.
+    ids, inputs
+        Columns that are carried through, and those that are looked at.
+    use_missing
+        Whether rows that have the missing block are scored with it.
+    prior
+        The class shares that probabilities shall speak of, where they are not the source's.
+    where
+        What messages call the table.
+    notes
+        Sentences for the user.
+    """
+
+    model: TableModel
+    ids: tuple[str, ...]
+    inputs: tuple[str, ...]
+    use_missing: bool = False
+    prior: PriorEstimate | None = None
+    where: str = "the table"
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        model: TableModel,
+        names: Sequence[str],
+        *,
+        use_missing: bool = False,
+        prior: PriorEstimate | None = None,
+        where: str = "the table",
+    ) -> Scorer:
+        """Return the scorer for a table with columns of these names, or say what it lacks."""
+        schema = model.schema
+        inputs = [column.name for column in schema.observed]
+        absent = [name for name in inputs if name not in names]
+        if absent:
+            raise InputError(
+                f"{where} lacks column {absent[0]!r}, which the model observes"
+                + (f" (and {len(absent) - 1} more)." if len(absent) > 1 else ".")
+            )
+        if use_missing:
+            blocks = [column.name for column in schema.missing if column.name in names]
+            if not blocks:
+                raise InputError(
+                    f"{where} has no column of the missing block, so there is nothing to use."
+                )
+            inputs += blocks
+        ids = [name for name in schema.id if name in names]
+        notes = _notes(model, names, used={*inputs, *ids})
+        return cls(model, tuple(ids), tuple(inputs), use_missing, prior, where, notes)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that a batch must have."""
+        return list(dict.fromkeys([*self.ids, *self.inputs]))
+
+    def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
+        """Return the scores of a record batch or table, as a table."""
+        schema = self.model.schema
+        probability = self.model.predict_proba(
+            batch, use_missing=self.use_missing, where=self.where, first_row=first_row
+        )
+        if self.prior is not None:
+            probability = self.prior.correct(probability)
+        columns = {name: _plain(batch.column(name)) for name in self.ids}
+        scores = zip(score_names(schema), probability.T, strict=True)
+        columns |= {name: pa.array(column) for name, column in scores}
+        columns[PREDICTION] = pa.array(schema.classes).take(pa.array(probability.argmax(1)))
+        return pa.table(columns)
+
+
+def check_output(output: Path, table: TableFiles) -> None:
+    """Refuse an output that cannot be written, before any work is done."""
+    if output.suffix.lower() not in FORMATS:
+        raise InputError(f"{output} must end in .parquet, .csv or .arrow.")
+    if output.is_dir():
+        raise InputError(f"{output} is a folder; name a file in it.")
+    if output.resolve() in [file.resolve() for file in table.files]:
+        raise InputError(f"{output} is the table itself; name another file for the scores.")
+
+
+def _notes(model: TableModel, names: Sequence[str], used: set[str]) -> tuple[str, ...]:
+    schema = model.schema
+    notes = []
+    missing = [column.name for column in schema.missing]
+    unused = [name for name in missing if name in names and name not in used]
+    if unused:
+        notes.append(
+            f"Not looked at, because the model imputes them: {', '.join(unused)} "
+            "(--use-missing scores with them where a row has them all)."
+        )
+    expected = {*missing, *schema.dropped, schema.label}
+    extra = [name for name in names if name not in used and name not in expected]
+    if extra:
+        shown = ", ".join(extra[:8]) + (f" and {len(extra) - 8} more" if len(extra) > 8 else "")
+        notes.append(f"Ignored, because the model does not know them: {shown}.")
+    absent = [name for name in schema.id if name not in names]
+    if absent:
+        notes.append(f"Not there to be carried through: {', '.join(absent)}.")
+    clashing = [name for name in schema.id if name == PREDICTION or name in score_names(schema)]
+    if clashing:
+        raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
+    return tuple(notes)
+
+
+def score_names(schema: TableSchema) -> list[str]:
+    """Return the columns of probabilities, one for each class."""
+    return [f"p_{name}" for name in schema.class_names]
+
+
+@contextmanager
+def _writer(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Give a function that writes a table as the next rows of a file."""
+    kind = FORMATS[path.suffix.lower()]
+    writers: list[Any] = []
+    schemas: list[Any] = []
+
+    def write(table: Any) -> None:
+        if not writers:
+            schemas.append(table.schema)
+            make = {
+                "CSV": pa.csv.CSVWriter,
+                "Parquet": pa.parquet.ParquetWriter,
+                "Arrow": pa.ipc.new_file,
+            }[kind]
+            writers.append(make(str(path), table.schema))
+        writers[0].write_table(table.cast(schemas[0]))  # files may differ in the type of an id
+
+    try:
+        yield write
+    except pa.ArrowException as error:
+        text = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"The scores cannot be written as {kind}: {text[:300]}.") from None
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+def _plain(column: Any) -> Any:
+    """Return an id column as its values: dictionaries may differ from batch to batch."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

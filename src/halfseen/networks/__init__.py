@@ -1,0 +1,1 @@
+"""The paper's networks: modules, divergences, losses and the one training loop."""

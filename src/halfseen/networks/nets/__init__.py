@@ -1,0 +1,38 @@
+"""Encoders, generator and classifier, and the module that joins them."""
+
+from __future__ import annotations
+
+from halfseen.networks.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
+from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.nets.networks import (
+    Latents,
+    Networks,
+    Standardize,
+    apply_to_both,
+    build_networks,
+)
+from halfseen.networks.nets.prediction import (
+    chunks,
+    complete_latents,
+    complete_probabilities,
+    latents,
+    probabilities,
+)
+
+__all__ = [
+    "ConvEncoder",
+    "EncoderFactory",
+    "Latents",
+    "Networks",
+    "Standardize",
+    "VectorEncoder",
+    "apply_to_both",
+    "build_networks",
+    "chunks",
+    "complete_latents",
+    "complete_probabilities",
+    "initialize",
+    "latents",
+    "mlp",
+    "probabilities",
+]

@@ -1,0 +1,359 @@
+"""The paper's g1, g2, r and f as one module: latents for training, logits for prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from halfseen.blocks import Blocks, View
+from halfseen.errors import OptionError
+from halfseen.networks.methods import Method
+from halfseen.networks.nets.encoders import (
+    ConvEncoder,
+    EncoderFactory,
+    VectorEncoder,
+    latent_size_of,
+    make_encoder,
+)
+from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.nets.shortcut import Shortcut
+from halfseen.options import Options
+
+_BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
+_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
+
+__all__ = ["Latents", "Networks", "Standardize", "apply_to_both", "build_networks"]
+
+
+@dataclass(frozen=True)
+class Latents:
+    """What one pair of batches looks like in the latent space (section 3).
+
+    A model without imputation has only the two observed fields, which then hold the latent of
+    whatever it is shown.
+    """
+
+    observed_source: Tensor
+    """z_S1 = g1(x_S1)"""
+    observed_target: Tensor
+    """z_T1 = g1(x_T1)"""
+    missing_source: Tensor | None = None
+    """z_S2 = g2(x_S2)"""
+    imputed_source: Tensor | None = None
+    """ẑ_S2 = r(z_S1)"""
+    imputed_target: Tensor | None = None
+    """ẑ_T2 = r(z_T1)"""
+
+    @property
+    def source(self) -> Tensor:
+        """ẑ_S = (z_S1, ẑ_S2)."""
+        return _pair(self.observed_source, self.imputed_source)
+
+    @property
+    def target(self) -> Tensor:
+        """ẑ_T = (z_T1, ẑ_T2)."""
+        return _pair(self.observed_target, self.imputed_target)
+
+    @property
+    def complete_source(self) -> Tensor:
+        """z_S = (z_S1, z_S2)."""
+        return _pair(self.observed_source, self.missing_source)
+
+
+class Standardize(nn.Module):
+    """Scale columns by statistics that travel with the weights."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("scale", torch.ones(shape))
+
+    def learn(self, rows: Tensor) -> None:
+        """Take mean and spread of the source; a constant column keeps its scale."""
+        self.mean.copy_(rows.mean(0))
+        spread = rows.std(0, correction=0)
+        self.scale.copy_(torch.where(spread > 1e-6, spread, torch.ones_like(spread)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return standardised rows."""
+        return (x - self.mean) / self.scale
+
+
+class Networks(nn.Module):
+    """Encoders, generator and classifier of one of the seven models.
+
+    Parameters
+    ----------
+    blocks, method
+        Which inputs are missing, and what the model does about it.
+    encoder
+        g1; the one encoder g of a model without imputation.
+    classifier
+        f.
+    missing_encoder, generator
+        g2 and r, of an imputing model.
+    noise_size
+        How many noise inputs r takes beside z1.
+    joint_statistics
+        Whether source and target pass g1 and r as one batch.
+    standardize
+        Whether inputs are scaled by the source's statistics first.
+    shortcut
+        A linear classifier of the observed inputs, blended with f's logits at prediction.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        method: Method,
+        encoder: nn.Module,
+        classifier: nn.Module,
+        missing_encoder: nn.Module | None = None,
+        generator: nn.Module | None = None,
+        *,
+        noise_size: int = 0,
+        joint_statistics: bool = False,
+        standardize: bool = False,
+        shortcut: Shortcut | None = None,
+    ) -> None:
+        super().__init__()
+        self.blocks = blocks
+        self.method = method
+        self.noise_size = noise_size
+        self.joint_statistics = joint_statistics
+        self.standardize = Standardize(blocks.shape) if standardize else None
+        self.encoder = encoder
+        self.missing_encoder = missing_encoder
+        self.generator = generator
+        self.classifier = classifier
+        self.shortcut = shortcut
+        self.missing_size = 0
+        if missing_encoder is not None:
+            self.missing_size = latent_size_of(missing_encoder, blocks.missing_shape)
+        observed_shape = blocks.view_shape(method.source_view)
+        self.latent_size = latent_size_of(encoder, observed_shape) + self.missing_size
+
+    def latents(self, source: Tensor, target: Tensor, *, detach_generator_input: bool) -> Latents:
+        """Encode a source batch (x_S1, x_S2) and a target batch x_T1."""
+        source, target = self._scaled(source), self._scaled(target)
+        views = self.method.source_view, self.method.target_view
+        source_view = self.blocks.view(source, views[0])
+        target_view = self.blocks.view(target, views[1])
+        # Where the source shows more than the target, the encoder must expect it in both.
+        shown = self._shown(views[0]) if views[0] == views[1] else None
+        observed_source, observed_target = apply_to_both(
+            partial(_encode, self.encoder, shown=shown),
+            source_view,
+            target_view,
+            joint=self.joint_statistics,
+        )
+        if not self.method.imputes:
+            return Latents(observed_source, observed_target)
+        known = observed_source.detach() if detach_generator_input else observed_source
+        imputed_source, imputed_target = apply_to_both(
+            self.impute, known, observed_target, joint=self.joint_statistics
+        )
+        return Latents(
+            observed_source,
+            observed_target,
+            self._encode_missing(source),
+            imputed_source,
+            imputed_target,
+        )
+
+    def source_latent(self, source: Tensor) -> Tensor:
+        """Encode source rows alone: z_S = (g1(x_S1), g2(x_S2)), or g of the model's view."""
+        source = self._scaled(source)
+        view = self.method.source_view
+        observed = _encode(self.encoder, self.blocks.view(source, view), self._shown(view))
+        return _pair(observed, self._encode_missing(source) if self.method.imputes else None)
+
+    def target_latent(self, target: Tensor) -> Tensor:
+        """Encode target rows for prediction: ẑ_T = (g1(x_T1), r(g1(x_T1)))."""
+        view = self.method.target_view
+        scaled = self._scaled(target)
+        observed = _encode(self.encoder, self.blocks.view(scaled, view), self._shown(view))
+        return _pair(observed, self.impute(observed) if self.method.imputes else None)
+
+    def impute(self, observed: Tensor) -> Tensor:
+        """ẑ2 = r(z1), or r(z1, ε) with a stochastic generator."""
+        assert self.generator is not None
+        if self.noise_size:
+            noise = torch.randn(len(observed), self.noise_size, device=observed.device)
+            observed = torch.cat([observed, noise], dim=1)
+        imputed: Tensor = self.generator(observed)
+        return imputed
+
+    def forward(self, target: Tensor) -> Tensor:
+        """Return the logits f(ẑ_T) of target rows."""
+        logits: Tensor = self.classifier(self.target_latent(target))
+        if self.shortcut is None:
+            return logits
+        observed = self.blocks.part(self._scaled(target), "observed")
+        blended: Tensor = self.shortcut(logits, observed)
+        return blended
+
+    def complete_logits(self, rows: Tensor) -> Tensor:
+        """Return the logits f(z_1, z_2) of rows whose missing block is there."""
+        logits: Tensor = self.classifier(self.source_latent(rows))
+        return logits if self.shortcut is None else self.shortcut.complete(logits)
+
+    def _encode_missing(self, scaled_source: Tensor) -> Tensor:
+        assert self.missing_encoder is not None
+        missing = self.blocks.part(scaled_source, "missing")
+        return _encode(self.missing_encoder, missing, self.blocks.missing)
+
+    def _shown(self, view: View) -> tuple[int, ...] | None:
+        """Positions at which rows can differ in a view; None is all of them."""
+        return None if view == "full" else self.blocks.observed
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        return x if self.standardize is None else self.standardize(x)
+
+    @torch.no_grad()
+    def estimate_statistics(self, batches: Iterator[Tensor]) -> None:
+        """Replace running batch-norm statistics by those of the given target batches.
+
+        Training normalises target rows with target statistics, while the running average mixes
+        both domains; prediction on the target wants the former. Uses no label.
+        """
+        used = [self.encoder, self.classifier]
+        if self.generator is not None:
+            used.append(self.generator)
+        layers = [m for module in used for m in module.modules() if isinstance(m, _BATCH_NORMS)]
+        if not layers:
+            return
+        with _averaging_over_batches(self, layers):
+            for batch in batches:
+                if len(batch) > 1:  # one row has no spread to learn from
+                    self(batch)
+
+
+def _encode(encoder: nn.Module, x: Tensor, shown: tuple[int, ...] | None) -> Tensor:
+    """Encode inputs, telling our own image encoder which rows are not hidden."""
+    if type(encoder) is ConvEncoder and shown:
+        latent: Tensor = encoder(x, (shown[0], shown[-1] + 1))
+    else:
+        latent = encoder(x)
+    return latent
+
+
+def apply_to_both(
+    network: object, first: Tensor, second: Tensor, *, joint: bool
+) -> tuple[Tensor, Tensor]:
+    """Apply a network to two batches, apart or as one batch with shared batch statistics."""
+    assert callable(network)
+    if not joint:
+        return network(first), network(second)
+    both: Tensor = network(torch.cat([first, second]))
+    return both[: len(first)], both[len(first) :]
+
+
+def build_networks(
+    blocks: Blocks,
+    method: Method,
+    n_classes: int,
+    options: Options,
+    encoder: nn.Module | EncoderFactory | None = None,
+) -> Networks:
+    """Return the networks of one model, with the sizes in `options` or encoders of one's own."""
+
+    def default_encoder(shape: tuple[int, ...]) -> nn.Module:
+        if len(shape) == 3:
+            return ConvEncoder(
+                shape,
+                channels=options.channels,
+                kernel_size=options.kernel_size,
+                padding=options.padding,
+                pools=options.pools,
+                normalize=options.normalization,
+                latent_activation=options.latent_activation,
+            )
+        return VectorEncoder(
+            shape,
+            widths=options.encoder_widths,
+            latent_size=options.latent_size,
+            normalize=options.normalization,
+            latent_activation=options.latent_activation,
+            dropout=options.encoder_dropout,
+            linear_path=options.linear_path,
+        )
+
+    def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:
+        own = encoder is not None
+        module = make_encoder(encoder if own else default_encoder, shape, role=role)  # type: ignore[arg-type]
+        if not own:
+            initialize(module, options.initialization)
+        return module, latent_size_of(module, shape, role=role)
+
+    observed_encoder, latent_size = make(blocks.view_shape(method.source_view), "observed")
+    missing_encoder: nn.Module | None = None
+    generator: nn.Module | None = None
+    if method.imputes:
+        missing_encoder, missing_size = make(blocks.missing_shape, "missing")
+        generator = mlp(
+            latent_size + options.noise_size,
+            options.generator_widths,
+            missing_size,
+            normalize=options.normalization,
+            normalize_output=True,
+            output_activation=options.latent_activation,
+        )
+        initialize(generator, options.initialization)
+        latent_size += missing_size
+    classifier = mlp(
+        latent_size,
+        options.classifier_widths,
+        n_classes,
+        normalize=options.normalization,
+        dropout=options.dropout,
+    )
+    initialize(classifier, options.initialization)
+    return Networks(
+        blocks,
+        method,
+        observed_encoder,
+        classifier,
+        missing_encoder,
+        generator,
+        noise_size=options.noise_size if method.imputes else 0,
+        joint_statistics=options.batch_statistics == "joint",
+        standardize=options.standardize,
+        shortcut=_shortcut(blocks, n_classes) if options.shortcut else None,
+    )
+
+
+def _shortcut(blocks: Blocks, n_classes: int) -> Shortcut:
+    if not blocks.is_table:
+        raise OptionError("shortcut=True is for tables: images have no logistic regression here.")
+    return Shortcut(len(blocks.observed), n_classes)
+
+
+def _pair(observed: Tensor, other: Tensor | None) -> Tensor:
+    return observed if other is None else torch.cat([observed, other], dim=1)
+
+
+@contextmanager
+def _averaging_over_batches(module: nn.Module, layers: list[_BatchNorm]) -> Iterator[None]:
+    """Let the given layers average their statistics anew, with everything else in eval mode."""
+    training = module.training
+    momenta = [layer.momentum for layer in layers]
+    module.eval()
+    try:
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # a plain average over all batches
+            layer.train()
+        yield
+    finally:
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+        module.train(training)

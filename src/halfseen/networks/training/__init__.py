@@ -1,0 +1,36 @@
+"""The training loop and what it is made of."""
+
+from __future__ import annotations
+
+from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise, SwapNoise
+from halfseen.networks.training.batches import Batch, Batches, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.choice import EpochChoice, chosen_epochs
+from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
+from halfseen.networks.training.phases import Phase, plan_phases
+from halfseen.networks.training.progress import NoProgress, Progress, ProgressBar
+from halfseen.networks.training.schedules import annealed_rate, ramp
+
+__all__ = [
+    "AffineImages",
+    "Augmentation",
+    "Batch",
+    "Batches",
+    "EpochChoice",
+    "EpochHook",
+    "History",
+    "LabelledRows",
+    "MaskNoise",
+    "NoProgress",
+    "Phase",
+    "Progress",
+    "ProgressBar",
+    "ResidentBatches",
+    "Rows",
+    "SwapNoise",
+    "Trainer",
+    "annealed_rate",
+    "chosen_epochs",
+    "derived_seed",
+    "plan_phases",
+    "ramp",
+]

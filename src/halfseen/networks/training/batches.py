@@ -1,0 +1,131 @@
+"""Batches of source and target rows: which rows a step sees depends on the seed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from halfseen.errors import InputError
+from halfseen.networks.training.parallel import ALONE, Ranks
+
+__all__ = ["Batch", "Batches", "LabelledRows", "ResidentBatches", "Rows", "balanced_order"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Target rows. There is no field for labels: training cannot be given any."""
+
+    inputs: Tensor
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Source rows with their labels."""
+
+    inputs: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+
+class Batch(NamedTuple):
+    """What one step sees."""
+
+    source: Tensor
+    labels: Tensor
+    target: Tensor
+
+
+class Batches(Protocol):
+    """Any stream of batches that the loop can train on."""
+
+    def steps(self, batch_size: int) -> int:
+        """Return how many steps an epoch takes."""
+
+    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
+        """Yield this rank's rows of the batches of one epoch; the same seed yields the same."""
+
+
+class ResidentBatches:
+    """Batches gathered by index from tensors in memory.
+
+    An epoch passes once over the source (oversampled to equal classes when `balanced`), and
+    takes as many target rows, reshuffled whenever they run out. The last incomplete batch is
+    dropped: the assignment solver and batch normalisation want whole ones.
+    """
+
+    def __init__(self, source: LabelledRows, target: Rows, *, balanced: bool) -> None:
+        self.source = source
+        self.target = target
+        self.balanced = balanced
+        self._labels = source.labels.cpu().numpy()
+        counts = np.unique(self._labels, return_counts=True)[1]
+        self._epoch_rows = int(counts.max() * len(counts)) if balanced else len(source)
+
+    def steps(self, batch_size: int) -> int:
+        """Return how many steps an epoch takes."""
+        self._check(batch_size)
+        return self._epoch_rows // batch_size
+
+    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
+        """Yield the batches of one epoch, of which each rank gets its part."""
+        steps = self.steps(batch_size)
+        random = np.random.default_rng(seed)
+        if self.balanced:
+            source_order = balanced_order(self._labels, random)
+        else:
+            source_order = random.permutation(len(self.source))
+        target_order = _repeated_order(len(self.target), steps * batch_size, random)
+        device = self.source.inputs.device
+        source_index = torch.as_tensor(source_order, device=device)
+        target_index = torch.as_tensor(target_order, device=device)
+        own = ranks.rows(batch_size)
+        for first in range(0, steps * batch_size, batch_size):
+            rows = slice(first + own.start, first + own.stop)
+            chosen = source_index[rows]
+            yield Batch(
+                self.source.inputs[chosen],
+                self.source.labels[chosen],
+                self.target.inputs[target_index[rows]],
+            )
+
+    def _check(self, batch_size: int) -> None:
+        for name, rows in (("source", len(self.source)), ("target", len(self.target))):
+            if rows < batch_size:
+                raise InputError(
+                    f"The {name} has {rows} rows, fewer than one batch of {batch_size}; "
+                    f"set batch_size to {max(rows, 2)} or less, or to 'auto'."
+                )
+
+
+def balanced_order(
+    labels: npt.NDArray[np.int64], random: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Return row numbers in random order, every class repeated up to the largest one.
+
+    Examples
+    --------
+    >>> order = balanced_order(np.array([0, 0, 0, 0, 1]), np.random.default_rng(0))
+    >>> sorted(order.tolist())
+    [0, 1, 2, 3, 4, 4, 4, 4]
+    """
+    rows_of = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    largest = max(len(rows) for rows in rows_of)
+    order = [rows[_repeated_order(len(rows), largest, random)] for rows in rows_of]
+    return random.permutation(np.concatenate(order))
+
+
+def _repeated_order(rows: int, wanted: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Permutations of the rows, one after another, cut to the wanted length."""
+    passes = -(-wanted // rows)
+    return np.concatenate([random.permutation(rows) for _ in range(passes)])[:wanted]

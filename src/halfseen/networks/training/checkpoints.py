@@ -1,0 +1,136 @@
+"""Checkpoints: one safetensors file with a JSON header, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from halfseen.errors import InputError
+from halfseen.files import written_whole
+from halfseen.networks.training.choice import BestEpoch
+
+__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of a run between two epochs.
+
+    Parameters
+    ----------
+    run
+        Fingerprint of everything that determines the run: data, options, seed.
+    phase, epoch
+        How many phases are finished, and how many epochs of the current one.
+    model
+        All tensors of the objective.
+    optimizer
+        Adam's state, by parameter name and field.
+    history
+        One plain record per finished epoch.
+    best
+        The best epoch of the current phase, where one is chosen.
+    """
+
+    run: str
+    phase: int
+    epoch: int
+    model: Mapping[str, Tensor]
+    optimizer: Mapping[str, Mapping[str, Tensor]]
+    history: list[dict[str, Any]]
+    best: BestEpoch | None = None
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write to a partial name, then rename: a reader never meets half a file."""
+    tensors = {f"model/{name}": tensor for name, tensor in checkpoint.model.items()}
+    for parameter, fields in checkpoint.optimizer.items():
+        tensors |= {f"optimizer/{field}/{parameter}": value for field, value in fields.items()}
+    header = {
+        "format": FORMAT,
+        "run": checkpoint.run,
+        "phase": checkpoint.phase,
+        "epoch": checkpoint.epoch,
+        "history": checkpoint.history,
+    }
+    if checkpoint.best is not None:
+        header["best"] = {"epoch": checkpoint.best.epoch, "score": checkpoint.best.score}
+        tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.model.items()}
+    owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with written_whole(path) as partial:
+        save_file(owned, partial, metadata={"halfseen": json.dumps(header)})
+
+
+def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
+    """Return the checkpoint of this very run, or None where there is none yet."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})["halfseen"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise InputError(
+            f"{path} is not a readable checkpoint ({error}); delete it to start anew."
+        ) from error
+    if header["format"] != FORMAT:
+        raise InputError(
+            f"{path} has checkpoint format {header['format']}, and this version reads {FORMAT}."
+        )
+    if header["run"] != run:
+        raise InputError(
+            f"{path} belongs to another run (other data, options or seed); delete it, or give "
+            "this run a checkpoint file of its own."
+        )
+    model: dict[str, Tensor] = {}
+    best_model: dict[str, Tensor] = {}
+    optimizer: dict[str, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        kind, _, rest = name.partition("/")
+        if kind == "model":
+            model[rest] = tensor
+        elif kind == "best":
+            best_model[rest] = tensor
+        else:
+            field, _, parameter = rest.partition("/")
+            optimizer.setdefault(parameter, {})[field] = tensor
+    best = BestEpoch(**header["best"], model=best_model) if "best" in header else None
+    return Checkpoint(
+        run, header["phase"], header["epoch"], model, optimizer, list(header["history"]), best
+    )
+
+
+def optimizer_state(
+    optimizer: torch.optim.Optimizer, names: Mapping[nn.Parameter, str]
+) -> dict[str, dict[str, Tensor]]:
+    """Return Adam's tensors under the names of their parameters."""
+    return {
+        name: dict(optimizer.state[parameter])
+        for parameter, name in names.items()
+        if parameter in optimizer.state
+    }
+
+
+def restore_optimizer(
+    optimizer: torch.optim.Optimizer,
+    names: Mapping[nn.Parameter, str],
+    state: Mapping[str, Mapping[str, Tensor]],
+) -> None:
+    """Put saved tensors back, on the parameters' device."""
+    for parameter, name in names.items():
+        if name in state:
+            optimizer.state[parameter] = {
+                # Adam's step counter stays where Adam made it; moments follow the parameter.
+                field: value.clone() if value.ndim == 0 else value.to(parameter.device)
+                for field, value in state[name].items()
+            }

@@ -1,0 +1,287 @@
+"""The one training loop: phases, epochs, steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from halfseen.errors import TrainingDivergedError
+from halfseen.networks.objective import Losses, Objective
+from halfseen.networks.training.augmentation import Augmentation
+from halfseen.networks.training.batches import Batch, Batches
+from halfseen.networks.training.checkpoints import (
+    Checkpoint,
+    optimizer_state,
+    read_checkpoint,
+    restore_optimizer,
+    write_checkpoint,
+)
+from halfseen.networks.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
+from halfseen.networks.training.parallel import Ranks, present_ranks
+from halfseen.networks.training.phases import Phase
+from halfseen.networks.training.progress import NoProgress, Progress
+from halfseen.networks.training.schedules import ramp
+
+__all__ = ["EpochHook", "History", "Trainer", "derived_seed", "make_optimizer"]
+
+History = list[dict[str, Any]]
+"""One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds.
+
+Where epochs are chosen, also its `score`, and `chosen` on those that were kept."""
+
+EpochHook = Callable[[Objective, Mapping[str, Any]], Mapping[str, Any] | None]
+"""Called after each epoch with the objective and its record; what it returns joins the record."""
+
+
+@dataclass
+class Trainer:
+    """Trains an objective through all phases.
+
+    Each epoch draws its randomness from the seed, the phase and the epoch's number alone. So a
+    run that was killed and resumed from its checkpoint ends with the very same weights. The
+    caller's random state is left as it was.
+
+    Several processes share the work (:mod:`halfseen.networks.training.parallel`): each sees its
+    part of every batch; the first one alone scores, shows progress, calls hooks and writes
+    checkpoints.
+
+    Parameters
+    ----------
+    objective
+        Trained in place.
+    batches
+        The data.
+    seed
+        Determines batches, dropout, noise and augmentation.
+    augmentation
+        Applied to every source batch.
+    progress
+        Told of every step and epoch.
+    on_epoch
+        Called after each epoch.
+    checkpoint, run
+        File that keeps the state after every epoch, and the run's fingerprint in it.
+    epoch_choice
+        How the epoch of the joint phase, and of refinement, is chosen; by default the last.
+    before_looking
+        Called after an epoch, before it is scored or shown to `on_epoch`.
+    looks
+        The most epochs of a phase that are scored or shown, evenly spread, the last one always;
+        by default all.
+    ranks
+        The processes that train together.
+    """
+
+    objective: Objective
+    batches: Batches
+    seed: int
+    augmentation: Augmentation | None = None
+    progress: Progress = field(default_factory=NoProgress)
+    on_epoch: EpochHook | None = None
+    checkpoint: Path | None = None
+    run: str = ""
+    epoch_choice: EpochChoice | None = None
+    before_looking: Callable[[], None] | None = None
+    looks: int | None = None
+    ranks: Ranks = field(default_factory=present_ranks)
+
+    def train(self, phases: Sequence[Phase]) -> History:
+        """Run what is left of the phases and return the whole history."""
+        saved = self.ranks.from_first(lambda: self._begin(phases))
+        history: History = []
+        if saved is not None:
+            self.objective.load_state_dict(saved.model)
+            history = saved.history
+        if not self.ranks.is_first:
+            self.progress = NoProgress()
+        # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
+        with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
+            self.progress.start(phases, done=len(history))
+            for number, phase in enumerate(phases):
+                if saved is None or number > saved.phase:
+                    self._phase(number, phase, history)
+                elif number == saved.phase:
+                    self._phase(number, phase, history, saved)
+        self.__dict__.pop("_shared", None)
+        self.objective.eval()
+        return history
+
+    @cached_property
+    def _shared(self) -> nn.Module:
+        """The objective as all ranks train it."""
+        return self.ranks.wrapped(self.objective)
+
+    def _begin(self, phases: Sequence[Phase]) -> Checkpoint | None:
+        """Check that the phases can be run, and return where an earlier run stopped."""
+        for phase in phases:
+            self.ranks.check(phase.batch_size)
+        return None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
+
+    def _phase(
+        self, number: int, phase: Phase, history: History, saved: Checkpoint | None = None
+    ) -> None:
+        """Run what is left of one phase, add to the history, and keep the chosen epoch."""
+        names = {parameter: name for name, parameter in self.objective.named_parameters()}
+        optimizer = make_optimizer(self.objective, phase)
+        first, best = 0, None
+        if saved is not None:
+            restore_optimizer(optimizer, names, saved.optimizer)
+            first, best = saved.epoch, saved.best
+        choice = self.epoch_choice if phase.name in CHOSEN_PHASES else None
+        for epoch in range(first, phase.epochs):
+            if choice is not None and choice.is_exhausted(best, epoch):
+                break
+            record = self._epoch(phase, epoch, optimizer, derived_seed(self.seed, number, epoch))
+            if is_looked_at(epoch, phase.epochs, self.looks):
+                best = self._look(record, choice, best)
+            history.append(record)
+            self.progress.end_epoch(record)
+            if self.checkpoint is not None and self.ranks.is_first:
+                state = Checkpoint(
+                    self.run,
+                    number,
+                    epoch + 1,
+                    self.objective.state_dict(),
+                    optimizer_state(optimizer, names),
+                    history,
+                    best,
+                )
+                write_checkpoint(self.checkpoint, state)
+        if best is not None:
+            self.objective.load_state_dict(best.model)
+            for record in history:
+                if (record["phase"], record["epoch"]) == (phase.name, best.epoch):
+                    record["chosen"] = True
+
+    def _look(
+        self, record: dict[str, Any], choice: EpochChoice | None, best: BestEpoch | None
+    ) -> BestEpoch | None:
+        """Score an epoch and show it; return the best epoch, which it may be."""
+        if choice is None and self.on_epoch is None:
+            return best
+        self.objective.eval()  # looking must not move running statistics
+        if self.before_looking is not None:
+            self.before_looking()
+        if choice is not None:
+            record["score"] = self.ranks.from_first(partial(choice.score, self.objective))
+            best = choice.better(best, record["epoch"], record["score"], self.objective)
+        if self.on_epoch is not None:
+            told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
+            record |= told or {}
+        return best
+
+    def _epoch(
+        self, phase: Phase, epoch: int, optimizer: torch.optim.Optimizer, seed: int
+    ) -> dict[str, Any]:
+        """Run one epoch and return its record."""
+        # Dropout and noise are each rank's own; the batches follow the common seed.
+        torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
+        started = time.perf_counter()
+        self.objective.train()
+        steps = self.batches.steps(phase.batch_size)
+        sums: dict[str, float] = {}
+        strength = 0.0
+        for step, batch in enumerate(self.batches.epoch(phase.batch_size, seed, self.ranks)):
+            done = (epoch * steps + step) / (phase.epochs * steps)
+            strength = ramp(done)
+            for group in optimizer.param_groups:
+                group["lr"] = phase.rate(group["name"], done)
+            for name, value in self._step(phase, epoch, batch, strength, optimizer).items():
+                sums[name] = sums.get(name, 0.0) + value
+            self.progress.step(phase, epoch, step, steps)
+        self.ranks.average_statistics(self.objective)
+        return {
+            "phase": phase.name,
+            "epoch": epoch + 1,
+            **{name: total / steps for name, total in sums.items()},
+            "strength": strength if phase.name == "joint" else None,
+            "learning_rate": optimizer.param_groups[0]["lr"],
+            "seconds": time.perf_counter() - started,
+        }
+
+    def _step(
+        self,
+        phase: Phase,
+        epoch: int,
+        batch: Batch,
+        strength: float,
+        optimizer: torch.optim.Optimizer,
+    ) -> dict[str, float]:
+        """Take one gradient step and return the losses of the whole batch as numbers."""
+        source, labels, target = batch
+        if self.augmentation is not None:
+            source = self.augmentation(source)
+        losses = self._shared(phase.name, source, labels, target, strength)
+        weight = self.ranks.weight(phase.batch_size)
+        values = self._finite_values(losses, weight, phase, epoch)
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(weight * self.objective.total(phase.name, losses))
+        clip = self.objective.options.gradient_clip
+        if clip is not None:
+            parameters: list[Tensor] = [p for g in optimizer.param_groups for p in g["params"]]
+            torch.nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+        return values
+
+    def _finite_values(
+        self, losses: Losses, weight: float, phase: Phase, epoch: int
+    ) -> dict[str, float]:
+        """Return the losses over all ranks, which end together where one is not a number."""
+        stacked = torch.stack([loss.detach() for loss in losses.values()])
+        values = dict(zip(losses, self.ranks.mean(weight * stacked).tolist(), strict=True))
+        for name, value in values.items():
+            if not np.isfinite(value):
+                raise TrainingDivergedError(
+                    f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} "
+                    f"phase. Try a lower learning_rate (it was {phase.learning_rate:g}), "
+                    "gradient_clip=1.0, or check the inputs for extreme values."
+                )
+        return values
+
+
+def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
+    """Return one Adam with a group per module, so that each can have its own rate."""
+    options = objective.options
+    groups = [
+        {"params": list(module.parameters()), "name": name}
+        for name, module in objective.modules_by_name().items()
+        if name in phase.modules and any(True for _ in module.parameters())
+    ]
+    device = next(objective.parameters()).device
+    return torch.optim.AdamW(
+        groups,
+        lr=phase.learning_rate,
+        betas=options.betas,
+        weight_decay=options.weight_decay,
+        fused=device.type in ("cpu", "cuda"),
+    )
+
+
+def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:
+    """Tell whether an epoch, counted from zero, is one of so many that are looked at.
+
+    Examples
+    --------
+    >>> [epoch for epoch in range(10) if is_looked_at(epoch, 10, looks=4)]
+    [0, 3, 6, 9]
+    """
+    stride = 1 if looks is None else -(-epochs // looks)
+    return (epochs - 1 - epoch) % stride == 0
+
+
+def derived_seed(*numbers: int) -> int:
+    """Mix numbers into one seed; neighbouring inputs give unrelated seeds."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def _cuda_devices(objective: Objective) -> list[int]:
+    device = next(objective.parameters()).device
+    return [device.index or 0] if device.type == "cuda" else []

@@ -1,0 +1,103 @@
+"""The plan of a run: warm-up on the source, joint training, refinement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from halfseen.errors import OptionError
+from halfseen.networks.methods import Method
+from halfseen.networks.objective import PhaseName
+from halfseen.networks.training.batches import Batches
+from halfseen.networks.training.schedules import annealed_rate
+from halfseen.options import Options
+
+__all__ = ["Phase", "plan_phases"]
+
+JOINT_STEPS = 1000
+"""Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
+MOST_EPOCHS = 200
+"""Epochs that ``auto`` gives at most: 100 rows get their steps too."""
+
+SOURCE_MODULES = frozenset({"encoder", "missing_encoder", "classifier"})
+TARGET_MODULES = frozenset({"encoder", "generator", "classifier", "missing_encoder"})
+ALL_MODULES = TARGET_MODULES | {"adaptation", "imputation"}
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some epochs with one loss, one batch size and one rule for the learning rates.
+
+    Parameters
+    ----------
+    name
+        ``warm-up``, ``joint`` or ``refine``.
+    epochs, batch_size
+        How long, and how many rows of each domain a step sees.
+    learning_rate
+        At the start of the phase.
+    modules
+        Which parts are updated.
+    decays
+        a in lr / (1 + a p)^0.75 for each part that decays; the others keep their rate.
+    """
+
+    name: PhaseName
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    modules: frozenset[str]
+    decays: Mapping[str, float] = field(default_factory=dict)
+
+    def rate(self, module: str, progress: float) -> float:
+        """Return one part's learning rate at some progress through the phase."""
+        return annealed_rate(self.learning_rate, progress, self.decays.get(module, 0.0))
+
+
+def plan_phases(
+    options: Options, method: Method, batches: Batches, *, rows: int, refine: bool
+) -> list[Phase]:
+    """Return the phases of a run on data whose smaller domain has `rows` rows."""
+    if refine and not method.adapts:
+        raise OptionError(
+            f"{method.name} does not adapt, so there is nothing to refine; refine=True needs "
+            "adapt=True."
+        )
+    batch_size = _batch_size(options.batch_size, rows, 128)
+    steps = max(batches.steps(batch_size), 1)
+    if options.joint_epochs == "auto":
+        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), MOST_EPOCHS)
+    else:
+        joint_epochs = options.joint_epochs
+    decays = dict.fromkeys(ALL_MODULES, options.rate_decay)
+    decays |= dict.fromkeys(("generator", "imputation"), options.imputation_rate_decay)
+    refined = TARGET_MODULES if options.refine_modules == "all" else frozenset({"classifier"})
+    phases = [
+        Phase(
+            "warm-up",
+            options.warmup_epochs,
+            _batch_size(options.warmup_batch_size, rows, 32),
+            options.learning_rate,
+            SOURCE_MODULES,
+        ),
+        Phase(
+            "joint",
+            joint_epochs,
+            batch_size,
+            options.learning_rate * options.joint_rate_factor,
+            ALL_MODULES,
+            decays,
+        ),
+    ]
+    if refine:
+        rate = options.learning_rate * options.refine_rate_factor
+        phases.append(Phase("refine", options.refine_epochs, batch_size, rate, refined))
+    return [phase for phase in phases if phase.epochs]
+
+
+def _batch_size(wanted: int | Literal["auto"], rows: int, usual: int) -> int:
+    """Fit ``auto`` to the data: about twenty batches an epoch, of 16 rows up to the usual size."""
+    if wanted == "auto":
+        return max(min(usual, max(rows // 20, 16), rows), 2)
+    return wanted

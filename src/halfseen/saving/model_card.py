@@ -1,0 +1,148 @@
+"""A page about a model for the people who will rely on it, from what the model itself states."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from halfseen.front import CategoryColumn, NumberColumn
+from halfseen.model.model import TableModel
+
+__all__ = ["model_card"]
+
+SHOWN_CATEGORIES = 12
+
+
+def model_card(model: TableModel, graph_name: str) -> str:
+    """Return the model card as Markdown.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    graph_name
+        File name of the ONNX graph that the card lies beside.
+    """
+    schema = model.schema
+    classes = ", ".join(f"`{name}`" for name in schema.class_names)
+    missing = ", ".join(_code(column.name) for column in schema.missing)
+    sections = [
+        f"# Model card: {_plain(schema.label)}",
+        f"`{graph_name}` gives the probability of each class of {_code(schema.label)} ({classes}) "
+        "for rows of a target population. It was trained by halfseen on a complete, labelled "
+        "source and an unlabelled target in which some columns are never measured.",
+        "## What it does",
+        f"* Method: {model.method.name}"
+        + (
+            ", which imputes in a latent space what the target lacks."
+            if model.method.imputes
+            else "."
+        ),
+        f"* Columns the target lacks, seen in training only: {missing or 'none'}.",
+        f"* Seed {model.seed}; trained with {_listed(model.versions) or 'unrecorded versions'}.",
+        "## Inputs",
+        "One vector per column, with one value per row, in this order or any other.",
+        _table(
+            ("column", "kind", "ONNX type", "a gap is", "filled with", "known values"),
+            [_input_row(column) for column in schema.observed],
+        ),
+        "## Outputs",
+        f"`probabilities`: float, one row each, in the order {classes}. `prediction`: the most "
+        "probable class.",
+        "```python\n" + _example(model, graph_name) + "\n```",
+        "## How good it was",
+        "On rows of the source that were held out of training. The target had no labels, so "
+        "nothing here says how good it is there.",
+        _table(("measure", "value"), _flat(model.metrics)) if model.metrics else "Not recorded.",
+        "## What it learned from",
+        _table(("fact", "value"), _flat(model.training_data))
+        if model.training_data
+        else "Not recorded.",
+        "## Where to be careful",
+        "* Nothing could check its probabilities on the target, which had no labels: compare them "
+        "with a few labelled target rows before relying on them.\n"
+        "* It was fitted to the target given in training. When the target shifts again, fit it "
+        "again.\n"
+        "* Numbers beyond what the source had are clipped after scaling "
+        f"(at {schema.clip:g} standard deviations); all categories that training never saw are "
+        "treated alike.\n"
+        "* The metadata of the graph hold the schema: column names, categories, medians, means "
+        "and spreads of the source. Whoever has the file can read them.",
+        "## Settings",
+        "```json\n" + json.dumps(model.options.model_dump(mode="json"), indent=2) + "\n```",
+    ]
+    return "\n\n".join(_joined_lists(sections)) + "\n"
+
+
+def _input_row(column: NumberColumn | CategoryColumn) -> tuple[str, ...]:
+    if isinstance(column, NumberColumn):
+        return (_code(column.name), column.kind, "double", "NaN", f"{column.fill:g}", "")
+    shown = ", ".join(map(_code, column.categories[:SHOWN_CATEGORIES]))
+    more = len(column.categories) - SHOWN_CATEGORIES
+    return (
+        _code(column.name),
+        column.kind,
+        "string",
+        "the empty text",
+        _code(column.fill),
+        shown + (f" and {more} more" if more > 0 else ""),
+    )
+
+
+def _example(model: TableModel, graph_name: str) -> str:
+    lines = [
+        "import numpy, onnxruntime",
+        f"session = onnxruntime.InferenceSession({graph_name!r})",
+        "row = {",
+    ]
+    for column in model.schema.observed:
+        if isinstance(column, NumberColumn):
+            lines.append(f"    {column.name!r}: numpy.array([{column.fill!r}]),")
+        else:
+            lines.append(f"    {column.name!r}: numpy.array([{column.fill!r}], dtype=object),")
+    return "\n".join(
+        [*lines, "}", "probabilities, prediction = session.run(None, row)", "print(probabilities)"]
+    )
+
+
+def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, ...]]:
+    """Return nested facts as rows, with the path of each as its name."""
+    rows: list[tuple[str, ...]] = []
+    for name, value in facts.items():
+        if isinstance(value, list):
+            value = {str(number): entry for number, entry in enumerate(value, start=1)}
+        if isinstance(value, dict):
+            rows += _flat(value, f"{prefix}{name}.")
+        else:
+            shown = f"{value:.4g}" if isinstance(value, float) else _plain(str(value))
+            rows.append((_plain(f"{prefix}{name}"), shown))
+    return rows
+
+
+def _listed(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _code(text: str) -> str:
+    """Quote a name; what would end the quotation or the table cell is replaced."""
+    return f"`{_plain(text).replace('`', chr(39))}`"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _joined_lists(sections: list[str]) -> list[str]:
+    """Put items of one list on consecutive lines."""
+    joined: list[str] = []
+    for section in sections:
+        if joined and section.startswith("* ") and joined[-1].startswith("* "):
+            joined[-1] += "\n" + section
+        else:
+            joined.append(section)
+    return joined

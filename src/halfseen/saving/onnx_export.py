@@ -1,0 +1,133 @@
+"""One ONNX graph from raw columns to probabilities, which runs without halfseen and torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pyarrow as pa
+from onnx import TensorProto
+
+from halfseen.errors import HalfseenError, InputError
+from halfseen.files import written_whole
+from halfseen.front import NumberColumn, TableSchema
+from halfseen.model.model import TableModel
+from halfseen.saving.loading import load
+from halfseen.saving.onnx_graph import GraphBuilder
+from halfseen.saving.onnx_networks import add_networks
+from halfseen.saving.onnx_tables import add_preprocessing, graph_input
+
+__all__ = [
+    "FORMAT",
+    "PREDICTION",
+    "PROBABILITIES",
+    "check_parity",
+    "load_table_model",
+    "onnx_model",
+    "write_onnx",
+]
+
+FORMAT = 1
+"""Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
+PROBABILITIES, PREDICTION = "probabilities", "prediction"
+TOLERANCE = 1e-5
+
+
+def load_table_model(folder: Path) -> TableModel:
+    """Load a model folder that can become a graph."""
+    model = load(folder)
+    if not isinstance(model, TableModel):
+        raise InputError(
+            f"{folder} holds a {type(model).__name__}, which takes prepared arrays; only models "
+            "of tables, the ones that halfseen fit writes, can be exported and served."
+        )
+    return model
+
+
+def onnx_model(model: TableModel) -> onnx.ModelProto:
+    """Return the graph of a fitted model: preprocessing, networks, softmax, most probable class.
+
+    It has one input per observed column (a vector: double precision with NaN for a gap, or text
+    with the empty text for one) and two outputs, ``probabilities`` of shape (rows, classes) and
+    ``prediction``. The metadata hold the format version, the classes and the schema as JSON.
+    """
+    if model.method.needs_complete_target:
+        raise InputError(
+            f"{model.method.name} needs the missing block at prediction, which the target never "
+            "has; it serves comparisons and is not exported."
+        )
+    schema = model.schema
+    builder = GraphBuilder(reserved=[PROBABILITIES, PREDICTION])
+    logits = add_networks(builder, model.networks, add_preprocessing(builder, schema))
+    probabilities = builder.node("Softmax", logits, axis=1)
+    best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)
+    classes, kind = _class_constant(builder, schema)
+    builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(schema.classes))
+    builder.output(builder.node("Gather", classes, best), PREDICTION, kind)
+    return builder.model(
+        {
+            "halfseen_format": str(FORMAT),
+            "halfseen_classes": json.dumps(schema.classes),
+            "halfseen_schema": schema.model_dump_json(),
+        }
+    )
+
+
+def write_onnx(graph: onnx.ModelProto, path: Path) -> None:
+    """Write a graph in one piece."""
+    with written_whole(path) as partial:
+        partial.write_bytes(graph.SerializeToString())
+
+
+def check_parity(model: TableModel, graph: onnx.ModelProto, rows: int = 256) -> float:
+    """Return by how much graph and model differ at most on made-up rows; refuse a difference.
+
+    The rows have numbers around and far beyond those of training, known and unknown categories,
+    and gaps.
+    """
+    table = _made_up_rows(model.schema, rows)
+    inputs = {
+        column.name: graph_input(column, table.column(column.name), where="the check")
+        for column in model.schema.observed
+    }
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    (probabilities,) = session.run([PROBABILITIES], inputs)
+    difference = float(np.abs(probabilities - model.predict_proba(table)).max())
+    if not difference <= TOLERANCE:
+        raise HalfseenError(
+            f"The exported graph differs from the model by {difference:.2g}, more than "
+            f"{TOLERANCE:g}: nothing was written. Please report this with the model folder."
+        )
+    return difference
+
+
+def _class_constant(builder: GraphBuilder, schema: TableSchema) -> tuple[str, int]:
+    """Store the classes, in the type that the label has."""
+    types = {type(value) for value in schema.classes}
+    if types == {bool}:
+        return builder.constant(np.array(schema.classes, dtype=np.bool_)), TensorProto.BOOL
+    if types == {int}:
+        return builder.constant(np.array(schema.classes, dtype=np.int64)), TensorProto.INT64
+    if types <= {int, float}:
+        return builder.constant(np.array(schema.classes, dtype=np.float64)), TensorProto.DOUBLE
+    return builder.strings(schema.class_names), TensorProto.STRING
+
+
+def _made_up_rows(schema: TableSchema, rows: int) -> Any:
+    random = np.random.default_rng(0)
+    columns = {}
+    for column in schema.observed:
+        gap = random.random(rows) < 0.1
+        if isinstance(column, NumberColumn):
+            numbers = column.fill + column.scale * random.standard_cauchy(rows)
+            columns[column.name] = pa.array(numbers, mask=gap)
+        else:
+            texts = random.choice([*column.categories, "never seen"], rows).tolist()
+            columns[column.name] = pa.array(texts, pa.string(), mask=gap)
+    return pa.table(columns)

@@ -1,0 +1,108 @@
+"""The networks of a fitted model as ONNX nodes: ẑ_T = (g1(x1), r(g1(x1))), then f."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import nn
+
+from halfseen.errors import InputError
+from halfseen.networks.nets import Networks, VectorEncoder
+from halfseen.saving.onnx_graph import GraphBuilder
+
+__all__ = ["add_networks"]
+
+
+def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
+    """Add what :meth:`Networks.forward` computes in evaluation mode; return the logits.
+
+    Parameters
+    ----------
+    builder
+        The graph so far.
+    networks
+        Networks of a table; `rows` has all its columns, the missing block at any value.
+    rows
+        Name of the float matrix of target rows.
+    """
+    if networks.noise_size:
+        raise InputError(
+            "This model imputes with random noise (noise_size > 0), which an exported graph could "
+            "not repeat; fit with noise_size = 0 to export it."
+        )
+    blocks, view = networks.blocks, networks.method.target_view
+
+    def observed_of(rows: str) -> str:
+        positions = builder.constant(np.array(blocks.observed, dtype=np.int64))
+        return builder.node("Gather", rows, positions, axis=1)
+
+    if networks.standardize is not None:
+        shift = builder.constant(_array(networks.standardize.mean))
+        scale = builder.constant(_array(networks.standardize.scale))
+        rows = builder.node("Div", builder.node("Sub", rows, shift), scale)
+    shown = rows
+    if view == "ignore":
+        shown = observed_of(rows)
+    elif view == "zero":
+        hidden = np.zeros(blocks.length, dtype=np.bool_)
+        hidden[list(blocks.missing)] = True
+        fill = builder.constant(np.array(blocks.fill, dtype=np.float32))
+        shown = builder.node("Where", builder.constant(hidden), fill, rows)
+    latent = _add(builder, networks.encoder, shown)
+    if networks.generator is not None:
+        imputed = _add(builder, networks.generator, latent)
+        latent = builder.node("Concat", latent, imputed, axis=1)
+    logits = _add(builder, networks.classifier, latent)
+    shortcut = networks.shortcut
+    if shortcut is None:
+        return logits
+    learned = [builder.constant(_array(tensor)) for tensor in (shortcut.weight, shortcut.bias)]
+    regression = builder.node("Gemm", observed_of(rows), *learned, transB=1)
+    scaled = builder.node("Mul", logits, builder.constant(_array(shortcut.scale)))
+    return builder.node("Add", scaled, regression)
+
+
+def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
+    """Add one layer, or the layers that it is made of."""
+
+    def constants(*tensors: torch.Tensor) -> list[str]:
+        return [builder.constant(_array(tensor)) for tensor in tensors]
+
+    match layer:
+        case nn.Sequential():
+            for inner in layer:
+                value = _add(builder, inner, value)
+            return value
+        case VectorEncoder():
+            latent = _add(builder, layer.layers, value)
+            if layer.linear is not None:
+                latent = builder.node("Add", latent, _add(builder, layer.linear, value))
+            return _add(builder, layer.activation, latent)
+        case nn.Linear():
+            return builder.node("Gemm", value, *constants(layer.weight, layer.bias), transB=1)
+        case nn.BatchNorm1d():
+            assert layer.running_mean is not None
+            assert layer.running_var is not None
+            learned = constants(layer.weight, layer.bias, layer.running_mean, layer.running_var)
+            return builder.node("BatchNormalization", value, *learned, epsilon=layer.eps)
+        case nn.LayerNorm():
+            learned = constants(layer.weight, layer.bias)
+            return builder.node("LayerNormalization", value, *learned, epsilon=layer.eps)
+        case nn.ReLU():
+            return builder.node("Relu", value)
+        case nn.Sigmoid():
+            return builder.node("Sigmoid", value)
+        case nn.Tanh():
+            return builder.node("Tanh", value)
+        case nn.Identity() | nn.Dropout():
+            return value
+    raise InputError(
+        f"A layer of type {type(layer).__name__} cannot be exported to ONNX; the encoders that "
+        "halfseen builds for tables can."
+    )
+
+
+def _array(tensor: torch.Tensor) -> npt.NDArray[np.float32]:
+    array: npt.NDArray[np.float32] = tensor.detach().cpu().float().numpy()
+    return array

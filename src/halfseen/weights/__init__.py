@@ -1,0 +1,1 @@
+"""From what the members say to one answer."""

@@ -1,0 +1,120 @@
+"""How much a sweep may spend, as data: epochs, seeds and rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from halfseen.errors import OptionError
+from halfseen_bench.demo import DEMO_EPOCHS
+from halfseen_bench.problems import Kind, Problem
+
+__all__ = ["BUDGETS", "Budget", "budget_named"]
+
+
+class Budget(BaseModel):
+    """How much is spent.
+
+    Parameters
+    ----------
+    training
+        Options of the models, by kind of problem: lengths of the phases, sizes of networks.
+    seeds
+        Runs of each model, by kind of problem.
+    reader
+        Options of the readers, by family: subsets, and sizes of what is simulated.
+    score_rows
+        Rows of each domain on which label-free scores are taken.
+    looks
+        The most epochs of a phase after which they are, and the target is measured.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    what: str
+    training: dict[Kind, dict[str, Any]]
+    seeds: dict[Kind, int]
+    reader: dict[str, dict[str, Any]] = {}
+    score_rows: int = 1000
+    looks: int = 100
+
+    def problem(self, problem: Problem) -> Problem:
+        """Return the problem at this budget's size; what the problem itself says stays."""
+        options = {**self.reader.get(problem.family, {}), **problem.reader}
+        most = min((options[name] for name in _SIZES if options.get(name)), default=float("inf"))
+        rows = tuple(n for n in problem.source_rows if n is None or n < most)
+        return problem.model_copy(update={"reader": options, "source_rows": rows})
+
+
+_SIZES = ("max_train", "max_rows", "rows")
+"""Options of the readers that bound how many source rows there are."""
+
+
+def _epochs(warmup: int, joint: int | str, refine: int) -> dict[str, Any]:
+    return {"warmup_epochs": warmup, "joint_epochs": joint, "refine_epochs": refine}
+
+
+_NARROW: dict[str, Any] = {"channels": (32, 32, 128)}
+"""Half of the paper's filters before the last layer, which makes the latent."""
+
+BUDGETS: dict[str, Budget] = {
+    budget.name: budget
+    for budget in (
+        Budget(
+            name="paper",
+            what="the paper's epochs and five runs on all rows",
+            training={
+                "image": _epochs(10, 90, 10),
+                "curve": _epochs(10, 90, 10),
+                "table": _epochs(5, 45, 10),
+                "demo": DEMO_EPOCHS,
+            },
+            seeds={"image": 5, "curve": 5, "table": 5, "demo": 5},
+            score_rows=2000,
+        ),
+        Budget(
+            name="cpu",
+            what="hours on two cores: subsets of the digits, narrower encoders, fewer epochs",
+            training={
+                "image": {**_epochs(4, 16, 4), **_NARROW, "batch_size": 64},
+                "curve": {**_epochs(10, "auto", 4), **_NARROW},
+                "table": _epochs(5, "auto", 10),
+                "demo": DEMO_EPOCHS,
+            },
+            seeds={"image": 3, "curve": 3, "table": 5, "demo": 3},
+            reader={
+                "digits": {"max_train": 3_000, "max_test": 3_000},
+                "criteo": {"max_rows": 100_000},
+                "ads-sim": {"rows": 20_000, "test_rows": 10_000},
+            },
+            looks=8,
+        ),
+        Budget(
+            name="quick",
+            what="a minute or so: to try the command, not the method",
+            training={
+                "image": _epochs(1, 2, 1),
+                "curve": _epochs(1, 2, 1),
+                "table": _epochs(1, 2, 1),
+                "demo": dict.fromkeys(DEMO_EPOCHS, 1),
+            },
+            seeds={"image": 1, "curve": 1, "table": 2, "demo": 1},
+            reader={
+                "digits": {"max_train": 300, "max_test": 200},
+                "criteo": {"max_rows": 300},
+                "ads-sim": {"rows": 400, "test_rows": 400},
+                "amazon": {"vocabulary": 500, "dimensions": 40},
+            },
+            score_rows=200,
+        ),
+    )
+}
+
+
+def budget_named(name: str) -> Budget:
+    """Return a budget, or say which there are."""
+    if name not in BUDGETS:
+        raise OptionError(f"There is no budget {name!r}; there are {', '.join(BUDGETS)}.")
+    return BUDGETS[name]

@@ -1,0 +1,367 @@
+"""``halfseen data``: list, get, check, describe and export data sets."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from halfseen.cli.terminal import Json, Terminal, new_table
+from halfseen.errors import InputError, OptionError
+
+if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
+    from halfseen_bench.data.catalog import DataSet, Family
+    from halfseen_bench.data.check import Finding
+    from halfseen_bench.data.export import Format
+    from halfseen_bench.data.pairs import Card, DomainPair
+    from halfseen_bench.data.simulator import Scenario
+
+app = typer.Typer(
+    name="data",
+    help="List, fetch, check, describe and export data sets.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Data folder; otherwise $HALFSEEN_DATA, otherwise the user cache directory.",
+    ),
+]
+Name = Annotated[str, typer.Argument(help="A data set or a family, as `halfseen data list` shows.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="An option of the reader; may be repeated."),
+]
+
+_COLOURS = {"official": "green", "readable": "green", "subset": "yellow"}
+
+
+@app.command("list")
+def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Show every data set, its licence, and whether its files are there.
+
+    Example: halfseen data list --data-dir ~/data
+    """
+    from halfseen_bench.data.catalog import data_folder, data_sets
+
+    root = data_folder(data_dir)
+    terminal = Terminal(as_json=as_json)
+    sets: list[dict[str, str | None]] = [
+        {
+            "name": data_set.name,
+            "family": data_set.family,
+            "what": data_set.what,
+            "licence": data_set.licence,
+            "here": "yes" if (root / data_set.name).is_dir() else "no",
+            "page": data_set.page,
+        }
+        for data_set in data_sets()
+    ]
+    what = "simulated ads with known truth, any size"
+    sets.append(
+        dict(name="ads-sim", family="ads-sim", what=what, licence="none", here="made", page=None)
+    )
+    if as_json:
+        terminal.document({"data_folder": root, "data_sets": sets})
+        return
+    headings = ("name", "family", "what", "licence", "here")
+    table = new_table(*headings)
+    for entry in sets:
+        table.add_row(*(escape(str(entry[heading])) for heading in headings))
+    terminal.results.print(table, highlight=False)
+    terminal.result(f"\nData folder: {root}")
+    for entry in sets[:-1]:
+        terminal.result(f"{entry['name']}: {entry['page']}")
+
+
+@app.command()
+def get(name: Name, data_dir: DataDir = None) -> None:
+    """Fetch a data set from its official addresses; go on where an earlier call stopped.
+
+    Example: halfseen data get mnist
+    """
+    from halfseen_bench.data.catalog import data_folder, data_sets
+
+    root = data_folder(data_dir)
+    terminal = Terminal()
+    wanted = list(data_sets(name))
+    if not wanted:
+        terminal.result(f"{name} is simulated: there is nothing to fetch.")
+    for data_set in wanted:
+        terminal.result(f"{data_set.name}: licence {data_set.licence}; see {data_set.page}")
+        for finding in _fetched(root, data_set, terminal):
+            terminal.result(f"{root / finding.path}: {finding.detail}")
+
+
+@app.command()
+def check(
+    name: Annotated[
+        str | None, typer.Argument(help="A data set or a family; all there are.")
+    ] = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Verify the files of a folder you already have, by hash or by reading them through.
+
+    Without a name, sets of which nothing is there are passed over.
+
+    Example: HALFSEEN_DATA=~/data halfseen data check
+    """
+    from halfseen_bench.data.catalog import data_folder, data_sets
+    from halfseen_bench.data.check import check as check_files
+
+    root = data_folder(data_dir)
+    terminal = Terminal(as_json=as_json)
+    found = []
+    for data_set in data_sets(name):
+        if name is None and not (root / data_set.name).is_dir():
+            terminal.say(f"{data_set.name}: not there")
+            continue
+        with terminal.status(f"Checking {data_set.name}"):
+            findings = list(check_files(root, data_set))
+        for finding in findings:
+            colour = _COLOURS.get(finding.verdict, "red")
+            text = f"[{colour}]{finding.verdict:<9}[/{colour}] {escape(finding.path)}: "
+            text += escape(finding.detail)
+            terminal.results.print(text, soft_wrap=True, highlight=False)
+        found += findings
+    terminal.document({"data_folder": root, "files": found})
+    bad = [finding for finding in found if not finding.is_good]
+    if bad:
+        raise InputError(
+            f"{len(bad)} of {len(found)} files in {root} cannot be used; the first is "
+            f"{bad[0].path}: {bad[0].detail}."
+        )
+    if not found and name != "ads-sim":
+        raise InputError(f"The data folder {root} holds no data set; `halfseen data get` fetches.")
+    terminal.result(f"{len(found)} files checked in {root}: all can be read.")
+
+
+@app.command()
+def card(
+    name: Name,
+    pair: Annotated[str | None, typer.Argument(help="source:target, as in dvd:kitchen.")] = None,
+    settings: Settings = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Describe a pair: what, where from, licence, counts, what is missing where.
+
+    For the simulator, also the cross-entropy of the best possible predictors.
+
+    Example: halfseen data card heart cleveland:va --set evaluation=split
+    """
+    from halfseen_bench.data import simulator
+    from halfseen_bench.data.catalog import family
+
+    of = family(name)
+    options = _options(settings)
+    terminal = Terminal()
+    if of.name == "ads-sim":
+        _check_simulated(pair, of)
+        scenario = simulator.Scenario.of(options)
+        _print_card("->".join(of.example), simulator.card(scenario), terminal)
+        _print_yardsticks(scenario, terminal)
+        return
+    if "ceiling" in _known_options(of):
+        options.setdefault("ceiling", True)
+    loaded = _load(of, pair, options, data_dir, terminal)
+    _print_card(loaded.name, loaded.card, terminal)
+
+
+@app.command()
+def export(
+    name: Name,
+    pair: Annotated[str, typer.Argument(help="source:target, as in cleveland:hungarian.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")],
+    format: Annotated[str, typer.Option(help="parquet or csv.")] = "parquet",
+    settings: Settings = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write a pair as two tables a person could have been given, and the labels apart.
+
+    source.* has every column and the label, target.* only what is observed there, and
+    target_labels.* the sealed labels, row by row.
+
+    Example: halfseen data export heart cleveland:hungarian -o heart/ --format csv
+    """
+    from halfseen_bench.data import simulator
+    from halfseen_bench.data.catalog import family
+    from halfseen_bench.data.export import pair_tables, simulated_tables, write_tables
+
+    of = family(name)
+    options = _options(settings)
+    chosen = _format(format)
+    terminal = Terminal()
+    if not of.is_table:
+        raise OptionError(f"{of.name} holds images; only tables can be exported.")
+    if of.name == "ads-sim":
+        _check_simulated(pair, of)
+        scenario = simulator.Scenario.of(options)
+        chunks, described = simulated_tables(scenario), simulator.card(scenario)
+        classes: tuple[str, ...] = simulator.CLASSES
+        expected = 2 * (scenario.rows + scenario.test_rows)
+    else:
+        loaded = _load(of, pair, options, data_dir, terminal)
+        chunks, described, expected = pair_tables(loaded), loaded.card, None
+        classes = loaded.classes
+    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal.errors, transient=True) as progress:
+        task = progress.add_task("rows", total=expected)
+
+        def counted() -> Any:
+            for table_name, table in chunks:
+                yield table_name, table
+                if table_name != "target_labels":
+                    progress.advance(task, len(table))
+
+        rows = write_tables(output, counted(), described, classes=classes, format=chosen)
+    for table_name, count in rows.items():
+        terminal.result(f"{output / f'{table_name}.{chosen}'}: {count:,} rows")
+
+
+@app.command()
+def convert(data_dir: DataDir = None) -> None:
+    """Convert Criteo's text file to Parquet, so that it is read faster from then on.
+
+    Memory stays bounded whatever the file's length; a conversion that was stopped goes on.
+
+    Example: halfseen data convert --data-dir ~/data
+    """
+    from halfseen_bench.data import criteo_parquet
+    from halfseen_bench.data.catalog import data_folder
+    from halfseen_bench.data.official import locate
+
+    root = data_folder(data_dir)
+    folder = root / "criteo" / "parquet"
+    done = criteo_parquet.convert(locate(root, "criteo/train.txt"), folder)
+    Terminal().result(f"{folder}: {done.rows:,} rows")
+
+
+def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]:
+    """Fetch with one progress bar per file."""
+    from halfseen_bench.data.obtain import obtain
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=terminal.errors, transient=True) as progress:
+
+        def show(what: str, done: int, total: int | None) -> None:
+            if what not in tasks:
+                tasks[what] = progress.add_task(what, total=total)
+            progress.update(tasks[what], completed=done, total=total)
+
+        return obtain(root, data_set, progress=show)
+
+
+def _check_simulated(pair: str | None, of: Family) -> None:
+    from halfseen_bench.data.catalog import parse_pair
+
+    if parse_pair(pair, of) != of.example:
+        raise OptionError(f"The simulator has one pair, {':'.join(of.example)}.")
+
+
+def _format(given: str) -> Format:
+    if given not in ("parquet", "csv"):
+        raise OptionError(f"--format {given} is unknown; choose parquet or csv.")
+    return "csv" if given == "csv" else "parquet"
+
+
+def _options(settings: list[str] | None) -> dict[str, Any]:
+    """Read ``key=value`` pairs; a value is a number, true, false, null or a word."""
+    options: dict[str, Any] = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise OptionError(f"--set {setting}: write KEY=VALUE, as in --set seed=1.")
+        try:
+            options[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            options[key.strip()] = value
+    return options
+
+
+def _known_options(of: Family) -> dict[str, inspect.Parameter]:
+    parameters = inspect.signature(of.reader.load_pair).parameters.values()
+    return {
+        p.name: p
+        for p in parameters
+        if p.kind is inspect.Parameter.KEYWORD_ONLY and "Path" not in str(p.annotation)
+    }
+
+
+def _load(
+    of: Family,
+    pair: str | None,
+    options: dict[str, Any],
+    data_dir: Path | None,
+    terminal: Terminal,
+) -> DomainPair:
+    from halfseen_bench.data.catalog import data_folder, parse_pair
+
+    known = _known_options(of)
+    for key, value in options.items():
+        if key not in known:
+            raise OptionError(f"{of.name} has no option {key!r}; it has {', '.join(known)}.")
+        default = known[key].default
+        kinds = (int, float) if isinstance(default, float) else (type(default),)
+        if default is not None and type(value) not in kinds:
+            raise OptionError(
+                f"--set {key}={value} does not fit: it is {default!r} unless you say otherwise."
+            )
+    source, target = parse_pair(pair, of)
+    with terminal.status(f"Reading {of.name}"):
+        return of.reader.load_pair(data_folder(data_dir), source, target, **options)
+
+
+def _print_card(name: str, shown: Card, terminal: Terminal) -> None:
+    table = new_table()
+    table.show_header = False
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    table.add_row("pair", escape(name))
+    for key in ("what", "origin", "licence", "missing"):
+        table.add_row(key, escape(getattr(shown, key)))
+    for what, count in shown.counts.items():
+        table.add_row("rows", f"{count:,} {escape(what)}")
+    for note in shown.notes:
+        table.add_row("note", escape(note))
+    terminal.results.print(table, highlight=False)
+
+
+def _print_yardsticks(scenario: Scenario, terminal: Terminal) -> None:
+    from halfseen_bench.data.simulator import yardsticks
+
+    headings = ("cross-entropy on the target", "expected", "Monte Carlo", "± standard error")
+    table = new_table(*headings, numbers=True)
+    for line in yardsticks(scenario):
+        table.add_row(
+            line.predictor,
+            f"{line.expected:.4f}",
+            f"{line.monte_carlo:.4f}",
+            f"{line.standard_error:.4f}",
+        )
+    terminal.results.print()
+    terminal.results.print(table, highlight=False)

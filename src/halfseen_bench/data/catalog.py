@@ -1,0 +1,332 @@
+"""What data sets there are, where each comes from, and where they lie on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from halfseen.errors import OptionError
+from halfseen_bench.data.official import OfficialFile, optional_module
+from halfseen_bench.data.pairs import DomainPair
+
+__all__ = [
+    "DATA_SETS",
+    "FAMILIES",
+    "DataSet",
+    "Family",
+    "Reader",
+    "Remote",
+    "data_folder",
+    "data_sets",
+    "family",
+    "parse_pair",
+]
+
+
+class Reader(Protocol):
+    """What a family's module offers."""
+
+    DOMAINS: tuple[str, ...]
+    FILES: tuple[OfficialFile, ...]
+
+    def load_pair(self, root: Path, source: str, target: str, **options: object) -> DomainPair:
+        """Read one pair."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """One file to fetch.
+
+    Parameters
+    ----------
+    path
+        Where it goes, relative to the data folder.
+    addresses
+        Where it is; the next one is asked where one fails.
+    checksum
+        Of the file as it is served, where it is published or widely pinned.
+    unpack
+        For a tar archive: the path inside it, and the folder that stands for that path here.
+    """
+
+    path: str
+    addresses: tuple[str, ...]
+    checksum: str | None = None
+    unpack: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Files that are fetched and checked together; they lie in a folder of this name."""
+
+    name: str
+    family: str
+    what: str
+    licence: str
+    page: str
+    remotes: tuple[Remote, ...]
+    rows: dict[str, int]
+    """Rows of each complete file, for those of which a part may be at hand."""
+
+    @property
+    def files(self) -> tuple[OfficialFile, ...]:
+        """Return the reader's files that belong to this set."""
+        every = FAMILIES[self.family].reader.FILES
+        return tuple(f for f in every if f.path.startswith(f"{self.name}/"))
+
+
+@dataclass(frozen=True)
+class Family:
+    """One reader, the pair that it shows by default, and whether its rows are table rows."""
+
+    name: str
+    module: str
+    example: tuple[str, str]
+    is_table: bool = True
+
+    @property
+    def reader(self) -> Reader:
+        """Return the module that reads the family."""
+        return cast(Reader, importlib.import_module(f"halfseen_bench.data.{self.module}"))
+
+
+FAMILIES = {
+    f.name: f
+    for f in (
+        Family("digits", "digits", ("mnist", "usps"), is_table=False),
+        Family("amazon", "amazon", ("dvd", "electronics")),
+        Family("criteo", "criteo", ("retargeting", "prospecting")),
+        Family("heart", "heart", ("cleveland", "hungarian")),
+        Family("ads-sim", "simulator", ("retargeting", "prospecting")),
+    )
+}
+
+
+def _mnist(stem: str, sha256: str) -> Remote:
+    name = f"{stem}-ubyte.gz"
+    hosts = (
+        "https://ossci-datasets.s3.amazonaws.com/mnist",
+        "https://storage.googleapis.com/cvdf-datasets/mnist",
+        "http://yann.lecun.com/exdb/mnist",
+    )
+    return Remote(f"mnist/{name}", tuple(f"{h}/{name}" for h in hosts), f"sha256:{sha256}")
+
+
+def _usps(name: str, md5: str) -> Remote:
+    host = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
+    return Remote(f"usps/{name}", (f"{host}/{name}",), f"md5:{md5}")
+
+
+def _svhn(name: str, sha256: str) -> Remote:
+    host = "http://ufldl.stanford.edu/housenumbers"
+    return Remote(f"svhn/{name}", (f"{host}/{name}",), f"sha256:{sha256}")
+
+
+def _heart(hospital: str, sha256: str) -> Remote:
+    host = "https://archive.ics.uci.edu/ml/machine-learning-databases/heart-disease"
+    name = f"processed.{hospital}.data"
+    return Remote(f"heart/{name}", (f"{host}/{name}",), f"sha256:{sha256}")
+
+
+DATA_SETS = {
+    d.name: d
+    for d in (
+        DataSet(
+            "mnist",
+            "digits",
+            "handwritten digits, 60,000 + 10,000 of 28x28",
+            "CC BY-SA 3.0",
+            "http://yann.lecun.com/exdb/mnist",
+            (
+                _mnist(
+                    "train-images-idx3",
+                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                ),
+                _mnist(
+                    "train-labels-idx1",
+                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                ),
+                _mnist(
+                    "t10k-images-idx3",
+                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                ),
+                _mnist(
+                    "t10k-labels-idx1",
+                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+                ),
+            ),
+            {},
+        ),
+        DataSet(
+            "usps",
+            "digits",
+            "handwritten digits of postal codes, 7,291 + 2,007 of 16x16",
+            "none stated; research use",
+            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
+            (
+                _usps("usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
+                _usps("usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),
+            ),
+            {},
+        ),
+        DataSet(
+            "svhn",
+            "digits",
+            "house numbers in photos, cropped digits, 73,257 + 26,032 of 32x32",
+            "non-commercial use",
+            "http://ufldl.stanford.edu/housenumbers",
+            (
+                _svhn(
+                    "train_32x32.mat",
+                    "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+                ),
+                _svhn(
+                    "test_32x32.mat",
+                    "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+                ),
+            ),
+            {"svhn/train_32x32.mat": 73_257, "svhn/test_32x32.mat": 26_032},
+        ),
+        DataSet(
+            "bsds500",
+            "digits",
+            "200 photos: the backgrounds that MNIST-M is made with",
+            "non-commercial research and education",
+            "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/resources.html",
+            (
+                Remote(
+                    "bsds500/BSR_bsds500.tgz",
+                    tuple(
+                        f"https://{host}.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/"
+                        "BSR/BSR_bsds500.tgz"
+                        for host in ("www2", "www")
+                    ),
+                    unpack=("BSR/BSDS500/data/images/train", "bsds500/train"),
+                ),
+            ),
+            {"bsds500/train": 200},
+        ),
+        DataSet(
+            "amazon",
+            "amazon",
+            "product reviews of four kinds, 2,000 labelled each",
+            "research use",
+            "https://www.cs.jhu.edu/~mdredze/datasets/sentiment",
+            (
+                Remote(
+                    "amazon/processed_acl.tar.gz",
+                    (
+                        "https://www.cs.jhu.edu/~mdredze/datasets/sentiment/processed_acl.tar.gz",
+                        "http://www.cs.jhu.edu/~mdredze/datasets/sentiment/processed_acl.tar.gz",
+                    ),
+                    unpack=("processed_acl", "amazon/processed_acl"),
+                ),
+            ),
+            {},
+        ),
+        DataSet(
+            "criteo",
+            "criteo",
+            "a week of ads shown, clicked or not, 45.8 million (4.3 GB to fetch)",
+            "Criteo's terms; research use",
+            "https://ailab.criteo.com/ressources",
+            (
+                Remote(
+                    "criteo/dac.tar.gz",
+                    (
+                        "https://go.criteo.net/criteo-research-kaggle-display-advertising-"
+                        "challenge-dataset.tar.gz",
+                        "https://s3-eu-west-1.amazonaws.com/kaggle-display-advertising-challenge-"
+                        "dataset/dac.tar.gz",
+                    ),
+                    unpack=(".", "criteo"),
+                ),
+            ),
+            {"criteo/train.txt.gz": 45_840_617},
+        ),
+        DataSet(
+            "heart",
+            "heart",
+            "patients of four hospitals, 303 + 294 + 123 + 200, 13 columns",
+            "CC BY 4.0",
+            "https://archive.ics.uci.edu/dataset/45/heart+disease",
+            tuple(
+                _heart(hospital, sha256)
+                for hospital, sha256 in {
+                    "cleveland": "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
+                    "hungarian": "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
+                    "switzerland": (
+                        "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314"
+                    ),
+                    "va": "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
+                }.items()
+            ),
+            {},
+        ),
+    )
+}
+
+
+def data_folder(given: Path | None = None) -> Path:
+    """Return `given`, else what ``HALFSEEN_DATA`` names, else the user cache directory's folder.
+
+    Examples
+    --------
+    >>> data_folder(Path("here")).name
+    'here'
+    """
+    named = given or os.environ.get("HALFSEEN_DATA")
+    if named:
+        return Path(named).expanduser()
+    platformdirs = optional_module("platformdirs", "Finding the user cache directory")
+    return Path(platformdirs.user_cache_dir("halfseen")) / "data"
+
+
+def family(name: str) -> Family:
+    """Return a family by its name, or by the name of a set that belongs to it."""
+    if name in DATA_SETS:
+        name = DATA_SETS[name].family
+    if name not in FAMILIES:
+        raise OptionError(_unknown(name))
+    return FAMILIES[name]
+
+
+def data_sets(name: str | None = None) -> Iterator[DataSet]:
+    """Yield the sets of that name or of the family of that name; all of them without a name.
+
+    Examples
+    --------
+    >>> [d.name for d in data_sets("digits")]
+    ['mnist', 'usps', 'svhn', 'bsds500']
+    """
+    if name is not None and name not in DATA_SETS and name not in FAMILIES:
+        raise OptionError(_unknown(name))
+    yield from (d for d in DATA_SETS.values() if name is None or name in (d.name, d.family))
+
+
+def parse_pair(pair: str | None, of: Family) -> tuple[str, str]:
+    """Return (source, target) of ``source:target`` or ``source->target``.
+
+    Examples
+    --------
+    >>> parse_pair("dvd->kitchen", FAMILIES["amazon"])
+    ('dvd', 'kitchen')
+    """
+    if pair is None:
+        return of.example
+    parts = re.split(r"\s*(?:->|→|:)\s*", pair.strip())
+    if len(parts) != 2 or not all(parts):
+        raise OptionError(
+            f"{pair!r} is not a pair: write source:target, as in {':'.join(of.example)}."
+        )
+    return parts[0], parts[1]
+
+
+def _unknown(name: str) -> str:
+    known = ", ".join(dict.fromkeys([*FAMILIES, *DATA_SETS]))
+    return f"No data set is called {name!r}; there are {known}."

@@ -1,0 +1,125 @@
+"""Write a pair as the tables a person could have been given, and the sealed labels apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.errors import InputError, OptionError
+from halfseen.files import written_whole
+from halfseen_bench.data.official import optional_module
+from halfseen_bench.data.pairs import Card, DomainPair
+from halfseen_bench.data.simulator import Rows, Scenario, stream
+from halfseen_bench.data.simulator_world import MISSING, OBSERVED, World
+
+__all__ = ["Format", "pair_tables", "simulated_tables", "write_tables"]
+
+Format = Literal["parquet", "csv"]
+Table = Literal["source", "target", "target_labels"]
+Chunk = tuple[Table, Any]
+"""A table's name and some of its rows, as a ``pyarrow.Table``."""
+
+LABEL = "label"
+
+
+def write_tables(
+    folder: Path,
+    chunks: Iterable[Chunk],
+    card: Card,
+    *,
+    classes: Sequence[str],
+    format: Format = "parquet",
+) -> dict[str, int]:
+    """Write chunks as they come, into one file per table; return the rows of each.
+
+    The memory is that of one chunk. The files get their names when all of them are whole,
+    ``card.json`` last: where it is, nothing is missing. It also names the classes, of which the
+    labels are positions.
+    """
+    if format not in get_args(Format):
+        raise OptionError(f"format={format!r} is unknown; choose 'parquet' or 'csv'.")
+    rows: dict[str, int] = {}
+    writers: dict[str, Any] = {}
+    card_path = folder / "card.json"
+    with suppress(OSError):
+        card_path.unlink()
+    with ExitStack() as names, ExitStack() as streams:
+        for name, table in chunks:
+            if name not in writers:
+                part = names.enter_context(written_whole(folder / f"{name}.{format}"))
+                writers[name] = streams.enter_context(_writer(part, table.schema, format))
+            writers[name].write_table(table)
+            rows[name] = rows.get(name, 0) + len(table)
+    with written_whole(card_path) as part:
+        about = asdict(card) | {"classes": list(classes)}
+        part.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    return rows
+
+
+def pair_tables(pair: DomainPair) -> Iterator[Chunk]:
+    """Yield the source with its labels, the target as it is seen, and the target's labels.
+
+    Training rows come before test rows. The target's training rows are left out where they are
+    the test rows themselves, and where their labels are unknown.
+    """
+    if not pair.blocks.is_table:
+        raise InputError(f"{pair.name} holds images; only tables can be exported.")
+    names = pair.blocks.names_of(range(pair.blocks.length))
+    label = LABEL if LABEL not in names else f"#{LABEL}#"  # a review may hold the word itself
+    observed = list(pair.blocks.observed)
+    for part in (pair.source_train, pair.source_test):
+        yield "source", _table(names, part.inputs, {label: part.labels})
+    target = [(pair.target_test, pair.target_test_labels.open("export"))]
+    is_split = not np.array_equal(pair.target_train, pair.target_test, equal_nan=True)
+    if is_split and pair.target_train_labels is not None:
+        target.insert(0, (pair.target_train, pair.target_train_labels.open("export")))
+    for inputs, labels in target:
+        yield "target", _table([names[c] for c in observed], inputs[:, observed], {})
+        yield "target_labels", _table([], inputs[:, :0], {label: labels})
+
+
+def simulated_tables(scenario: Scenario, *, chunk: int = 100_000) -> Iterator[Chunk]:
+    """Yield simulated rows in chunks; the labels come with the best possible predictions."""
+    source, target = scenario.world("retargeting"), scenario.world("prospecting")
+
+    def drawn(world: World) -> Iterator[Rows]:
+        for part, rows in scenario.sizes:
+            yield from stream(world, rows, part=part, seed=scenario.seed, chunk=chunk)
+
+    names = [*OBSERVED, *MISSING]
+    for rows in drawn(source):
+        yield "source", _table(names, _short(rows.observed, rows.missing), {LABEL: rows.labels})
+    for rows in drawn(target):
+        yield "target", _table(OBSERVED, _short(rows.observed), {})
+        truth = {
+            LABEL: rows.labels,
+            "best_given_observed": target.best_given_observed(rows.observed),
+            "best_given_all": target.best_given_all(rows.observed, rows.missing),
+        }
+        yield "target_labels", _table([], _short(rows.observed[:, :0]), truth)
+
+
+def _short(*blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
+    return np.hstack(blocks).astype(np.int16)
+
+
+def _table(
+    names: Sequence[str], inputs: npt.NDArray[Any], others: Mapping[str, npt.NDArray[Any]]
+) -> Any:
+    """Return columns of inputs, then others; what is not a number becomes empty."""
+    pyarrow = optional_module("pyarrow", "Exporting tables")
+    columns = {name: inputs[:, i] for i, name in enumerate(names)} | dict(others)
+    return pyarrow.table({n: pyarrow.array(v, from_pandas=True) for n, v in columns.items()})
+
+
+def _writer(path: Path, schema: Any, format: Format) -> Any:
+    if format == "csv":
+        return optional_module("pyarrow.csv", "Exporting CSV").CSVWriter(path, schema)
+    return optional_module("pyarrow.parquet", "Exporting Parquet").ParquetWriter(path, schema)

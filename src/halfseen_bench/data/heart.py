@@ -1,0 +1,259 @@
+"""UCI heart disease: four hospitals, some of which never measured some columns.
+
+Nothing is hidden by hand here. One rule decides what a hospital measured: **a column counts as
+measured where more than half of the rows have a value**. What the source measured and the target
+did not is the missing block x2; what the source did not measure is left out, since nothing can be
+learned about it. A source is complete enough for a target when such an x2 exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError
+from halfseen_bench.data.official import OfficialFile, content, locate
+from halfseen_bench.data.pairs import Card, DomainPair, Labelled, Sealed
+from halfseen_bench.data.splitting import (
+    Evaluation,
+    check_choice,
+    check_domains,
+    held_out,
+    target_rows,
+)
+
+__all__ = ["COLUMNS", "DOMAINS", "FILES", "Gaps", "load_pair", "read_hospital", "shares_missing"]
+
+DOMAINS = ("cleveland", "hungarian", "switzerland", "va")
+FILES = (
+    OfficialFile(
+        "heart/processed.cleveland.data",
+        "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
+    ),
+    OfficialFile(
+        "heart/processed.hungarian.data",
+        "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
+    ),
+    OfficialFile(
+        "heart/processed.switzerland.data",
+        "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314",
+    ),
+    OfficialFile(
+        "heart/processed.va.data",
+        "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
+    ),
+)
+CODES: dict[str, tuple[int, ...] | None] = {
+    "age": None,
+    "sex": (0, 1),
+    "cp": (1, 2, 3, 4),
+    "trestbps": None,
+    "chol": None,
+    "fbs": (0, 1),
+    "restecg": (0, 1, 2),
+    "thalach": None,
+    "exang": (0, 1),
+    "oldpeak": None,
+    "slope": (1, 2, 3),
+    "ca": None,
+    "thal": (3, 6, 7),
+}
+"""The file's own codes of each categorical column, in order; None for a measured number."""
+COLUMNS = tuple(CODES)
+ZERO_MEANS_MISSING = ("trestbps", "chol")
+"""Columns in which 0 is no possible value, and stands for one that was not measured."""
+
+Gaps = Literal["median", "keep"]
+"""What becomes of a value missing here and there: the source's median or mode, or NaN."""
+Table = npt.NDArray[np.float32]
+
+
+def load_pair(
+    root: Path,
+    source: str,
+    target: str,
+    *,
+    gaps: Gaps = "median",
+    evaluation: Evaluation = "transductive",
+    test_fraction: float = 0.2,
+    seed: int = 0,
+) -> DomainPair:
+    """Read two hospitals as one problem: healthy (0) or diseased (1, the file's 1 to 4).
+
+    Parameters
+    ----------
+    root
+        The data folder; the files lie under it as :data:`FILES` names them.
+    source, target
+        Two of :data:`DOMAINS`. Cleveland lacks nothing, so it is never a target.
+    gaps
+        Sporadic gaps, in columns that count as measured: filled with the median (the mode of a
+        categorical column) of the source's training rows, or kept as NaN.
+    evaluation
+        ``transductive``: the target is adapted on and predicted in full; ``split``: a seeded
+        half each.
+    test_fraction
+        Share of the source held out as its test part, the same in each class.
+    seed
+        Fixes the splits.
+    """
+    check_domains(source, target, DOMAINS)
+    check_choice("gaps", gaps, get_args(Gaps))
+    source_table, source_labels = read_hospital(root, source)
+    target_table, target_labels = read_hospital(root, target)
+    source_has, target_has = _measured(source_table), _measured(target_table)
+    kept = np.flatnonzero(source_has)
+    missing = [COLUMNS[c] for c in kept if not target_has[c]]
+    if not missing:
+        raise InputError(
+            f"{target} lacks no column that {source} has, so nothing is missing on this target; "
+            "choose another pair, such as cleveland->hungarian."
+        )
+    names = [COLUMNS[c] for c in kept]
+    blocks = Blocks.columns(names, missing)
+    source_table, target_table = source_table[:, kept], target_table[:, kept]
+    train, test = held_out(source_labels, test_fraction, seed)
+    adapted, predicted = target_rows(len(target_table), evaluation, seed)
+    dropped = [c for c, has in zip(COLUMNS, source_has, strict=True) if not has]
+    card = _card(source, target, blocks, dropped, source_table, target_table, gaps, evaluation)
+    if gaps == "median":
+        usual = _usual(source_table[train], names)
+        source_table, target_table = (
+            np.where(np.isnan(table), usual, table) for table in (source_table, target_table)
+        )
+    target_table = blocks.hide(target_table)
+    return DomainPair(
+        name=f"{source}->{target}",
+        source_train=Labelled(source_table[train], source_labels[train]),
+        source_test=Labelled(source_table[test], source_labels[test]),
+        target_train=target_table[adapted],
+        target_test=target_table[predicted],
+        target_test_labels=Sealed(target_labels[predicted]),
+        blocks=blocks,
+        classes=("healthy", "disease"),
+        card=card,
+        target_train_labels=Sealed(target_labels[adapted]),
+    )
+
+
+def read_hospital(root: Path, domain: str) -> tuple[Table, npt.NDArray[np.int64]]:
+    """Return one hospital's 13 columns, NaN where not measured, and its labels 0 or 1.
+
+    Categorical columns become the position of their code in :data:`CODES`: 0, 1, 2, ...
+    """
+    path = locate(root, f"heart/processed.{domain}.data")
+    lines = content(path).decode("ascii", errors="replace").splitlines()
+    rows = [
+        _parsed(line, f"{path}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if line.strip()
+    ]
+    if not rows:
+        raise InputError(f"{path} holds no patients.")
+    table = np.array(rows, dtype=np.float32)
+    return table[:, :-1], (table[:, -1] > 0).astype(np.int64)
+
+
+def shares_missing(table: Table) -> npt.NDArray[np.float64]:
+    """Return, for each column, the share of rows without a value."""
+    return np.asarray(np.isnan(table).mean(axis=0), dtype=np.float64)
+
+
+def _measured(table: Table) -> npt.NDArray[np.bool_]:
+    return shares_missing(table) < 0.5
+
+
+def _parsed(line: str, where: str) -> list[float]:
+    """Return the 13 values and the label of one line."""
+    fields = [field.strip() for field in line.split(",")]
+    if len(fields) != len(COLUMNS) + 1:
+        raise InputError(
+            f"{where} has {len(fields)} fields; {len(COLUMNS)} columns and a label are needed."
+        )
+    values = [
+        _value(field, name, f"{where}, column {name!r}")
+        for name, field in zip(COLUMNS, fields, strict=False)
+    ]
+    if fields[-1] not in ("0", "1", "2", "3", "4"):
+        raise InputError(f"{where}: the label {fields[-1]!r} is not one of 0 to 4.")
+    return [*values, float(fields[-1])]
+
+
+def _value(field: str, name: str, where: str) -> float:
+    if field == "?":
+        return np.nan
+    try:
+        value = float(field)
+    except ValueError:
+        raise InputError(f"{where}: {field!r} is neither a number nor '?'.") from None
+    if value == -9 or (value == 0 and name in ZERO_MEANS_MISSING):
+        return np.nan
+    codes = CODES[name]
+    if codes is None:
+        return value
+    if value not in codes:
+        raise InputError(f"{where}: {field!r} is not one of the codes {codes}.")
+    return float(codes.index(int(value)))
+
+
+def _usual(table: Table, names: Sequence[str]) -> Table:
+    """Return each column's median, or its most frequent code."""
+    usual = np.nanmedian(table, axis=0)
+    for column, name in enumerate(names):
+        if CODES[name] is not None:
+            codes, counts = np.unique(
+                table[~np.isnan(table[:, column]), column], return_counts=True
+            )
+            usual[column] = codes[counts.argmax()]
+    return usual.astype(np.float32)
+
+
+def _card(
+    source: str,
+    target: str,
+    blocks: Blocks,
+    dropped: Sequence[str],
+    source_table: Table,
+    target_table: Table,
+    gaps: Gaps,
+    evaluation: Evaluation,
+) -> Card:
+    shares = shares_missing(target_table)
+    missing = ", ".join(f"{blocks.names_of([c])[0]} ({shares[c]:.0%})" for c in blocks.missing)
+    treatment = (
+        "filled with the source's median or mode" if gaps == "median" else "kept as not a number"
+    )
+    notes = [
+        "A hospital measured a column where more than half of its rows have a value; "
+        f"0 counts as no value in {' and '.join(ZERO_MEANS_MISSING)}.",
+        f"Sporadic gaps, {treatment}: {source} "
+        f"{_gap_counts(source_table, range(blocks.length), blocks)}; "
+        f"{target} {_gap_counts(target_table, blocks.observed, blocks)}.",
+        "Categorical columns are ordinal codes from 0, in the order of the file's own codes.",
+        "The whole target is adapted on without labels, and predicted."
+        if evaluation == "transductive"
+        else "A seeded half of the target is adapted on, the other half predicted.",
+    ]
+    if dropped:
+        notes.append(f"Left out, because {source} did not measure them: {', '.join(dropped)}.")
+    return Card(
+        what=f"Heart disease or none, learned at {source}, predicted at {target}.",
+        origin="UCI Machine Learning Repository, Heart Disease (Janosi, Steinbrunn, Pfisterer "
+        "and Detrano, 1988), processed.*.data",
+        licence="CC BY 4.0",
+        counts={source: len(source_table), target: len(target_table)},
+        missing=f"As it happened at {target}, in most rows: {missing}; the few values that are "
+        "there are set aside.",
+        notes=tuple(notes),
+    )
+
+
+def _gap_counts(table: Table, columns: Sequence[int], blocks: Blocks) -> str:
+    counts = np.isnan(table).sum(axis=0)
+    held = [f"{blocks.names_of([c])[0]} {counts[c]}" for c in columns if counts[c]]
+    return ", ".join(held) or "none"

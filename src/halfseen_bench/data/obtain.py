@@ -1,0 +1,131 @@
+"""Fetch a data set from its official addresses into a data folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from halfseen.errors import DownloadError
+from halfseen.files import written_whole
+from halfseen_bench.data.catalog import DataSet, Remote
+from halfseen_bench.data.check import Finding, check
+from halfseen_bench.data.download import fetch
+
+__all__ = ["obtain"]
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with the name of what is under way, the bytes at hand and the bytes in all."""
+
+_INCOMING = ".incoming"
+
+
+def obtain(
+    root: Path,
+    data_set: DataSet,
+    *,
+    progress: Progress | None = None,
+    timeout: float = 30.0,
+    attempts: int = 4,
+    pause: float = 1.0,
+) -> list[Finding]:
+    """Fetch what is not yet there; return what was found in the end.
+
+    Everything is gathered in ``.incoming`` under the data folder, checked there as `check` checks
+    a data folder, and moved to its place only then. What an interrupted call gathered is used by
+    the next one.
+    """
+    show = progress or (lambda name, done, total: None)
+    before = list(check(root, data_set))
+    held = {finding.path for finding in before if finding.is_complete}
+    if len(held) == len(before):
+        return before
+    incoming = root / _INCOMING
+    for remote in data_set.remotes:
+        path = incoming / remote.path
+        if remote.path not in held and not path.exists():  # under its own name it is whole
+            fetch(
+                remote.addresses,
+                path,
+                checksum=remote.checksum,
+                progress=partial(show, path.name),
+                timeout=timeout,
+                attempts=attempts,
+                pause=pause,
+            )
+        if remote.unpack is not None:
+            _unpack(path, remote, data_set, incoming, show)
+    arrived = [finding for finding in check(incoming, data_set) if finding.path not in held]
+    bad = [finding for finding in arrived if not finding.is_good]
+    if bad:
+        shutil.rmtree(incoming / data_set.name, ignore_errors=True)
+        raise DownloadError(
+            f"What {data_set.remotes[0].addresses[0]} gave is not {data_set.name} as published: "
+            f"{bad[0].path}: {bad[0].detail}. Nothing was kept; see {data_set.page}."
+        )
+    replaced = {finding.path for finding in before} - held
+    _install(incoming, root, [finding.path for finding in arrived], replaced)
+    shutil.rmtree(incoming / data_set.name, ignore_errors=True)
+    if incoming.is_dir() and not any(incoming.iterdir()):
+        incoming.rmdir()
+    return list(check(root, data_set))
+
+
+def _unpack(
+    archive: Path, remote: Remote, data_set: DataSet, incoming: Path, show: Progress
+) -> None:
+    """Unpack the files that the reader wants; a member's own path never leaves `incoming`."""
+    inside, here = (PurePosixPath(part) for part in remote.unpack or ("", ""))
+    wanted = [official.path for official in data_set.files]
+    try:
+        with tarfile.open(archive, "r:*") as tar:
+            for member in tar:
+                name = PurePosixPath(os.path.normpath(member.name))
+                if not member.isfile() or ".." in name.parts or not name.is_relative_to(inside):
+                    continue
+                path = (here / name.relative_to(inside)).as_posix()
+                stream = tar.extractfile(member)
+                if stream is None or not any(
+                    path in (w, w.removesuffix(".gz")) or path.startswith(f"{w}/") for w in wanted
+                ):
+                    continue
+                with written_whole(incoming / path) as part, part.open("wb") as file:
+                    for chunk in _chunks(stream):
+                        file.write(chunk)
+                        show(f"unpack {name.name}", file.tell(), member.size)
+            for _ in _chunks(cast(IO[bytes], tar.fileobj)):
+                pass  # to the end of the compression, where its own checksum is
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        archive.unlink(missing_ok=True)
+        raise DownloadError(
+            f"{remote.addresses[0]} gave an archive that cannot be unpacked ({error}). It was "
+            "removed; run the command again."
+        ) from None
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield a member's bytes; a damaged archive is told apart from a disk that fails to write."""
+    try:
+        while chunk := stream.read(1 << 20):
+            yield chunk
+    except OSError as error:
+        raise tarfile.ReadError(str(error)) from None
+
+
+def _install(incoming: Path, root: Path, arrived: list[str], replaced: set[str]) -> None:
+    """Move checked files and folders to their places, and what they replace out of the way."""
+    try:
+        for name in arrived:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            if (root / name).is_dir():
+                shutil.rmtree(root / name)
+            os.replace(incoming / name, root / name)
+        for name in replaced - set(arrived):  # the same file under another name, as .gz
+            (root / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise DownloadError(f"{root} cannot be written: {error}.") from error

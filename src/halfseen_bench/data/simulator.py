@@ -1,0 +1,400 @@
+"""A simulator of prospecting: ads data of any size whose right answer is known.
+
+Retargeting pairs (users that the partner knows) are the source, prospecting pairs the target. The
+shape is that of the paper's private ``ads-real`` set: 17 observed counts per user, 12 counts per
+user and partner that the target lacks, all log-bucketised. The world that rows are drawn from is
+in :mod:`halfseen_bench.data.simulator_world`; because it is known, :class:`Truth` can say how far a
+prediction is from the best possible one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError, OptionError
+from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Labels, Sealed
+from halfseen_bench.data.simulator_world import (
+    ACTIVITIES,
+    MISSING,
+    OBSERVED,
+    PARTNER_BUCKETS,
+    USER_BUCKETS,
+    Dials,
+    Domain,
+    Encoding,
+    World,
+    entropy,
+)
+
+__all__ = [
+    "CARDINALITIES",
+    "CLASSES",
+    "DOMAINS",
+    "FILES",
+    "Dials",
+    "Part",
+    "Rows",
+    "Scenario",
+    "Simulation",
+    "Truth",
+    "Yardstick",
+    "card",
+    "draw",
+    "load_pair",
+    "simulate",
+    "stream",
+    "yardsticks",
+]
+
+Floats = npt.NDArray[np.float64]
+Part = Literal["train", "test", "check"]
+
+DOMAINS: tuple[Domain, ...] = ("retargeting", "prospecting")
+CLASSES = ("no click", "click")
+FILES: tuple[()] = ()
+"""Nothing to fetch."""
+
+_USER_FEATURES = len(OBSERVED) - 1  # the last one, active_days, is the activity itself
+CARDINALITIES = (
+    *(USER_BUCKETS,) * _USER_FEATURES,
+    ACTIVITIES,
+    *(PARTNER_BUCKETS,) * len(MISSING),
+)
+"""How many buckets each column has, x1 first: the sizes of its embeddings."""
+_DRAWS = 6 + _USER_FEATURES + len(MISSING)
+_PARTS: tuple[Part, ...] = ("train", "test", "check")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some simulated rows: x1 and x2 as whole numbers, and the label."""
+
+    observed: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.int64]
+    labels: Labels
+
+    @property
+    def inputs(self) -> Inputs:
+        """(x1, x2) side by side, as networks take them."""
+        return np.hstack([self.observed, self.missing]).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The best possible predictions on the target's test rows, as p(y=1|·); sealed.
+
+    Parameters
+    ----------
+    best_given_observed
+        p(y=1|x1): nobody can do better on the target, which lacks x2.
+    best_given_all
+        p(y=1|x1,x2): what could be reached if x2 were measured.
+    """
+
+    best_given_observed: Sealed[Floats]
+    best_given_all: Sealed[Floats]
+
+    def regret(self, probability: npt.ArrayLike) -> float:
+        """Return the expected cross-entropy above the best that x1 allows, in nats.
+
+        It is the mean of KL(p(y|x1) || prediction): no label enters, so that it has no label
+        noise. `probability` holds p(y=1), or one column per class.
+        """
+        best = self.best_given_observed.open("regret")
+        given = np.asarray(probability, dtype=np.float64)
+        given = given[:, 1] if given.ndim == 2 and given.shape[1] == 2 else given
+        if given.shape != best.shape:
+            raise InputError(
+                f"Predictions of shape {np.shape(probability)} do not fit the {len(best)} rows "
+                "of the target's test set."
+            )
+        if not ((given >= 0) & (given <= 1)).all():
+            row = int(np.argmin((given >= 0) & (given <= 1)))
+            raise InputError(f"Prediction {row} is {given[row]}, which is not a probability.")
+        return float(np.mean(_cross_entropy(best, given) - entropy(best)))
+
+
+@dataclass(frozen=True)
+class Scenario(Dials):
+    """What is simulated: how many rows, how they are written, and the dials of the world.
+
+    Parameters
+    ----------
+    rows, test_rows
+        Training and test rows of each domain.
+    seed
+        Fixes every row; more rows leave the first ones as they were.
+    encoding
+        ``buckets``: floor(log2(count + 1)), for embeddings; ``counts``: the counts themselves.
+
+    Examples
+    --------
+    >>> Scenario.of({"rows": 100, "noise": 0.1})
+    Traceback (most recent call last):
+    ...
+    halfseen.errors.OptionError: The simulator has no option 'noise'; it has activity_shift, \
+click_rate_shift, conditional_shift, predictability, label_noise, rows, test_rows, seed, encoding.
+    """
+
+    rows: int = 20_000
+    test_rows: int = 5_000
+    seed: int = 0
+    encoding: Encoding = "buckets"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, least in (("rows", 1), ("test_rows", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise OptionError(f"{name}={value!r} must be a whole number of at least {least}.")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Scenario:
+        """Build a scenario from options given by name."""
+        known = [option.name for option in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise OptionError(
+                    f"The simulator has no option {name!r}; it has {', '.join(known)}."
+                )
+        return cls(**options)
+
+    @property
+    def sizes(self) -> tuple[tuple[Part, int], tuple[Part, int]]:
+        """The parts of each domain with their rows."""
+        return ("train", self.rows), ("test", self.test_rows)
+
+    def world(self, domain: Domain) -> World:
+        """Return the world that a domain's rows are drawn from."""
+        return _world(domain, Dials(*(getattr(self, d.name) for d in fields(Dials))), self.encoding)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated problem with its truth."""
+
+    pair: DomainPair
+    truth: Truth
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """One predictor that the world itself provides, with its cross-entropy on the target."""
+
+    predictor: str
+    expected: float
+    monte_carlo: float
+    standard_error: float
+
+
+def load_pair(
+    root: Path | None, source: str = "retargeting", target: str = "prospecting", **options: Any
+) -> DomainPair:
+    """Return the simulated problem as readers do; `options` are those of :class:`Scenario`.
+
+    Nothing is read: `root` is not used.
+
+    Examples
+    --------
+    >>> pair = load_pair(None, rows=1000, test_rows=500)
+    >>> pair.name, pair.target_test.shape, len(pair.blocks.missing)
+    ('retargeting->prospecting', (500, 29), 12)
+    """
+    if (source, target) != DOMAINS:
+        raise OptionError(
+            f"The simulator gives 'retargeting' -> 'prospecting', not {source!r} -> {target!r}: "
+            "a source needs the user-partner counts, which prospecting lacks."
+        )
+    return simulate(Scenario.of(options)).pair
+
+
+def simulate(scenario: Scenario | None = None) -> Simulation:
+    """Draw a source and a target, with the best predictions on the target's test rows.
+
+    Examples
+    --------
+    >>> simulation = simulate(Scenario(rows=2000, test_rows=1000, seed=1))
+    >>> click_rate = simulation.pair.source_train.labels.mean()
+    >>> regret = simulation.truth.regret(np.full(1000, click_rate))
+    >>> bool(regret > 0.02)  # a constant is far from the best
+    True
+    """
+    scenario = scenario or Scenario()
+    source, target = (scenario.world(domain) for domain in DOMAINS)
+    (source_train, source_test), (target_train, target_test) = (
+        [draw(world, 0, rows, part=part, seed=scenario.seed) for part, rows in scenario.sizes]
+        for world in (source, target)
+    )
+    blocks = Blocks.columns([*OBSERVED, *MISSING], missing=list(MISSING))
+    complete = target_train.inputs, target_test.inputs
+    pair = DomainPair(
+        name="->".join(DOMAINS),
+        source_train=Labelled(source_train.inputs, source_train.labels),
+        source_test=Labelled(source_test.inputs, source_test.labels),
+        target_train=blocks.hide(complete[0]),
+        target_test=blocks.hide(complete[1]),
+        target_test_labels=Sealed(target_test.labels),
+        blocks=blocks,
+        classes=CLASSES,
+        card=card(scenario),
+        complete_target=Sealed(complete),
+        target_train_labels=Sealed(target_train.labels),
+        cardinalities=CARDINALITIES if scenario.encoding == "buckets" else None,
+    )
+    truth = Truth(
+        Sealed(target.best_given_observed(target_test.observed)),
+        Sealed(target.best_given_all(target_test.observed, target_test.missing)),
+    )
+    return Simulation(pair, truth)
+
+
+def draw(world: World, start: int, stop: int, *, part: Part = "train", seed: int = 0) -> Rows:
+    """Draw the rows `start` to `stop` of one part of a domain.
+
+    Row i takes the same random numbers whatever range it is drawn in: chunks of any size, in any
+    order, give the same rows.
+
+    Examples
+    --------
+    >>> world = World("retargeting", Dials())
+    >>> whole, later = draw(world, 0, 10), draw(world, 6, 10)
+    >>> bool((whole.observed[6:] == later.observed).all())
+    True
+    """
+    generator = np.random.PCG64([seed, _PARTS.index(part), DOMAINS.index(world.domain)])
+    generator.advance(start * _DRAWS)
+    uniform = np.random.Generator(generator).random((stop - start, _DRAWS)).T.copy()
+    activity = _choose(world.activity[None], 0, uniform[0])
+    user = _choose(world.user, activity, uniform[1])
+    partner = _choose(world.partner[None], 0, uniform[2])
+    partners, intents = world.intent.shape[1:]
+    intent = _choose(world.intent.reshape(-1, intents), user * partners + partner, uniform[3])
+    user_state = activity * world.user.shape[1] + user
+    partner_state = (activity * partners + partner) * intents + intent
+    observed = np.empty((stop - start, len(OBSERVED)), dtype=np.int64)
+    missing = np.empty((stop - start, len(MISSING)), dtype=np.int64)
+    for feature, table in enumerate(world.user_counts):
+        observed[:, feature] = _choose(
+            table.reshape(-1, table.shape[-1]), user_state, uniform[6 + feature]
+        )
+    for feature, table in enumerate(world.partner_counts):
+        missing[:, feature] = _choose(
+            table.reshape(-1, table.shape[-1]), partner_state, uniform[6 + _USER_FEATURES + feature]
+        )
+    if world.encoding == "counts":  # any count of days within the activity's bucket
+        width = 1 << activity
+        observed[:, -1] = width - 1 + (uniform[4] * width).astype(np.int64)
+    else:
+        observed[:, -1] = activity
+    labels = (uniform[5] < world.best_given_all(observed, missing)).astype(np.int64)
+    return Rows(observed, missing, labels)
+
+
+def stream(
+    world: World, rows: int, *, part: Part = "train", seed: int = 0, chunk: int = 100_000
+) -> Iterator[Rows]:
+    """Draw any number of rows with the memory of one chunk."""
+    for start in range(0, rows, chunk):
+        yield draw(world, start, min(start + chunk, rows), part=part, seed=seed)
+
+
+def yardsticks(
+    scenario: Scenario | None = None, *, check_rows: int = 400_000
+) -> tuple[Yardstick, ...]:
+    """Return the target cross-entropy of the best predictors and of constants, two ways.
+
+    `expected` uses no label: for the constants and for p(y|x1,x2) it is a finite sum over the
+    world's states, for p(y|x1) the mean entropy over `check_rows` drawn x1. `monte_carlo` is the
+    mean of -log p(label) over as many rows drawn anew, with its standard error.
+
+    Examples
+    --------
+    >>> for line in yardsticks(check_rows=20_000):
+    ...     assert abs(line.expected - line.monte_carlo) < 4 * line.standard_error
+    """
+    scenario = scenario or Scenario()
+    world, seed = scenario.world("prospecting"), scenario.seed
+    rate, source_rate = world.click_rate(), scenario.world("retargeting").click_rate()
+    observed_entropy = sum(
+        float(entropy(world.best_given_observed(chunk.observed)).sum())
+        for chunk in stream(world, check_rows, part="train", seed=seed)
+    )
+    expected = {
+        "best given x1 and x2": world.best_cross_entropy(),
+        "best given x1": observed_entropy / check_rows,
+        "constant, target click rate": float(_cross_entropy(rate, rate)),
+        "constant, source click rate": float(_cross_entropy(rate, source_rate)),
+    }
+    sums = np.zeros((2, len(expected)))
+    for chunk in stream(world, check_rows, part="check", seed=seed):
+        predictions = (
+            world.best_given_all(chunk.observed, chunk.missing),
+            world.best_given_observed(chunk.observed),
+            np.full(len(chunk.labels), rate),
+            np.full(len(chunk.labels), source_rate),
+        )
+        losses = np.array([_cross_entropy(chunk.labels, p) for p in predictions])
+        sums += losses.sum(axis=1), (losses**2).sum(axis=1)
+    mean = sums[0] / check_rows
+    error = np.sqrt((sums[1] / check_rows - mean**2) / check_rows)
+    return tuple(
+        Yardstick(name, value, float(mean[i]), float(error[i]))
+        for i, (name, value) in enumerate(expected.items())
+    )
+
+
+def card(scenario: Scenario) -> Card:
+    """Describe a scenario."""
+    unit = "log2 buckets" if scenario.encoding == "buckets" else "counts"
+    factors = {
+        "p(x1)": scenario.activity_shift,
+        "p(x2|x1)": scenario.conditional_shift,
+        "p(y|x1,x2)": scenario.click_rate_shift,
+    }
+    moved = ", ".join(factor for factor, dial in factors.items() if dial)
+    return Card(
+        what="Simulated ads: will this user click on this partner's ad? 17 counts of the user "
+        f"and 12 of the user at the partner, as {unit}.",
+        origin=f"Drawn from a known world, seed {scenario.seed}.",
+        licence="None needed: no person's data.",
+        counts={f"{domain} {part}": rows for domain in DOMAINS for part, rows in scenario.sizes},
+        missing="The 12 user-partner counts of every prospecting pair.",
+        notes=(
+            f"What differs between the domains: {moved or 'nothing'}.",
+            ", ".join(f"{dial.name}={getattr(scenario, dial.name):g}" for dial in fields(Dials)),
+        ),
+    )
+
+
+@lru_cache(maxsize=8)
+def _world(domain: Domain, dials: Dials, encoding: Encoding) -> World:
+    return World(domain, dials, encoding)
+
+
+def _choose(
+    probabilities: Floats, state: npt.NDArray[np.int64] | int, uniform: Floats
+) -> npt.NDArray[np.int64]:
+    """Draw one value per row from the row of `probabilities` that its state names."""
+    states, values = probabilities.shape
+    cumulative = np.cumsum(probabilities, axis=1)
+    cumulative[:, -1] = 1.0
+    steps = (cumulative + np.arange(states)[:, None]).ravel()
+    found = np.searchsorted(steps, uniform + state, side="right") - state * values
+    return np.asarray(np.minimum(found, values - 1))
+
+
+def _cross_entropy(truth: npt.ArrayLike, prediction: npt.ArrayLike) -> Floats:
+    """-[p log q + (1 - p) log(1 - q)], finite where a certain prediction is right."""
+    p, q = np.asarray(truth, dtype=np.float64), np.asarray(prediction, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        yes = np.where(p > 0, -p * np.log(q), 0.0)
+        no = np.where(p < 1, -(1 - p) * np.log1p(-q), 0.0)
+    return np.asarray(yes + no)

@@ -1,0 +1,241 @@
+"""Fit one model on one pair of domains and measure it, with the choice of epoch stated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from halfseen.errors import InputError
+from halfseen.files import written_whole
+from halfseen.networks import nets
+from halfseen.networks.methods import Method
+from halfseen.networks.objective import Objective
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.options import Options
+from halfseen.selection import SCORES, evaluate
+from halfseen_bench.data import DomainPair
+from halfseen_bench.epochs import evidence_of, tensor
+from halfseen_bench.metrics import METRICS, measured
+
+__all__ = ["TREES", "Record", "fit_and_measure", "measure_trees", "record"]
+
+Record = dict[str, Any]
+"""One measured result: model, divergence, refined, seed, epoch_choice, accuracy, ..."""
+
+PICTURED_ROWS = 500
+"""Latents of at most so many rows of each domain are kept for a picture."""
+
+EXAMPLES, NEIGHBOURS = 8, 3
+"""Target images that are kept, and source images beside each."""
+SEARCHED_ROWS = 2_000
+"""Source images among which the nearest are looked for."""
+
+TREES = "Gradient-boosted trees"
+
+
+def record(
+    model: str,
+    *,
+    divergence: str | None,
+    refined: bool,
+    seed: int,
+    epoch_choice: str,
+    accuracy: float | None,
+    **more: Any,
+) -> Record:
+    """Return one result under the keys that every benchmark shares."""
+    return {
+        "model": model,
+        "divergence": divergence,
+        "refined": refined,
+        "seed": seed,
+        "epoch_choice": epoch_choice,
+        "accuracy": accuracy,
+        **more,
+    }
+
+
+def fit_and_measure(
+    pair: DomainPair,
+    method: Method,
+    options: Options,
+    *,
+    seed: int,
+    scores: Sequence[str] = (),
+    score_rows: int = 1000,
+    looks: int | None = None,
+    oracle: str = "accuracy",
+    regret: Callable[[npt.ArrayLike], float] | None = None,
+    latents: Path | None = None,
+) -> tuple[list[Record], list[dict[str, Any]]]:
+    """Train one model, with refinement where it adapts; return its records and its history.
+
+    After every epoch of the joint phase and of the refinement, a hook that training does not see
+    into measures the target test set. ``last`` is the final epoch of a phase, what a user gets;
+    each label-free score adds a record of the epoch that it would have chosen; ``oracle`` is the
+    best epoch in hindsight, chosen with the test labels, as published tables do.
+
+    Parameters
+    ----------
+    scores, score_rows
+        Label-free scores to take after every epoch, and the rows of each part that they see.
+    looks
+        The most epochs of a phase that are measured, evenly spread; by default all.
+    oracle
+        The metric that the best epoch in hindsight is best in.
+    regret
+        The distance to the best possible prediction, where it is known.
+    latents
+        Where to keep the latents of source and target test rows as a ``.npz`` file.
+    """
+    target_train, target_test = target_inputs(pair, method)
+    truth = pair.target_test_labels.open("evaluation")
+    test_rows = tensor(target_test)
+    evidence = evidence_of(pair, method, score_rows, seed)
+
+    def measure(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        if record["phase"] == "warm-up":
+            return {}
+        probability = nets.probabilities(
+            objective.networks, test_rows, samples=options.prediction_samples, seed=seed
+        )
+        found: dict[str, Any] = {"target_test": measured(probability, truth)}
+        if regret is not None:
+            found["target_test"]["regret"] = regret(probability)
+        found["scores"] = evaluate(
+            objective.networks, evidence, scores, options=options, seed=seed, rows=None
+        )
+        return found
+
+    objective, history = fit_objective(
+        training_problem(pair, tensor(pair.source_train.labels), target_train),
+        method,
+        options,
+        seed=seed,
+        refine=method.adapts,
+        on_epoch=measure,
+        looks=looks,
+    )
+    if latents is not None:
+        save_latents(latents, objective, pair, test_rows)
+    seconds = sum(r["seconds"] for r in history)
+    records = []
+    for phase, refined in (("joint", False), ("refine", True)):
+        epochs = [r for r in history if r["phase"] == phase and "target_test" in r]
+        for choice, number in chosen_epochs(epochs, scores, oracle).items():
+            records.append(
+                record(
+                    method.name,
+                    divergence=options.divergence if method.adapts else None,
+                    refined=refined,
+                    seed=seed,
+                    epoch_choice=choice,
+                    **epochs[number]["target_test"],
+                    epoch=epochs[number]["epoch"],
+                    seconds=seconds,
+                )
+            )
+    return records, history
+
+
+def chosen_epochs(
+    epochs: Sequence[Mapping[str, Any]], scores: Sequence[str], oracle: str
+) -> dict[str, int]:
+    """Return the position of the epoch that each rule chooses; nothing where there is none."""
+    if not epochs:
+        return {}
+    values = [epoch["target_test"][oracle] for epoch in epochs]
+    return {
+        "last": len(epochs) - 1,
+        **{name: SCORES[name].best([epoch["scores"][name] for epoch in epochs]) for name in scores},
+        "oracle": values.index(METRICS[oracle].best(values)),
+    }
+
+
+def training_problem(
+    pair: DomainPair, labels: torch.Tensor, target: npt.NDArray[np.float32]
+) -> Problem:
+    """Return what a model learns from; `labels` may be class probabilities of the source rows."""
+    source = LabelledRows(tensor(pair.source_train.inputs), labels)
+    return Problem(pair.blocks, source, Rows(tensor(target)), len(pair.classes))
+
+
+def target_inputs(
+    pair: DomainPair, method: Method
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return target train and test inputs: complete ones for the Full models alone."""
+    if not method.needs_complete_target:
+        return pair.target_train, pair.target_test
+    if pair.complete_target is None:
+        raise InputError(
+            f"{method.name} needs the target's missing inputs, and nobody measured those of "
+            f"{pair.name}."
+        )
+    return pair.complete_target.open("the Full models of a benchmark")
+
+
+def measure_trees(pair: DomainPair, *, seed: int) -> list[Record]:
+    """Measure what a user would pick instead: boosted trees on the observed inputs."""
+    trees = HistGradientBoostingClassifier(max_iter=60, random_state=seed)
+    trees.fit(pair.blocks.flat(pair.source_train.inputs, "observed"), pair.source_train.labels)
+    truth = pair.target_test_labels.open("evaluation")
+    accuracy = float(trees.score(pair.blocks.flat(pair.target_test, "observed"), truth))
+    return [
+        record(
+            TREES, divergence=None, refined=False, seed=seed, epoch_choice="last", accuracy=accuracy
+        )
+    ]
+
+
+def save_latents(
+    path: Path, objective: Objective, pair: DomainPair, target_test: torch.Tensor
+) -> None:
+    """Keep the latents of both test sets for a picture; the objective is not used after it."""
+    networks = objective.networks
+    target = nets.latents(networks, target_test[:PICTURED_ROWS])
+    if objective.options.prediction_statistics == "target" and networks.method.adapts:
+        # In training each domain was normalised by its own statistics.
+        networks.estimate_statistics(nets.chunks(tensor(pair.source_train.inputs)))
+    shown = tensor(pair.source_test.inputs[:PICTURED_ROWS])
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "source": nets.latents(networks, shown).numpy(),
+        "target": target.numpy(),
+        "source_labels": pair.source_test.labels[:PICTURED_ROWS],
+        "target_labels": pair.target_test_labels.open("picture")[:PICTURED_ROWS],
+    }
+    if networks.method.imputes:
+        missing = slice(networks.latent_size - networks.missing_size, None)
+        arrays["missing_source"] = nets.complete_latents(networks, shown)[:, missing].numpy()
+        arrays["imputed_source"] = arrays["source"][:, missing]
+        if not pair.blocks.is_table:
+            arrays |= _examples(networks, pair, target[:EXAMPLES, missing])
+    with written_whole(path) as partial:
+        np.savez(partial, **arrays)  # type: ignore[arg-type]
+
+
+def _examples(
+    networks: nets.Networks, pair: DomainPair, imputed: torch.Tensor
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the first target images, and source images whose true latents are the nearest.
+
+    They show what a generator imputes: a latent has no picture of its own.
+    """
+    inputs = pair.source_train.inputs[:SEARCHED_ROWS]
+    true = nets.complete_latents(networks, tensor(inputs))[:, -imputed.shape[1] :]
+    nearest = torch.cdist(imputed, true).argsort(dim=1)[:, :NEIGHBOURS].numpy()
+    found = {
+        "examples_source": pair.source_test.inputs[:EXAMPLES],
+        "examples_target": pair.target_test[:EXAMPLES],
+        "examples_nearest": inputs[nearest],
+    }
+    if pair.complete_target is not None:
+        found["examples_complete"] = pair.complete_target.open("picture")[1][:EXAMPLES]
+    bytes_ = {name: np.clip((v + 1) * 127.5, 0, 255).astype(np.uint8) for name, v in found.items()}
+    return {**bytes_, "examples_missing": np.array(pair.blocks.missing)}

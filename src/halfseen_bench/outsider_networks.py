@@ -1,0 +1,195 @@
+"""Outsiders that are networks: distillation, augmentation alone, ceilings, and skada's models."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn import config_context
+from sklearn.model_selection import StratifiedKFold
+from torch import Tensor, nn
+
+from halfseen.arrays import Floats
+from halfseen.errors import InputError
+from halfseen.networks import nets
+from halfseen.networks.methods import Method, method_named
+from halfseen.networks.training import ResidentBatches, derived_seed, plan_phases
+from halfseen.networks.training.fitting import fit_objective
+from halfseen.networks.training.scaling import learn_scales
+from halfseen.options import Options, make_options, preset
+from halfseen_bench.data import DomainPair, Labelled
+from halfseen_bench.epochs import tensor
+from halfseen_bench.models import training_problem
+
+__all__ = [
+    "augmented_source_only",
+    "distilled",
+    "distilled_adapting",
+    "is_transductive",
+    "skada_dann",
+    "skada_deepjdot",
+    "supervised_ceiling",
+]
+
+IGNORE, ADAPTING = "Source-IgnoreComponent", "Adaptation-IgnoreComponent"
+SKADA_RATE = 1e-3
+"""Adam's rate for skada's models, which have no schedule."""
+
+
+def augmented_source_only(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+    """Train a network on the source's x1 under random affine changes of its images."""
+    if pair.blocks.is_table:
+        raise InputError("Affine augmentation is for images; this problem is a table.")
+    options = make_options({"augmentation": "affine"}, _options(pair, options))
+    return _trained(pair, IGNORE, options, seed)
+
+
+def supervised_ceiling(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+    """Train a network on the target's x1 with the target's own labels."""
+    if pair.target_train_labels is None or is_transductive(pair):
+        raise InputError(
+            f"{pair.name} has no labelled target rows beside those that are predicted; take "
+            "'Ceiling: logistic regression', which is cross-validated."
+        )
+    labels = pair.target_train_labels.open("the supervised ceiling")
+    own = replace(pair, source_train=Labelled(pair.target_train, labels))
+    return _trained(own, IGNORE, _options(pair, options), seed)
+
+
+def distilled(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+    """Teach a network on x1 by networks on (x1, x2): half labels, half their opinion.
+
+    Lopez-Paz et al., "Unifying distillation and privileged information", ICLR 2016.
+    """
+    return _student(pair, IGNORE, seed, options)
+
+
+def distilled_adapting(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+    """Teach the adapting network on x1 in the same way."""
+    return _student(pair, ADAPTING, seed, options)
+
+
+def skada_dann(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+    """DANN as skada implements it: (x1, x2) on the source, (x1, fill) on the target."""
+    return _skada("DANN", pair, seed, _options(pair, options))
+
+
+def skada_deepjdot(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+    """DeepJDOT as skada implements it, on the same inputs."""
+    return _skada("DeepJDOT", pair, seed, _options(pair, options))
+
+
+def is_transductive(pair: DomainPair) -> bool:
+    """Tell whether the target rows that are adapted on are also those that are predicted."""
+    return np.array_equal(pair.target_train, pair.target_test)
+
+
+def _options(pair: DomainPair, options: Options | None) -> Options:
+    inputs = "table" if pair.blocks.is_table else "image"
+    return options or preset("default", inputs=inputs, imputes=False)  # type: ignore[arg-type]
+
+
+def _student(pair: DomainPair, student: str, seed: int, options: Options | None) -> Floats:
+    """Train a student on x1 with soft labels from teachers that did not see the row."""
+    options = _options(pair, options)
+    labels, classes = pair.source_train.labels, len(pair.classes)
+    folds = min(
+        5 if pair.blocks.is_table else 2, int(np.unique(labels, return_counts=True)[1].min())
+    )
+    soft = np.eye(classes)[labels]
+    if folds > 1:
+        opinion = np.empty_like(soft)
+        splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        for number, (taught, asked) in enumerate(splits.split(labels, labels)):
+            part = replace(pair, source_train=_rows(pair.source_train, taught))
+            opinion[asked] = _trained(
+                part,
+                "Source-Full",
+                options,
+                derived_seed(seed, number),
+                predict=pair.source_train.inputs[asked],
+            )
+        soft = 0.5 * soft + 0.5 * opinion
+    # Cross-entropy takes probabilities for labels; classes cannot then be balanced by row.
+    options = make_options({"balanced": False}, options)
+    return _trained(pair, student, options, seed, labels=torch.from_numpy(soft).float())
+
+
+def _rows(source: Labelled, chosen: npt.NDArray[np.intp]) -> Labelled:
+    return Labelled(source.inputs[chosen], source.labels[chosen])
+
+
+def _trained(
+    pair: DomainPair,
+    name: str,
+    options: Options,
+    seed: int,
+    *,
+    labels: Tensor | None = None,
+    predict: npt.NDArray[np.float32] | None = None,
+) -> Floats:
+    """Train one of the library's models to its last epoch and predict the target test rows."""
+    method: Method = method_named(name)
+    labels = tensor(pair.source_train.labels) if labels is None else labels
+    problem = training_problem(pair, labels, pair.target_train)
+    objective, _ = fit_objective(problem, method, options, seed=seed)
+    rows = tensor(pair.target_test if predict is None else predict)
+    return nets.probabilities(objective.networks, rows).double().numpy()
+
+
+class _SkadaModule(nn.Module):
+    """Our encoder and classifier under the names that skada's hooks look for."""
+
+    def __init__(self, networks: nets.Networks) -> None:
+        super().__init__()
+        self.networks = networks
+
+    def forward(self, X: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.networks(X)
+        return logits
+
+
+def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
+    # Importing skada changes scikit-learn's global configuration: keep that to this block.
+    with config_context(enable_metadata_routing=True), torch.random.fork_rng():
+        try:
+            from skada import deep
+        except ImportError:
+            raise InputError(
+                f"{model} comes from skada, which is not installed: "
+                "pip install 'halfseen[outsiders]'."
+            ) from None
+        torch.manual_seed(derived_seed(seed))
+        method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
+        networks = nets.build_networks(pair.blocks, method, len(pair.classes), options)
+        problem = training_problem(pair, tensor(pair.source_train.labels), pair.target_train)
+        if networks.standardize is not None:
+            learn_scales(networks.standardize, problem.source)
+        batches = ResidentBatches(problem.source, problem.target, balanced=False)
+        rows = min(len(problem.source), len(problem.target))
+        phases = plan_phases(options, method, batches, rows=rows, refine=False)
+        settings: dict[str, Any] = {
+            "max_epochs": sum(phase.epochs for phase in phases),
+            "batch_size": phases[-1].batch_size,
+            "lr": SKADA_RATE,
+            "optimizer": torch.optim.Adam,
+            "train_split": None,
+            "verbose": 0,
+            "layer_name": "networks.encoder",
+        }
+        if model == "DANN":
+            settings["num_features"] = networks.latent_size
+        net = getattr(deep, model)(_SkadaModule(networks), **settings)
+        inputs = np.concatenate([pair.source_train.inputs, pair.target_train])
+        unknown = np.full(len(pair.target_train), -1)
+        domain = np.repeat([1, -2], [len(pair.source_train), len(pair.target_train)])
+        # skada's domain classifier leaves its softmax's axis open.
+        warnings.filterwarnings("ignore", message="Implicit dimension choice for softmax")
+        net.fit(inputs, np.concatenate([pair.source_train.labels, unknown]), domain)
+        found = net.predict_proba(pair.target_test, np.full(len(pair.target_test), -2))
+    probability: Floats = np.asarray(found, dtype=np.float64)
+    return probability

@@ -1,0 +1,83 @@
+"""Figures as picture files, drawn with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from sklearn.manifold import TSNE
+
+from halfseen.files import written_whole
+from halfseen.report.pictures import displayable
+from halfseen_bench.data import DomainPair
+
+__all__ = [
+    "draw_domains",
+    "draw_latents",
+    "save_figure",
+]
+
+SOURCE_COLOUR, TARGET_COLOUR = "#c0392b", "#2166ac"
+
+
+def draw_domains(pair: DomainPair, columns: int = 10, seed: int = 0) -> Figure:
+    """Draw digits as each domain shows them: complete source, shifted target, what is observed."""
+    random = np.random.default_rng(seed)
+    source = pair.source_train.inputs[random.permutation(len(pair.source_train))[:columns]]
+    chosen = random.permutation(len(pair.target_test))[:columns]
+    rows = [("source: all is seen", source)]
+    if pair.complete_target is not None:
+        rows.append(("target, as it is", pair.complete_target.open("picture")[1][chosen]))
+    rows.append(("target, as observed", pair.target_test[chosen]))
+    figure = Figure(figsize=(columns * 0.75 + 1.9, len(rows) * 0.85), layout="constrained")
+    axes = figure.subplots(len(rows), columns, squeeze=False)
+    for (title, images), line in zip(rows, axes, strict=True):
+        hide = title == "target, as observed"
+        for image, axis in zip(images, line, strict=True):
+            axis.imshow(displayable(image, pair.blocks if hide else None))
+            axis.set(xticks=[], yticks=[])
+        line[0].set_ylabel(title, rotation=0, ha="right", va="center", fontsize=9)
+    return figure
+
+
+def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int = 0) -> Figure:
+    """Draw t-SNE pictures of latents, coloured by domain and by class, a line per model."""
+    figure = Figure(figsize=(8.5, 3.9 * len(named)), layout="constrained")
+    axes = figure.subplots(len(named), 2, squeeze=False)
+    for (name, arrays), (by_domain, by_class) in zip(named.items(), axes, strict=True):
+        latents = np.concatenate([arrays["source"], arrays["target"]])
+        places = TSNE(2, perplexity=min(30, len(latents) // 4), random_state=seed).fit_transform(
+            latents
+        )
+        is_source = np.arange(len(latents)) < len(arrays["source"])
+        labels = np.concatenate([arrays["source_labels"], arrays["target_labels"]])
+        for chosen, colour, marker, domain in (
+            (is_source, SOURCE_COLOUR, "o", "source"),
+            (~is_source, TARGET_COLOUR, "^", "target"),
+        ):
+            by_domain.scatter(*places[chosen].T, s=9, c=colour, marker=marker, label=domain)
+            by_class.scatter(
+                *places[chosen].T,
+                s=9,
+                c=labels[chosen],
+                cmap="tab10",
+                marker=marker,
+                vmin=0,
+                vmax=9,
+            )
+        by_domain.legend(loc="best", fontsize=8, framealpha=0.8)
+        by_domain.set_title(f"{name}: by domain", fontsize=10)
+        by_class.set_title("by true class: circles source, triangles target", fontsize=10)
+        for axis in (by_domain, by_class):
+            axis.set(xticks=[], yticks=[])
+    return figure
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure in one piece."""
+    with written_whole(path) as partial:
+        figure.savefig(partial, dpi=150)

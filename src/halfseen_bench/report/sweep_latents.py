@@ -1,0 +1,200 @@
+"""Latents that a benchmark kept: maps before and after, separability, and what was imputed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.errors import HalfseenError, InputError
+from halfseen.evidence import domain_separation
+from halfseen.evidence.density_ratio import compact_domain_classifier
+from halfseen.report.embedding import latent_figures
+from halfseen.report.page import Cell, Figure, Figures, Paragraph, Part, number
+from halfseen.report.pictures import strip
+from halfseen_bench.demo import PICTURED
+from halfseen_bench.demo import latents_file as demo_latents_file
+from halfseen_bench.problems import Problem
+from halfseen_bench.runner import read_log
+from halfseen_bench.sweep import LOG, latents_file, run_of
+
+__all__ = ["KeptLatents", "kept_latents"]
+
+BEFORE = ("Source-IgnoreComponent", "Source-ZeroImputation")
+AFTER = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Adaptation-ZeroImputation")
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptLatents:
+    """Latents of one problem: of a model that does not adapt, and of one that does."""
+
+    problem: str
+    models: dict[str, Arrays]
+
+    def figures(self) -> list[Part]:
+        """Draw maps of the latents, before and after."""
+        found: list[Part] = []
+        some = next(iter(self.models.values()))
+        classes = int(max(some["source_labels"].max(), some["target_labels"].max())) + 1
+        found.append(
+            latent_figures(
+                [
+                    (_title(name), arrays["source"], arrays["target"])
+                    for name, arrays in self.models.items()
+                ],
+                some["source_labels"].tolist(),
+                some["target_labels"].tolist(),
+                [str(k) for k in range(classes)],
+                classes_are="target rows by their true class, which training never saw",
+            )
+        )
+        found.append(
+            Paragraph(
+                f"{self.problem}: test rows of the first seed. Classes are true ones in both "
+                "domains; the target's were used for this picture alone."
+            )
+        )
+        return found
+
+    def separability(self) -> list[tuple[Cell, ...]]:
+        """Return a row per model: how well a classifier tells the domains apart."""
+        rows: list[tuple[Cell, ...]] = []
+        for name, arrays in self.models.items():
+            source, target = arrays["source"], arrays["target"]
+            classifier = compact_domain_classifier(source.shape[1], len(source))
+            try:
+                found = domain_separation(source, target, classifier=classifier)
+            except HalfseenError:  # too few rows
+                continue
+            rows.append(
+                (
+                    Cell(self.problem),
+                    Cell(name),
+                    number(found.auc),
+                    number(found.proxy_a_distance),
+                )
+            )
+        return rows
+
+    def domains(self) -> list[Part]:
+        """Show images as each domain has them, where they were kept."""
+        arrays = self._with_examples()
+        if arrays is None:
+            return []
+        missing = arrays["examples_missing"]
+        shown = [
+            ("Source: all is seen", "examples_source", False),
+            ("Target, as it is", "examples_complete", False),
+            ("Target, as observed", "examples_target", True),
+        ]
+        figures = tuple(
+            Figure(
+                title,
+                picture=strip(list(arrays[name]), [hide] * len(arrays[name]), missing),
+                alt=f"{title}: {len(arrays[name])} images of {self.problem}.",
+            )
+            for title, name, hide in shown
+            if name in arrays
+        )
+        return [Figures(figures, wide=True)]
+
+    def imputed(self) -> list[Part]:
+        """Say how imputed latents compare with true ones, and show the nearest examples."""
+        parts: list[Part] = []
+        for name, arrays in self.models.items():
+            if "missing_source" in arrays and "imputed_source" in arrays:
+                true, imputed = arrays["missing_source"], arrays["imputed_source"]
+                total = float(np.square(true - true.mean(0)).sum())
+                left = float(np.square(true - imputed).sum())
+                spread = float(imputed.std(0).mean() / max(true.std(0).mean(), 1e-12))
+                explained = max(0.0, 1.0 - left / total) if total else 0.0
+                parts.append(
+                    Paragraph(
+                        f"{self.problem}, {name}: on {len(true)} source test rows, imputed latents "
+                        f"explain {explained:.0%} of the variance of the true ones, and spread "
+                        f"{spread:.2f} times as much."
+                    )
+                )
+        arrays_ = self._with_examples()
+        return parts if arrays_ is None else [*parts, *_nearest(self.problem, arrays_)]
+
+    def _with_examples(self) -> Arrays | None:
+        return next((a for a in self.models.values() if "examples_nearest" in a), None)
+
+
+def kept_latents(folder: Path, most: int) -> list[KeptLatents]:
+    """Return the latents of the first problems of a folder that kept some."""
+    results = [r for r in read_log(folder / LOG).values() if isinstance(r, dict)]
+    files: dict[str, dict[str, Path]] = {}
+    settings: dict[str, tuple[Problem, str, str]] = {}
+    for result in results:
+        if "run" not in result:
+            continue
+        run = run_of(result)
+        path = latents_file(folder, run)
+        if run.seed or run.variant or run.model not in (*BEFORE, *AFTER) or not path.exists():
+            continue
+        setting = (run.problem, run.preset, run.budget)
+        if settings.setdefault(run.problem.name, setting) == setting:  # one layout in a picture
+            files.setdefault(run.problem.name, {}).setdefault(run.model, path)
+    if any("run" not in result for result in results):
+        files["demo"] = {name: demo_latents_file(folder, name) for name in PICTURED}
+    kept = []
+    for problem, of_problem in files.items():
+        models = {}
+        for names in (BEFORE, AFTER):
+            name = next((n for n in names if n in of_problem and of_problem[n].exists()), None)
+            if name is not None:
+                models[name] = _read(of_problem[name])
+        if models:
+            kept.append(KeptLatents(problem, models))
+    return kept[:most]
+
+
+def _read(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = dict(arrays)
+        needed = ("source", "target", "source_labels", "target_labels")
+        if all(len(found[name]) for name in needed):
+            return found
+    except (OSError, ValueError, KeyError, BadZipFile):
+        pass
+    raise InputError(f"{path} does not hold latents; delete it for a report without them.")
+
+
+def _nearest(problem: str, arrays: Arrays) -> list[Part]:
+    nearest, target = arrays["examples_nearest"], arrays["examples_target"]
+    complete = arrays.get("examples_complete")
+    figures = []
+    for i, image in enumerate(target):
+        row: list[Any] = [image]
+        row += [] if complete is None else [complete[i]]
+        row += list(nearest[i])
+        hidden = [True] + [False] * (len(row) - 1)
+        alt = (
+            f"Target image {i + 1} of {problem} as observed, "
+            f"{'complete, ' if complete is not None else ''}and the {nearest.shape[1]} source "
+            "images whose true latents are nearest to the imputed one."
+        )
+        figures.append(Figure("", picture=strip(row, hidden, arrays["examples_missing"]), alt=alt))
+    shown = "as it is (unknown to the model), " if complete is not None else ""
+    return [
+        Paragraph(
+            f"The first {len(target)} target test images. From the left: as observed, {shown}and "
+            f"the {nearest.shape[1]} source images whose missing part has the latent nearest to "
+            "the imputed one."
+        ),
+        Figures(tuple(figures)),
+    ]
+
+
+def _title(model: str) -> str:
+    when = "Before" if model in BEFORE else "After"
+    return f"{when}, {model}"

@@ -1,0 +1,414 @@
+"""From a suite to its runs, and from a run to its records: the one runner of all suites."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from halfseen.errors import InputError, OptionError
+from halfseen.networks.methods import METHODS, method_named
+from halfseen.options import Options, Preset
+from halfseen_bench.budgets import Budget
+from halfseen_bench.epochs import EPOCH_SCORES
+from halfseen_bench.metrics import measured
+from halfseen_bench.models import Record, fit_and_measure, record
+from halfseen_bench.outsiders import OUTSIDERS, outsider_named
+from halfseen_bench.problems import LoadedProblem, Problem, load_problem
+from halfseen_bench.provenance import circumstances, watched
+from halfseen_bench.runner import Result, Task, packed, read_log, run_tasks
+from halfseen_bench.suites import BOTH, SUITES, Suite, Variant, starting_options
+
+__all__ = [
+    "Plan",
+    "Run",
+    "Selection",
+    "latents_file",
+    "plan_runs",
+    "read_results",
+    "run_of",
+    "run_suite",
+]
+
+LOG = "runs.jsonl"
+"""The file in an output folder that holds a sweep."""
+
+
+class Run(BaseModel):
+    """Everything that determines one run."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    suite: str
+    problem: Problem
+    source_rows: int | None
+    model: str
+    divergence: str | None
+    variant: str
+    seed: int
+    budget: str
+    preset: str
+    options: Options
+    score_rows: int
+    looks: int
+
+    @cached_property
+    def key(self) -> str:
+        """Name the run for people, and tell it from the same name under other settings."""
+        parts = [self.suite, self.problem.name, self.model]
+        parts += [part for part in (self.divergence, self.variant) if part]
+        parts += [f"{self.source_rows} rows"] if self.source_rows is not None else []
+        digest = hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:8]
+        return "/".join([*parts, f"seed {self.seed}", digest])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a suite is run; an empty field is all of it.
+
+    Parameters
+    ----------
+    pairs, models, divergences, variants
+        Names. A pair is also meant by its name before ``@``; a model may be an outsider,
+        ``models`` (all seven that the suite has) or ``outsiders`` (all of them).
+    seeds
+        How many, from `first_seed` on; the budget's number by default.
+    reader
+        Options of the readers, such as ``side="top"``.
+    options
+        Options of networks and training; a run that has some is a variant of that name.
+    """
+
+    pairs: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    divergences: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    seeds: int | None = None
+    first_seed: int = 0
+    reader: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    preset: Preset = "default"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The runs of a sweep, and the outsiders that were left out with the reason."""
+
+    runs: list[Run]
+    left_out: list[str]
+
+
+def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) -> Plan:
+    """Return every run of a suite, those of one problem and seed next to each other.
+
+    Examples
+    --------
+    >>> from halfseen_bench.budgets import BUDGETS
+    >>> plan = plan_runs(SUITES["demo"], BUDGETS["quick"], Selection(models=("models",)))
+    >>> len(plan.runs), plan.runs[-1].model
+    (7, 'Adaptation-Imputation')
+    """
+    selection = selection or Selection()
+    problems = _problems(suite, selection)
+    models, outsiders, left_out = _models(suite, selection)
+    divergences = _chosen("divergence", selection.divergences, BOTH, suite.divergences)
+    variants = _variants(suite, selection)
+    runs = []
+    for problem in (budget.problem(p) for p in problems):
+        seeds = selection.seeds or budget.seeds[problem.kind]
+        for seed in range(selection.first_seed, selection.first_seed + seeds):
+            for source_rows in problem.source_rows:
+                of_problem = _RunMaker(suite, budget, selection, problem, seed, source_rows)
+                runs += [of_problem.outsider(name) for name in outsiders]
+                runs += [
+                    of_problem.model(name, divergence, variant)
+                    for name in models
+                    for variant in variants
+                    for divergence in (divergences if method_named(name).adapts else (None,))
+                ]
+    return Plan(runs, left_out)
+
+
+def run_suite(
+    plan: Plan,
+    output: Path,
+    *,
+    data_dir: Path | None = None,
+    jobs: int | None = None,
+    backend: str | None = None,
+    title: str = "running",
+    quiet: bool = False,
+) -> tuple[list[Result], list[str]]:
+    """Run a plan into ``runs.jsonl`` of a folder; return results and sentences of failures."""
+    where = None if data_dir is None else str(data_dir.absolute())
+    tasks = [
+        Task(run.key, {"run": run.model_dump(), "data_dir": where, "output": str(output)})
+        for run in plan.runs
+    ]
+    return run_tasks(
+        tasks, run_one, output / LOG, jobs=jobs, backend=backend, title=title, quiet=quiet
+    )
+
+
+def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[Result]:
+    """Return a suite's finished runs in the order of the suite, whatever order they ended in."""
+    log = folder / LOG
+    if not log.exists() and not packed(log).exists():
+        raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
+    names = [problem.name for problem in suite.problems]
+    models = [*(method.name for method in METHODS), *OUTSIDERS]
+    variants = [variant.name for variant in suite.variants]
+    found = [
+        (run_of(result), result)
+        for result in read_log(log).values()
+        if result.get("run", {}).get("suite") == suite.name
+    ]
+    found = [
+        (run, result)
+        for run, result in found
+        if not pairs or any(_means(pair, run.problem.name) for pair in pairs)
+    ]
+    if not found:
+        of = f" for {', '.join(pairs)}" if pairs else ""
+        raise InputError(f"{log} holds no finished run of {suite.name}{of}.")
+
+    def place(entry: tuple[Run, Result]) -> tuple[Any, ...]:
+        run = entry[0]
+        rows = run.source_rows if run.source_rows is not None else float("inf")
+        return (
+            _position(run.problem.name, names),
+            rows,
+            models.index(run.model),
+            _position(run.variant, variants),
+            run.variant,
+            run.divergence or "",
+            run.seed,
+            run.key,
+        )
+
+    return [result for _, result in sorted(found, key=place)]
+
+
+def run_of(result: Result) -> Run:
+    """Return what determined a result, or say that this version cannot understand it."""
+    try:
+        return Run(**result["run"])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"A run of the log cannot be understood ({place}: {first['msg']}); it was written by "
+            "another version of halfseen."
+        ) from None
+
+
+def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
+    """Fit and measure one run; return its records, its history and its circumstances."""
+    made = Run(**run)
+    with watched() as seen:
+        loaded = _loaded(made, None if data_dir is None else Path(data_dir))
+        history: list[dict[str, Any]] = []
+        if made.model in OUTSIDERS:
+            records = _measured_outsider(made, loaded)
+        else:
+            records, history = fit_and_measure(
+                loaded.pair,
+                method_named(made.model),
+                made.options,
+                seed=made.seed,
+                scores=EPOCH_SCORES,
+                score_rows=made.score_rows,
+                looks=made.looks,
+                oracle=made.problem.metrics[0],
+                regret=loaded.regret,
+                latents=_pictured(made, Path(output)),
+            )
+    shared = {
+        "suite": made.suite,
+        "pair": made.problem.name,
+        "variant": made.variant,
+        "budget": made.budget,
+        "preset": made.preset,
+        "layout": _layout(loaded, made.problem),
+        "source_rows": len(loaded.pair.source_train),
+    }
+    return {
+        "records": [{**shared, **found} for found in records],
+        "history": history,
+        "run": made.model_dump(mode="json"),
+        "rows": loaded.pair.card.counts,
+        **circumstances(),
+        **seen,
+    }
+
+
+def latents_file(output: Path, run: Run) -> Path:
+    """Return where a run's latents are kept for a picture: no two runs share a file."""
+    digest = run.key.rpartition("/")[2]
+    words = (run.problem.name, run.model, run.divergence or "", run.variant, digest)
+    name = "-".join(word for word in words if word)
+    return output / f"latents-{name.replace(':', '-').replace('/', '-').replace(' ', '-')}.npz"
+
+
+@dataclass(frozen=True)
+class _RunMaker:
+    """Makes the runs of one problem, seed and size of the source."""
+
+    suite: Suite
+    budget: Budget
+    selection: Selection
+    problem: Problem
+    seed: int
+    source_rows: int | None
+
+    def model(self, name: str, divergence: str | None, variant: Variant) -> Run:
+        imputes = method_named(name).imputes
+        return self._run(name, divergence, variant, imputes=imputes)
+
+    def outsider(self, name: str) -> Run:
+        return self._run(name, None, Variant(), imputes=False)
+
+    def _run(self, name: str, divergence: str | None, variant: Variant, *, imputes: bool) -> Run:
+        start = starting_options(
+            self.selection.preset, self.problem, divergence=divergence, imputes=imputes
+        )
+        return Run(
+            suite=self.suite.name,
+            problem=self.problem.model_copy(update={"source_rows": (self.source_rows,)}),
+            source_rows=self.source_rows,
+            model=name,
+            divergence=divergence,
+            variant=variant.name,
+            seed=self.seed,
+            budget=self.budget.name,
+            preset=self.selection.preset,
+            options=self.suite.options(self.problem, variant, self.budget, start),
+            score_rows=self.budget.score_rows,
+            looks=self.budget.looks,
+        )
+
+
+_KEPT: dict[tuple[str, int, int | None], LoadedProblem] = {}
+"""The problem that this process read last: neighbouring runs share it."""
+
+
+def _loaded(run: Run, data_dir: Path | None) -> LoadedProblem:
+    key = (run.problem.model_dump_json(), run.seed, run.source_rows)
+    if key not in _KEPT:
+        _KEPT.clear()  # before the next one is read: two may not fit
+        _KEPT[key] = load_problem(
+            run.problem, seed=run.seed, source_rows=run.source_rows, data_dir=data_dir
+        )
+    return _KEPT[key]
+
+
+def _measured_outsider(run: Run, loaded: LoadedProblem) -> list[Record]:
+    outsider = outsider_named(run.model)
+    probability = outsider.predict(loaded.pair, run.seed, run.options)
+    found: dict[str, Any] = measured(probability, loaded.pair.target_test_labels.open("evaluation"))
+    if loaded.regret is not None:
+        found["regret"] = loaded.regret(probability)
+    return [
+        record(
+            run.model,
+            divergence=None,
+            refined=False,
+            seed=run.seed,
+            epoch_choice="last",
+            uses_target_labels=outsider.uses_target_labels,
+            **found,
+        )
+    ]
+
+
+def _layout(loaded: LoadedProblem, problem: Problem) -> str:
+    """State what is missing, and the framing where digits have one."""
+    framing = problem.reader.get("framing")
+    stated = loaded.pair.card.missing.rstrip(".")
+    return f"{stated}; framing {framing}." if framing else f"{stated}."
+
+
+def _pictured(run: Run, output: Path) -> Path | None:
+    """Keep latents of the first seed where the suite draws them."""
+    suite = SUITES.get(run.suite)
+    wanted = suite is not None and "latents" in suite.figures and not run.variant
+    return latents_file(output, run) if wanted and run.seed == 0 else None
+
+
+def _position(name: str, names: Sequence[str]) -> int:
+    """Return the place of a name, or one behind all of them."""
+    return names.index(name) if name in names else len(names)
+
+
+def _problems(suite: Suite, selection: Selection) -> Iterator[Problem]:
+    names = [problem.name for problem in suite.problems]
+    for pair in selection.pairs:
+        if not any(_means(pair, name) for name in names):
+            raise OptionError(f"{suite.name} has no pair {pair!r}; it has {', '.join(names)}.")
+    for problem in suite.problems:
+        if not selection.pairs or any(_means(pair, problem.name) for pair in selection.pairs):
+            yield problem.having(**dict(selection.reader))
+
+
+def _means(pair: str, name: str) -> bool:
+    return pair in (name, name.partition("@")[0])
+
+
+def _models(suite: Suite, selection: Selection) -> tuple[list[str], list[str], list[str]]:
+    """Return models, outsiders, and sentences on outsiders that cannot run here."""
+    models, outsiders = list(suite.models), list(suite.outsiders)
+    if selection.models:
+        known = [method.name for method in METHODS]
+        wanted: list[str] = []
+        for name in selection.models:
+            if name in ("models", "outsiders"):
+                wanted += suite.models if name == "models" else suite.outsiders
+            elif name in known or name in OUTSIDERS:
+                wanted.append(name)
+            else:
+                raise OptionError(
+                    f"There is no model {name!r}; there are models, outsiders, "
+                    f"{', '.join((*known, *OUTSIDERS))}."
+                )
+        models = [name for name in dict.fromkeys(wanted) if name in known]
+        outsiders = [name for name in dict.fromkeys(wanted) if name in OUTSIDERS]
+    left_out = [
+        f"{name} is left out: it comes from {OUTSIDERS[name].needs}, which is not installed "
+        "(pip install 'halfseen[outsiders]')."
+        for name in outsiders
+        if not _installed(OUTSIDERS[name].needs)
+    ]
+    return models, [n for n in outsiders if _installed(OUTSIDERS[n].needs)], left_out
+
+
+def _installed(package: str | None) -> bool:
+    return package is None or find_spec(package) is not None
+
+
+def _variants(suite: Suite, selection: Selection) -> list[Variant]:
+    names = tuple(variant.name or "plain" for variant in suite.variants)
+    wanted = _chosen("variant", selection.variants, names, names)
+    changes = ", ".join(f"{name}={value}" for name, value in selection.options)
+    return [
+        Variant(
+            name=", ".join(part for part in (variant.name, changes) if part),
+            settings={**variant.settings, **dict(selection.options)},
+        )
+        for variant in suite.variants
+        if (variant.name or "plain") in wanted
+    ]
+
+
+def _chosen(
+    what: str, given: Sequence[str], known: Sequence[str], default: Sequence[str]
+) -> tuple[str, ...]:
+    for name in given:
+        if name not in known:
+            raise OptionError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
+    return tuple(given or default)

@@ -1,0 +1,283 @@
+"""Training from tables: in memory, streamed, chosen, measured, saved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import halfseen
+from halfseen.errors import InputError, OptionError
+from halfseen.front.files import open_table
+from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.streaming import RowStream, StreamedBatches
+from halfseen.model import domains
+from halfseen.model.fitting import RULE, Settings, fit_tables, is_resident
+from halfseen.model.measuring import metrics_of
+from halfseen.networks.training import NoProgress
+from halfseen.networks.training.parallel import Ranks
+
+TINY = {
+    "encoder_widths": (8,),
+    "latent_size": 4,
+    "generator_widths": (8,),
+    "classifier_widths": (8,),
+    "critic_widths": (8,),
+    "warmup_epochs": 2,
+    "joint_epochs": 2,
+    "warmup_batch_size": 16,
+    "batch_size": 16,
+    "learning_rate": 1e-2,
+}
+ROWS = 400
+
+
+def make(folder: Path, *, share: float = 0.5, group: int = 64) -> Understanding:
+    random = np.random.default_rng(0)
+    a, b, c = random.normal(size=(3, ROWS))
+    c += a
+    label = np.where(a + c > np.quantile(a + c, 1 - share), "yes", "no")
+    shop = random.choice(["x", "y"], ROWS)
+    source = pa.table({"row": np.arange(ROWS), "a": a, "b": b, "shop": shop, "c": c, "y": label})
+    target = pa.table({"row": np.arange(300), "a": a[:300] + 0.5, "b": b[:300], "shop": shop[:300]})
+    pa.parquet.write_table(source, folder / "source.parquet", row_group_size=group)
+    pa.parquet.write_table(target, folder / "target.parquet", row_group_size=group)
+    tables = [open_table(folder / f"{name}.parquet") for name in ("source", "target")]
+    found = understand(*tables, Roles("y", id=("row",)))
+    assert isinstance(found, Understanding)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def one_fold(monkeypatch):
+    """Hold out one part, as with many rows: two trainings instead of six."""
+    monkeypatch.setattr(domains, "SMALL", 0)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> Understanding:
+    return make(tmp_path)
+
+
+@pytest.mark.parametrize("memory", [512 * 2**20, 0], ids=["in memory", "streamed"])
+def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, tmp_path):
+    settings = Settings(options=TINY | {"joint_epochs": 8}, memory=memory)
+    assert is_resident(found, settings) == (memory > 0)
+    model = fit_tables(found, settings)
+    hidden = model.metrics["held_out_source"]["without_missing_block"]
+    assert hidden["auc"] > 0.75
+    assert model.metrics["held_out_source"]["with_missing_block"]["auc"] > 0.75
+    assert model.metrics["logistic_regression"]["rows"] == hidden["rows"]
+    assert model.metrics["class_counts"] == {"no": 200, "yes": 200}
+    model.save(tmp_path / "model")
+    loaded = halfseen.load(tmp_path / "model")
+    target = pa.parquet.read_table(tmp_path / "target.parquet")
+    np.testing.assert_array_equal(loaded.predict_proba(target), model.predict_proba(target))
+    assert loaded.schema == model.schema
+    assert loaded.metrics == model.metrics
+    assert loaded.training_data["source"]["rows"] == ROWS
+
+
+def test_the_same_seed_gives_the_same_model(found, tmp_path):
+    target = pa.parquet.read_table(tmp_path / "target.parquet")
+    for memory in (2**29, 0):
+        first, second, other = (
+            fit_tables(found, Settings(options=TINY, seed=seed, memory=memory)).predict_proba(
+                target
+            )
+            for seed in (0, 0, 1)
+        )
+        np.testing.assert_array_equal(first, second)
+        assert not np.array_equal(first, other)
+
+
+def test_frames_of_other_libraries_are_scored_alike(found, tmp_path):
+    import polars as pl
+
+    model = fit_tables(found, Settings(options=TINY))
+    table = pa.parquet.read_table(tmp_path / "target.parquet")
+    expected = model.predict_proba(table)
+    shuffled = table.select(["shop", "b", "a"])
+    for frame in (table.to_pandas(), pl.from_arrow(table), shuffled, table.to_batches()[0]):
+        got = model.predict_proba(frame)
+        np.testing.assert_allclose(got, expected[: len(got)], atol=1e-6)
+    assert set(model.predict(table)) <= {"yes", "no"}
+
+
+def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
+    model = fit_tables(found, Settings(options=TINY))
+    source = pa.parquet.read_table(tmp_path / "source.parquet").slice(0, 60)
+    hidden = model.predict_proba(source)
+    shown = model.predict_proba(source, use_missing=True)
+    assert not np.allclose(hidden, shown)
+    gaps = source.set_column(4, "c", pa.array([None] * 30 + source["c"].to_pylist()[30:]))
+    mixed = model.predict_proba(gaps, use_missing=True)
+    np.testing.assert_allclose(mixed[:30], hidden[:30], atol=1e-6)
+    np.testing.assert_allclose(mixed[30:], shown[30:], atol=1e-6)
+
+
+def test_probabilities_speak_of_the_source_frequencies(tmp_path):
+    found = make(tmp_path, share=0.1)
+    options = TINY | {"joint_epochs": 6, "balanced": True}
+    model = fit_tables(found, Settings(("Source-IgnoreComponent",), options=options))
+    source = pa.parquet.read_table(tmp_path / "source.parquet")
+    assert model.predict_proba(source)[:, 1].mean() == pytest.approx(0.1, abs=0.05)
+
+
+def test_one_of_several_is_chosen_by_the_stated_rule(found):
+    said: list[str] = []
+    names = ("Adaptation-Imputation", "Source-IgnoreComponent", "Adaptation-ZeroImputation")
+    model = fit_tables(found, Settings(names, options=TINY), say=said.append)
+    risks = model.metrics["choice"]["weighted_cross_entropy"]
+    assert set(risks) == set(names)
+    assert model.method.name == min(risks, key=risks.get)
+    assert model.metrics["choice"]["rule"] == RULE
+    assert any(RULE in sentence for sentence in said)
+
+
+def test_settings_are_checked_before_any_work():
+    with pytest.raises(OptionError, match="no_such"):
+        Settings(options={"no_such": 1})
+    with pytest.raises(OptionError, match="together"):
+        Settings(("Source-Full", "Source-IgnoreComponent"))
+
+
+def streams(found: Understanding, share: float = 0.25) -> tuple[RowStream, RowStream]:
+    source = RowStream(found.source.table, found.schema, is_source=True, share=share)
+    return source, RowStream(found.target.table, found.schema, is_source=False)
+
+
+def rows_of(inputs: np.ndarray) -> Counter[bytes]:
+    return Counter(row.tobytes() for row in inputs)
+
+
+def test_held_out_rows_and_the_others_are_the_whole_table(found):
+    source, _ = streams(found)
+    held, kept = source.all(held_out=True)[0], source.all()[0]
+    whole = RowStream(found.source.table, found.schema, is_source=True).all()[0]
+    assert rows_of(held) + rows_of(kept) == rows_of(whole)
+    assert 0.15 < len(held) / len(whole) < 0.35
+    np.testing.assert_array_equal(held, source.all(held_out=True)[0])
+
+
+def test_a_streamed_epoch_sees_every_training_row_once(found, monkeypatch):
+    monkeypatch.setattr("halfseen.front.streaming.BUFFER_ROWS", 100)
+    source, target = streams(found, share=0.1)
+    kept, labels = source.all()
+    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
+    seen = list(batches.epoch(1, seed=5))
+    assert len(seen) == batches.steps(1) == len(kept)
+    assert rows_of(np.concatenate([b.source.numpy() for b in seen])) == rows_of(kept)
+    label_of = {row.tobytes(): label for row, label in zip(kept, labels, strict=True)}
+    assert all(label_of[b.source.numpy()[0].tobytes()] == int(b.labels[0]) for b in seen)
+    assert len(kept) > 300
+    # The target is shorter: no row comes again before all have been seen.
+    target_seen = np.concatenate([b.target.numpy() for b in seen])
+    assert rows_of(target_seen[:300]) == rows_of(target.all()[0])
+
+
+def test_streamed_batches_depend_on_the_seed_alone(found):
+    source, target = streams(found)
+    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
+
+    def first(seed: int) -> bytes:
+        return next(iter(batches.epoch(32, seed))).source.numpy().tobytes()
+
+    assert first(1) == first(1) != first(2)
+
+
+@pytest.mark.parametrize("group", [64, 1_000], ids=["many parts", "one part"])
+def test_processes_read_different_rows_in_equally_many_steps(group, tmp_path):
+    found = make(tmp_path, group=group)
+    source, target = streams(found)
+    kept = source.all()[0]
+    dealt = [
+        rows_of(np.concatenate([c[0] for c in source.scattered(np.random.default_rng(3), ranks)]))
+        for ranks in (Ranks(0, 3), Ranks(1, 3), Ranks(2, 3))
+    ]
+    assert all(dealt)
+    assert sum(dealt, Counter()) == rows_of(kept)
+    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
+    # Shards differ in length, steps and sizes do not.
+    for rank in range(3):
+        sizes = [len(batch.source) for batch in batches.epoch(16, 5, Ranks(rank, 3))]
+        assert sizes == [(5, 5, 6)[rank]] * (len(kept) // 16)
+
+
+def test_a_process_without_rows_is_told(found):
+    source, target = streams(found, share=1.0)
+    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
+    with pytest.raises(InputError, match="process 1 was dealt hold no row"):
+        next(iter(batches.epoch(16, 5, Ranks(1, 2))))
+
+
+def test_rows_are_mixed_across_the_table(found, monkeypatch):
+    monkeypatch.setattr("halfseen.front.streaming.BUFFER_ROWS", 150)
+    source, _ = streams(found, share=0.0)
+    order = {row.tobytes(): place for place, row in enumerate(source.all()[0])}
+    mixed = np.concatenate([c[0] for c in source.shuffled(np.random.default_rng(0))])
+    places = np.array([order[row.tobytes()] for row in mixed])
+    assert sorted(places) == list(range(ROWS))
+    assert abs(np.corrcoef(places, np.arange(ROWS))[0, 1]) < 0.7
+
+
+def test_metrics_of_more_classes_and_of_an_absent_one():
+    probability = np.eye(3)[[0, 1, 2, 0]] * 0.7 + 0.1
+    found = metrics_of(probability, np.array([0, 1, 2, 1]))
+    assert found["accuracy"] == 0.75
+    assert found["balanced_accuracy"] == pytest.approx(0.8333)
+    assert found["auc"] is not None
+    assert metrics_of(probability, np.array([0, 1, 1, 0]))["auc"] is None
+
+
+class Stop(NoProgress):
+    """Stops everything after some epochs, as Ctrl-C would."""
+
+    left = 0
+
+    def end_epoch(self, record):
+        Stop.left -= 1
+
+    def step(self, phase, epoch, step, steps):
+        if Stop.left == 0:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
+def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch):
+    monkeypatch.setattr(domains, "SMALL", 1_000)
+    settings = Settings(options=TINY, memory=memory)
+    target = pa.parquet.read_table(tmp_path / "target.parquet")
+    expected = fit_tables(found, settings)
+    folder = tmp_path / "unfinished"
+    Stop.left = 3
+    with pytest.raises(KeyboardInterrupt):
+        fit_tables(found, settings, progress=lambda title: Stop(), checkpoints=folder)
+    kept = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
+    assert kept
+    Stop.left = -1
+    model = fit_tables(found, settings, progress=lambda title: Stop(), checkpoints=folder)
+    # All epochs but the three that were finished before.
+    folds = 1 if memory == 0 else 6
+    assert -1 - Stop.left == 4 * folds - 3
+    np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
+    other = fit_tables(found, Settings(options=TINY, memory=memory, seed=1), checkpoints=folder)
+    assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
+
+
+def test_few_rows_are_all_measured_on(found, monkeypatch):
+    monkeypatch.setattr(domains, "SMALL", 1_000)
+    model = fit_tables(found, Settings(options=TINY))
+    assert model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
+    assert set(model.metrics["blend"]) == {"network", "regression"}
+
+
+def test_the_papers_preset_is_left_without_a_blend(found):
+    options = TINY | {"batch_size": 16}
+    model = fit_tables(found, Settings(preset="paper", options=options))
+    assert "blend" not in model.metrics
+    assert model.networks.shortcut is None

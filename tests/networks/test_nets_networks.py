@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from halfseen import Blocks, preset
+from halfseen.networks.methods import METHODS, method_named
+from halfseen.networks.nets import apply_to_both, build_networks, chunks, probabilities
+from halfseen.options import make_options
+
+BLOCKS = Blocks.columns(5, [3, 4])
+SMALL = make_options(
+    {"encoder_widths": (8,), "latent_size": 6, "generator_widths": (8,), "classifier_widths": (8,)},
+    preset("paper", inputs="table"),
+)
+
+
+class Recorder(nn.Module):
+    """Keeps what reaches it, and passes on a linear image of it."""
+
+    def __init__(self, shape):
+        super().__init__()
+        self.linear = nn.Linear(shape[0], 3)
+        self.seen = []
+
+    def forward(self, x):
+        self.seen.append(x.detach().clone())
+        return self.linear(x)
+
+
+@pytest.fixture
+def domains():
+    generator = torch.Generator().manual_seed(0)
+    source = torch.randn(6, 5, generator=generator)
+    target = torch.randn(6, 5, generator=generator)
+    return source, target
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_each_model_feeds_what_its_name_says(method, domains):
+    source, target = domains
+    networks = build_networks(BLOCKS, method, 2, SMALL, Recorder)
+    networks.encoder.seen.clear()
+    networks.latents(source, target, detach_generator_input=False)
+    shown_source, shown_target = networks.encoder.seen
+    zeroed = target.clone()
+    zeroed[:, 3:] = 0.0
+    expected = {
+        "Full": (source, target),
+        "ZeroImputation": (source, zeroed),
+        "IgnoreComponent": (source[:, :3], target[:, :3]),
+        "Imputation": (source[:, :3], target[:, :3]),
+    }[method.name.split("-")[1]]
+    assert torch.equal(shown_source, expected[0])
+    assert torch.equal(shown_target, expected[1])
+    if method.imputes:
+        networks.missing_encoder.seen.clear()
+        networks.latents(source, target, detach_generator_input=False)
+        assert len(networks.missing_encoder.seen) == 1, "g2 sees the source alone"
+        assert torch.equal(networks.missing_encoder.seen[0], source[:, 3:])
+
+
+def test_latents_follow_the_papers_definitions(domains):
+    source, target = domains
+    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, SMALL)
+    latents = networks.latents(source, target, detach_generator_input=False)
+    observed = networks.encoder(source[:, :3])
+    assert torch.equal(latents.observed_source, observed)
+    assert torch.equal(latents.missing_source, networks.missing_encoder(source[:, 3:]))
+    assert torch.equal(latents.imputed_source, networks.generator(observed))
+    assert torch.equal(latents.target, networks.target_latent(target))
+    assert torch.equal(networks(target), networks.classifier(latents.target))
+    assert latents.source.shape == latents.complete_source.shape == (6, networks.latent_size)
+
+
+def test_prediction_never_looks_at_the_targets_missing_block(domains):
+    _, target = domains
+    changed = target.clone()
+    changed[:, 3:] = 99.0
+    for name in ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-ZeroImputation"):
+        networks = build_networks(BLOCKS, method_named(name), 2, SMALL).eval()
+        assert torch.equal(networks(target), networks(changed))
+
+
+def test_detached_generator_input_keeps_the_gradient_from_the_encoder(domains):
+    source, target = domains
+    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, SMALL)
+    for detach in (True, False):
+        networks.zero_grad()
+        latents = networks.latents(source, target, detach_generator_input=detach)
+        latents.imputed_source.sum().backward()
+        reached = any(
+            parameter.grad is not None and parameter.grad.abs().sum() > 0
+            for parameter in networks.encoder.parameters()
+        )
+        assert reached is not detach
+
+
+def test_joint_statistics_normalise_both_batches_together():
+    norm = nn.BatchNorm1d(1, affine=False)
+    low, high = torch.zeros(4, 1), torch.ones(4, 1)
+    joint = apply_to_both(norm, low, high, joint=True)
+    assert joint[0].mean() == pytest.approx(-1.0, abs=1e-3)
+    assert joint[1].mean() == pytest.approx(1.0, abs=1e-3)
+    apart = apply_to_both(norm, low + torch.randn(4, 1), high, joint=False)
+    assert apart[0].mean().item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_target_statistics_replace_the_running_ones():
+    options = make_options({"normalization": "batch"}, SMALL)
+    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options)
+    target = torch.randn(64, 5) * 3 + 2
+    networks.train()
+    networks.estimate_statistics(chunks(target, 64))
+    assert networks.training
+    first = networks.encoder.layers[1]
+    hidden = networks.encoder.layers[0](target[:, :3])
+    assert torch.allclose(first.running_mean, hidden.mean(0), atol=1e-5)
+    assert torch.allclose(first.running_var, hidden.var(0), rtol=1e-4)
+    untouched = networks.missing_encoder.layers[1]
+    assert torch.equal(untouched.running_mean, torch.zeros_like(untouched.running_mean))
+
+
+def test_standardised_inputs_have_the_sources_mean_at_zero():
+    options = make_options({"standardize": True}, SMALL)
+    networks = build_networks(BLOCKS, method_named("Source-Full"), 2, options)
+    rows = torch.randn(50, 5) * torch.tensor([1.0, 10, 100, 1, 0]) + 5
+    networks.standardize.learn(rows)
+    scaled = networks.standardize(rows)
+    assert torch.allclose(scaled.mean(0), torch.zeros(5), atol=1e-4)
+    assert torch.allclose(scaled[:, :4].std(0, correction=0), torch.ones(4), rtol=1e-4)
+    assert torch.isfinite(scaled).all(), "a constant column must not divide by zero"
+
+
+def test_stochastic_generator_draws_and_averages():
+    options = make_options({"noise_size": 4}, SMALL)
+    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options).eval()
+    with torch.no_grad():
+        networks.generator[0].weight.mul_(10)
+    rows = torch.randn(8, 5)
+    state = torch.random.get_rng_state()
+    one = probabilities(networks, rows, samples=1, seed=1)
+    many = [probabilities(networks, rows, samples=64, seed=seed) for seed in range(8)]
+    few = [probabilities(networks, rows, samples=2, seed=seed) for seed in range(8)]
+    assert torch.equal(one, probabilities(networks, rows, samples=1, seed=1))
+    assert torch.equal(state, torch.random.get_rng_state()), "the caller's generator moved"
+    spread = [torch.stack(draws).std(0).mean().item() for draws in (few, many)]
+    assert 0 < spread[1] < spread[0] / 2, "averaging 32 times more draws must steady the answer"
+    assert np.allclose(one.sum(1), 1, atol=1e-6)

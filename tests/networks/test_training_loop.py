@@ -1,0 +1,217 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from halfseen import Blocks, InputError, TrainingDivergedError, preset
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.options import make_options
+
+OPTIONS = make_options(
+    {
+        "encoder_widths": (16,),
+        "latent_size": 8,
+        "generator_widths": (16,),
+        "classifier_widths": (16,),
+        "critic_widths": (16,),
+        "dropout": 0.3,
+        "normalization": "batch",
+        "learning_rate": 1e-2,
+        "batch_size": 16,
+        "warmup_batch_size": 16,
+        "warmup_epochs": 2,
+        "joint_epochs": 3,
+        "refine_epochs": 2,
+        "noise_size": 2,
+        "augmentation": "swap",
+    },
+    preset("paper", inputs="table"),
+)
+
+
+def problem(seed=0, rows=64):
+    generator = torch.Generator().manual_seed(seed)
+    source = torch.randn(rows, 5, generator=generator)
+    target = torch.randn(rows, 5, generator=generator) + 0.5
+    labels = (source[:, 0] + source[:, 4] > 0).long()
+    blocks = Blocks.columns(5, [3, 4])
+    return Problem(blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2)
+
+
+def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):
+    arguments = {"seed": 7, "device": "cpu", **arguments}
+    return fit_objective(problem(), method_named(name), options, refine=refine, **arguments)
+
+
+def weights(objective):
+    return {name: tensor.clone() for name, tensor in objective.state_dict().items()}
+
+
+def same(first, second):
+    return all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_same_seed_gives_identical_weights_and_leaves_the_callers_generators_alone():
+    torch.manual_seed(123)
+    np.random.seed(123)  # noqa: NPY002
+    states = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    threads = torch.get_num_threads()
+    first, _ = fit()
+    torch.rand(5)
+    torch.random.set_rng_state(states[0])
+    second, _ = fit()
+    other, _ = fit(seed=8)
+    assert same(weights(first), weights(second))
+    assert not same(weights(first), weights(other))
+    assert torch.equal(states[0], torch.random.get_rng_state())
+    assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
+    assert torch.get_num_threads() == threads
+
+
+def test_history_names_phases_and_losses():
+    _, history = fit()
+    assert [record["phase"] for record in history] == ["warm-up"] * 2 + ["joint"] * 3 + [
+        "refine"
+    ] * 2
+    assert [record["epoch"] for record in history] == [1, 2, 1, 2, 3, 1, 2]
+    assert {"adaptation", "imputation", "reconstruction", "classification"} <= set(history[2])
+    assert {"pseudo_label", "entropy", "classification"} <= set(history[-1])
+    json.dumps(history)
+
+
+def test_training_lowers_the_classification_loss():
+    options = make_options({"warmup_epochs": 20, "augmentation": "none", "dropout": 0.0}, OPTIONS)
+    _, history = fit(options)
+    losses = [r["classification"] for r in history if r["phase"] == "warm-up"]
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_epoch_hook_sees_each_epoch_and_adds_to_its_record():
+    seen = []
+
+    def hook(objective, record):
+        seen.append((record["phase"], objective.networks(problem().target.inputs).shape))
+        return {"extra": len(seen)}
+
+    plain, _ = fit()
+    hooked, history = fit(on_epoch=hook)
+    assert [record["extra"] for record in history] == [1, 2, 3, 4, 5, 6, 7]
+    assert seen[0] == ("warm-up", (64, 2))
+    assert same(weights(plain), weights(hooked)), "looking must not change training"
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 4, 5, 6])
+def test_a_run_stopped_between_epochs_and_resumed_ends_with_the_same_weights(tmp_path, stop_after):
+    whole, history = fit()
+    path = tmp_path / "run.safetensors"
+    seen = []
+
+    def stop(objective, record):
+        seen.append(record)
+        if len(seen) == stop_after + 1:
+            raise StopError
+
+    with pytest.raises(StopError):
+        fit(checkpoint=path, on_epoch=stop)
+    resumed, resumed_history = fit(checkpoint=path)
+    assert same(weights(whole), weights(resumed))
+    timeless = [{k: v for k, v in r.items() if k != "seconds"} for r in history]
+    assert timeless == [{k: v for k, v in r.items() if k != "seconds"} for r in resumed_history]
+
+
+KILLED = """
+import pathlib, sys, time, torch
+torch.set_num_threads(1)  # as in the tests: other thread counts round differently
+sys.path.insert(0, {tests!r})
+import test_training_loop as t
+def slow(objective, record):
+    print(record["phase"], record["epoch"], flush=True)
+    time.sleep(0.3)
+t.fit(checkpoint=pathlib.Path(sys.argv[1]), on_epoch=slow)
+"""
+
+
+def test_a_killed_process_resumes_to_the_same_weights(tmp_path):
+    path = tmp_path / "run.safetensors"
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED.format(tests=os.path.dirname(__file__)))
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(path)], stdout=subprocess.PIPE, text=True
+    )
+    for line in process.stdout:
+        if line.strip() == "joint 2":
+            break
+    time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert path.exists()
+    seen = []
+    resumed, _ = fit(checkpoint=path, on_epoch=lambda o, record: seen.append(record) or {})
+    whole, _ = fit()
+    assert len(seen) in (3, 4), "only what was left is run again"
+    assert same(weights(whole), weights(resumed))
+    assert [p.name for p in tmp_path.iterdir() if "partial" in p.name] == []
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    path = tmp_path / "run.safetensors"
+    fit(checkpoint=path)
+    with pytest.raises(InputError, match="belongs to another run"):
+        fit(checkpoint=path, seed=8)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="is not a readable checkpoint"):
+        fit(checkpoint=path)
+
+
+def test_a_loss_that_is_not_finite_stops_with_a_sentence():
+    options = make_options({"learning_rate": 1e30, "latent_activation": "none"}, OPTIONS)
+    with pytest.raises(TrainingDivergedError) as caught:
+        fit(options)
+    message = str(caught.value)
+    assert "loss became" in message
+    assert "in epoch" in message
+    assert "Try a lower learning_rate (it was 1e+30)" in message
+
+
+def test_gradient_clipping_bounds_the_gradient(monkeypatch):
+    norms = []
+    original = torch.nn.utils.clip_grad_norm_
+
+    def spy(parameters, largest):
+        total = original(parameters, largest)
+        norms.append(torch.stack([p.grad.norm() for p in parameters if p.grad is not None]).norm())
+        return total
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", spy)
+    fit(make_options({"gradient_clip": 0.01}, OPTIONS))
+    assert norms
+    assert max(norms) <= 0.0101
+
+
+def test_target_labels_have_no_way_in():
+    """The type that carries target rows has one field, and takes nothing else."""
+    given = problem()
+    assert not hasattr(given.target, "labels")
+    with pytest.raises(TypeError):
+        Rows(given.target.inputs, torch.zeros(64))
+
+
+def test_refinement_of_the_classifier_alone_leaves_the_encoders():
+    options = make_options({"refine_modules": "classifier", "normalization": "none"}, OPTIONS)
+    before, _ = fit(options, refine=False)
+    after, _ = fit(options, refine=True)
+    first, second = weights(before), weights(after)
+    changed = {name.split(".")[1] for name in first if not torch.equal(first[name], second[name])}
+    assert changed == {"classifier"}

@@ -1,0 +1,86 @@
+import math
+
+import pytest
+
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import annealed_rate, plan_phases, ramp
+from halfseen.options import preset
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [(0.0, 0.0), (0.5, 2 / (1 + math.exp(-5)) - 1), (1.0, 2 / (1 + math.exp(-10)) - 1)],
+)
+def test_ramp(progress, expected):
+    assert ramp(progress) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("progress", "decay", "expected"),
+    [
+        (0.0, 10, 0.01),
+        (0.5, 10, 0.01 / 6**0.75),
+        (1.0, 10, 0.01 / 11**0.75),
+        (0.5, 30, 0.01 / 16**0.75),
+        (1.0, 30, 0.01 / 31**0.75),
+        (1.0, 0, 0.01),
+    ],
+)
+def test_annealed_rate(progress, decay, expected):
+    assert annealed_rate(0.01, progress, decay) == pytest.approx(expected)
+
+
+class Steps:
+    def __init__(self, count):
+        self.count = count
+
+    def steps(self, batch_size):
+        return self.count
+
+    def epoch(self, batch_size, seed):
+        raise AssertionError("planning must not touch the data")
+
+
+def plan(options, name="Adaptation-Imputation", refine=True, steps=100):
+    return plan_phases(options, method_named(name), Steps(steps), rows=1000, refine=refine)
+
+
+def test_the_paper_decays_the_imputation_parts_faster_on_ads():
+    _, joint, refine = plan(preset("paper", inputs="table"))
+    assert joint.rate("generator", 1.0) == pytest.approx(1e-6 / 31**0.75)
+    assert joint.rate("imputation", 1.0) == joint.rate("generator", 1.0)
+    for part in ("encoder", "missing_encoder", "classifier", "adaptation"):
+        assert joint.rate(part, 1.0) == pytest.approx(1e-6 / 11**0.75)
+    assert refine.rate("classifier", 1.0) == pytest.approx(1e-7)
+
+
+def test_warm_up_keeps_its_rate_and_leaves_generator_and_critics_alone():
+    warm_up, *_ = plan(preset("paper"))
+    assert (warm_up.name, warm_up.epochs, warm_up.batch_size) == ("warm-up", 10, 32)
+    assert warm_up.rate("encoder", 1.0) == 0.01
+    assert warm_up.modules == {"encoder", "missing_encoder", "classifier"}
+
+
+def test_transport_without_imputation_halves_the_rate_once():
+    options = preset("paper", divergence="transport", imputes=False)
+    _, joint = plan(options, "Adaptation-IgnoreComponent", refine=False)
+    assert joint.rate("encoder", 0.0) == joint.rate("encoder", 1.0) == pytest.approx(0.005)
+
+
+def test_reference_refines_the_classifier_alone_on_ads():
+    *_, refine = plan(preset("reference", inputs="table"))
+    assert refine.modules == {"classifier"}
+    assert refine.learning_rate == 1e-6
+
+
+@pytest.mark.parametrize(
+    ("steps_of_an_epoch", "epochs"), [(100, 10), (7, 143), (1, 200), (100_000, 5)]
+)
+def test_automatic_epochs_aim_for_a_number_of_steps_within_bounds(steps_of_an_epoch, epochs):
+    options = preset("paper").model_copy(update={"joint_epochs": "auto"})
+    assert plan(options, steps=steps_of_an_epoch)[1].epochs == epochs
+
+
+def test_source_models_cannot_be_refined():
+    with pytest.raises(ValueError, match="Source-Full does not adapt"):
+        plan(preset("paper"), "Source-Full")
