@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from halfseen.report import bench
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data.simulator import load_pair
+from halfseen_bench.report import bench
 from halfseen_bench.report.bench import Sweep, draw_curves, draw_histograms, suite_figures
 from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import Selection, latents_file, plan_runs
