@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
     from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
     from halfseen.options import Options, preset
-    from halfseen.saving import load
+    from halfseen.saving.loading import load
 
 __version__ = "0.2.0.dev0"
 
@@ -38,7 +38,7 @@ _HOMES = {
     "OptionError": "halfseen.errors",
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
-    "load": "halfseen.saving",
+    "load": "halfseen.saving.loading",
     "preset": "halfseen.options",
 }
 

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from halfseen.model.model import TableModel
 from halfseen.model.scoring import PREDICTION, Scorer, score_names
-from halfseen.saving import load_table_model
+from halfseen.saving.loading import load_table_model
 
 __all__ = ["score_frame"]
 

@@ -24,8 +24,8 @@ from halfseen.report.facts import FORMAT, ReportFacts
 from halfseen.report.model_columns import imputation_parts, missing_parts, shifted_parts
 from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Tile, number
 from halfseen.report.sections import arranged, loss_figures
-from halfseen.saving import load
 from halfseen.saving.folder import REPORT, Description, read_description, read_report
+from halfseen.saving.loading import load
 
 __all__ = ["Subject", "model_page", "read_subject"]
 
