@@ -24,7 +24,8 @@ from tables_beside import CATEGORICAL, export
 
 from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.model.fitting import Fit, Settings
 from halfseen.model.measuring import metrics_of

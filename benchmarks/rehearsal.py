@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.model.domains import Run, Sample
 from halfseen.model.fitting import Settings

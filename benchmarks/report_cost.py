@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.model import fitting
 
 OBSERVED, MISSING = 20, 5

@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.model.fitting import Settings
 from halfseen.networks.methods import method_named

@@ -25,7 +25,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, train_test_split
 
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.model.fitting import Settings, fit_tables
 from halfseen.model.measuring import metrics_of

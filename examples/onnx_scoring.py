@@ -18,7 +18,8 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, understand
+from halfseen.front.inference import understand
+from halfseen.front.roles import Roles
 from halfseen.model.fitting import Settings, fit_tables
 from halfseen.saving.onnx_export import check_parity, onnx_model, write_onnx
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from halfseen.blocks import Blocks
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-    from halfseen.estimators import AdaptationImputationClassifier, DomainAdaptationClassifier
+    from halfseen.classifier import AdaptationImputationClassifier
     from halfseen.options import Options, preset
-    from halfseen.saving.loading import load
+    from halfseen.model.loading import load
 
 __version__ = "0.2.0.dev0"
 
 __all__ = [
     "AdaptationImputationClassifier",
     "Blocks",
-    "DomainAdaptationClassifier",
     "HalfseenError",
     "InputError",
     "OptionError",
@@ -30,15 +29,14 @@ __all__ = [
 
 # Names are fetched when they are first used: help and completion must not wait for torch.
 _HOMES = {
-    "AdaptationImputationClassifier": "halfseen.estimators",
+    "AdaptationImputationClassifier": "halfseen.classifier",
     "Blocks": "halfseen.blocks",
-    "DomainAdaptationClassifier": "halfseen.estimators",
     "HalfseenError": "halfseen.errors",
     "InputError": "halfseen.errors",
     "OptionError": "halfseen.errors",
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
-    "load": "halfseen.saving.loading",
+    "load": "halfseen.model.loading",
     "preset": "halfseen.options",
 }
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["DownloadError", "HalfseenError", "InputError", "OptionError", "TrainingDivergedError"]
+__all__ = [
+    "DownloadError",
+    "HalfseenError",
+    "InputError",
+    "OptionError",
+    "TrainingDivergedError",
+    "capitalized",
+]
 
 
 class HalfseenError(Exception):
@@ -23,3 +30,14 @@ class TrainingDivergedError(HalfseenError, RuntimeError):
 
 class DownloadError(HalfseenError, OSError):
     """A file could not be fetched, or what arrived is not the file."""
+
+
+def capitalized(phrase: str) -> str:
+    """Return a phrase as a sentence begins with it; a path stays as it is.
+
+    Examples
+    --------
+    >>> capitalized("the source"), capitalized("a.csv")
+    ('The source', 'a.csv')
+    """
+    return f"T{phrase[1:]}" if phrase.startswith("the ") else phrase

@@ -11,7 +11,8 @@ import pytest
 
 from halfseen.errors import InputError
 from halfseen.front.files import TableFiles, open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.front.preprocessing import transform
 from halfseen.front.summary import SAMPLE, ColumnSummary, Moments, summarize
 

@@ -8,7 +8,8 @@ import pyarrow.parquet
 import pytest
 
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, understand
+from halfseen.front.inference import understand
+from halfseen.front.roles import Roles
 from halfseen.networks.training.scaling import shared_scale
 
 

@@ -13,7 +13,8 @@ import pytest
 import halfseen
 from halfseen.errors import InputError, OptionError
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream, StreamedBatches
 from halfseen.model import domains
 from halfseen.model.fitting import RULE, Settings, fit_tables, is_resident

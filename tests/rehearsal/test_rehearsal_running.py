@@ -11,7 +11,8 @@ from halfseen.errors import InputError, OptionError
 from halfseen.evidence.carving import Carving
 from halfseen.evidence.features import DomainSeparation
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, understand
+from halfseen.front.inference import understand
+from halfseen.front.roles import Roles
 from halfseen.model.domains import Run, Sample
 from halfseen.model.fitting import Settings
 from halfseen.networks.methods import method_named

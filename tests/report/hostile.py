@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from halfseen.front.files import open_table
-from halfseen.front.inference import Roles, Understanding, understand
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
 from halfseen.report.page import Section
 
 TINY = {

@@ -13,7 +13,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset
 
 if TYPE_CHECKING:
-    from halfseen.front.inference import Roles
+    from halfseen.front.roles import Roles
     from halfseen.model.fitting import Settings
 
 __all__ = ["FitConfig", "ReportDetail", "read_config"]
@@ -49,7 +49,7 @@ class FitConfig(BaseModel):
 
     def roles(self) -> Roles:
         """Return what is said of the columns."""
-        from halfseen.front.inference import Roles
+        from halfseen.front.roles import Roles
         from halfseen.front.schema import class_name
 
         return Roles(

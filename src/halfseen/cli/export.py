@@ -31,15 +31,15 @@ def export(
     Example: halfseen export model/ --onnx model.onnx
     """
     try:
-        from halfseen.saving import onnx_export
-        from halfseen.saving.model_card import model_card
+        from halfseen.export import onnx as onnx_export
+        from halfseen.export.model_card import model_card
     except ImportError as error:
         raise HalfseenError(
             f"Export needs libraries of its own ({error}); install them with: "
             "pip install 'halfseen[onnx]'"
         ) from None
     card = onnx.with_suffix(".md") if card is None else card
-    loaded = onnx_export.load_table_model(model)
+    loaded = load_table_model(model)
     graph = onnx_export.onnx_model(loaded)
     difference = onnx_export.check_parity(loaded, graph)
     write_text(card, model_card(loaded, onnx.name))

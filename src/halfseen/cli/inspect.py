@@ -21,7 +21,7 @@ def inspect(
 
     Example: halfseen inspect model/
     """
-    from halfseen.saving.loading import load_table_model
+    from halfseen.model.loading import load_table_model
 
     loaded = load_table_model(model)
     terminal = Terminal(as_json=as_json)

@@ -44,7 +44,7 @@ def predict(
     """
     from halfseen.front.files import open_table
     from halfseen.model.scoring import check_output, score_table
-    from halfseen.saving.loading import load_table_model
+    from halfseen.model.loading import load_table_model
 
     terminal = Terminal(as_json=as_json)
     loaded = load_table_model(model)

@@ -10,7 +10,7 @@ import ray.data
 
 from halfseen.front.files import BATCH_ROWS
 from halfseen.model.scoring import Scorer
-from halfseen.saving.loading import load_table_model
+from halfseen.model.loading import load_table_model
 
 __all__ = ["score_dataset"]
 

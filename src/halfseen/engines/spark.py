@@ -20,9 +20,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from halfseen.model.model import TableModel
+from halfseen.model.model import Model
 from halfseen.model.scoring import PREDICTION, Scorer, score_names
-from halfseen.saving.loading import load_table_model
+from halfseen.model.loading import load_table_model
 
 __all__ = ["score_frame"]
 
@@ -83,7 +83,7 @@ def _scoring(
 
 
 @cache
-def _loaded(folder: str) -> TableModel:
+def _loaded(folder: str) -> Model:
     """Load a model once in a worker, which has one core of a machine full of workers."""
     torch.set_num_threads(1)
     return load_table_model(folder)

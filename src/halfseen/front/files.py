@@ -75,6 +75,12 @@ class TableFiles:
     names: tuple[str, ...]
     csv_types: dict[str, Any] | None = None
     delimiter: str = ","
+    first_row: int = 1
+
+    @property
+    def where(self) -> str:
+        """What messages call the table."""
+        return str(self.path)
 
     def parts(self) -> list[Part]:
         """Return the pieces in the order of the rows."""

@@ -7,11 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from halfseen.errors import InputError
-from halfseen.front.files import TableFiles
-from halfseen.front.labels import ordered_classes
+from halfseen.errors import InputError, capitalized
+from halfseen.front.tables import ArrowTable, Table
+from halfseen.front.labels import FEWEST_ROWS, ordered_classes
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.scaling import settle_scales
+from halfseen.front.roles import Roles
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
 
@@ -25,19 +26,6 @@ MOSTLY_EMPTY = 0.5
 """Share of gaps on the target from which a column is asked about."""
 CHANCE = 1e-3
 """A constant that chance would give less often than this is asked about."""
-
-
-@dataclass(frozen=True)
-class Roles:
-    """What the user says of the columns; the rest is found."""
-
-    label: str
-    missing: tuple[str, ...] = ()
-    keep: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    id: tuple[str, ...] = ()
-    positive: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +60,7 @@ class Understanding:
 
 
 def understand(
-    source: TableFiles, target: TableFiles, roles: Roles, *, complete: bool = False
+    source: Table, target: Table, roles: Roles, *, complete: bool = False, fewest: int = FEWEST_ROWS
 ) -> Understanding | list[Doubt]:
     """Look at both tables and return what was understood, or the doubts to be settled first.
 
@@ -84,6 +72,8 @@ def understand(
         What the user says; a doubt is settled by naming its column in `missing` or `keep`.
     complete
         Whether the models to be trained need a target that has every column.
+    fewest
+        Rows that each class must have.
     """
     _check_roles(source, target, roles)
     apart = {roles.label, *roles.id, *roles.drop}
@@ -104,15 +94,15 @@ def understand(
         return doubts
     if complete:
         missing = []
-    _check_missing(source, target, names, missing, complete)
+    _check_missing(source, target, names, missing, complete, roles)
     columns = tuple(
-        _fitted(seen.columns[name], "missing" if name in missing else "observed", seen.table)
+        _fitted(seen.columns[name], "missing" if name in missing else "observed", seen, roles)
         for name in names
     )
     for column in columns:
         if column.role == "observed":
             _compare(column, seen.columns[column.name], there.columns[column.name], there, notes)
-    classes = ordered_classes(seen.labels, roles.label, roles.positive)
+    classes = ordered_classes(seen.labels, roles.label, roles.positive, fewest=fewest)
     schema = TableSchema(
         columns=columns,
         label=roles.label,
@@ -120,44 +110,50 @@ def understand(
         positive=classes[-1] if roles.positive is not None else None,
         id=roles.id,
         dropped=(*(name for name in source.names if name in roles.drop), *useless),
+        order=tuple(n for n in source.names if n != roles.label and n not in roles.id),
     )
-    schema, note = settle_scales(schema, source, seen.rows)
-    notes += [note] if note else []
+    if roles.scale:
+        schema, note = settle_scales(schema, source, seen.rows)
+        notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes)
 
 
-def _check_roles(source: TableFiles, target: TableFiles, roles: Roles) -> None:
+def _check_roles(source: Table, target: Table, roles: Roles) -> None:
     """Refuse names that are not there, and columns given two roles."""
     if roles.label not in source.names:
         raise InputError(
-            f"The source {source.path} has no column {roles.label!r} to take labels from"
+            f"{_called('source', source)} has no column {roles.label!r} to take labels from"
             f"{_similar(roles.label, source.names)}."
         )
     given = {
-        "--missing": roles.missing,
-        "--keep": roles.keep,
-        "--categorical": roles.categorical,
-        "--drop": roles.drop,
-        "--id": roles.id,
+        "missing": roles.missing,
+        "keep": roles.keep,
+        "categorical": roles.categorical,
+        "drop": roles.drop,
+        "id": roles.id,
     }
-    for flag, names in given.items():
-        known = source.names if flag != "--id" else (*source.names, *target.names)
+    flag = "" if roles.in_python else "--"
+    for option, names in given.items():
+        known = source.names if option != "id" else (*source.names, *target.names)
         for name in names:
             if name not in known:
+                called = _called("source", source)
                 raise InputError(
-                    f"{flag} names column {name!r}, which the source {source.path} does not have"
-                    f"{_similar(name, known)}."
+                    f"{flag}{option} names column {name!r}, which {called[0].lower()}{called[1:]} "
+                    f"does not have{_similar(name, known)}."
                 )
-    roles_of: dict[str, str] = {roles.label: "--label"}
-    for flag in ("--missing", "--keep", "--drop", "--id"):
-        for name in given[flag]:
-            if roles_of.setdefault(name, flag) != flag:
-                raise InputError(f"Column {name!r} is given to both {roles_of[name]} and {flag}.")
+    roles_of: dict[str, str] = {roles.label: "label"}
+    for option in ("missing", "keep", "drop", "id"):
+        for name in given[option]:
+            if roles_of.setdefault(name, option) != option:
+                raise InputError(
+                    f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}{option}."
+                )
     for name in roles.categorical:
-        if roles_of.get(name) in ("--label", "--drop", "--id"):
+        if roles_of.get(name) in ("label", "drop", "id"):
             raise InputError(
-                f"Column {name!r} is given to both {roles_of[name]} and --categorical."
+                f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
             )
 
 
@@ -184,8 +180,9 @@ def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
             raise InputError(
                 f"Column {name!r} has {'over ' if column.has_more else ''}"
                 f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier "
-                f"(--id {name}), free text (--drop {name}), or numbers with a stray text among "
-                f"them? --categorical {name} keeps its {MOST_CATEGORIES} most frequent ones."
+                f"({roles.option('id', name)}), free text ({roles.option('drop', name)}), or "
+                f"numbers with a stray text among them? {roles.option('categorical', name)} keeps "
+                f"its {MOST_CATEGORIES} most frequent ones."
             )
     return empty + constant
 
@@ -222,44 +219,51 @@ def _suspicion(source: ColumnSummary, target: ColumnSummary) -> str | None:
 
 
 def _check_missing(
-    source: TableFiles,
-    target: TableFiles,
+    source: Table,
+    target: Table,
     names: Sequence[str],
     missing: Sequence[str],
     complete: bool,
+    roles: Roles,
 ) -> None:
     absent = [name for name in names if name not in target.names]
     if complete and absent:
         raise InputError(
-            f"A Full model needs a target with every column, and {target.path} lacks "
+            f"A Full model needs a target with every column, and {target.where} lacks "
             f"{_listed(absent)}."
         )
     if not names or len(missing) == len(names):
         raise InputError(
-            f"{target.path} shares no usable column with {source.path}: there is nothing to "
-            "predict from."
+            f"{capitalized(target.where)} shares no usable column with {source.where}: there is "
+            "nothing to predict from."
         )
     if not missing and not complete:
         raise InputError(
-            f"{target.path} has a value for every column of {source.path}, so nothing is missing "
-            "there: name what was never measured with --missing, or ask for --models "
-            "Adaptation-Full."
+            f"{capitalized(target.where)} has a value for every column of {source.where} "
+            f"(n_features={len(names)}), so nothing is missing there: name what was never measured "
+            + (
+                "with missing=[...], or ask for model='Adaptation-Full'."
+                if roles.in_python
+                else "with --missing, or ask for --models Adaptation-Full."
+            )
         )
 
 
-def _fitted(column: ColumnSummary, role: Role, table: TableFiles) -> NumberColumn | CategoryColumn:
+def _fitted(
+    column: ColumnSummary, role: Role, seen: TableSummary, roles: Roles
+) -> NumberColumn | CategoryColumn:
     """Return a column with the numbers that prepare it."""
     if column.values == "text":
         return _fitted_category(column, role)
     is_count = column.is_whole and column.least >= 0
     is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
-    log = is_count and not is_boolean and column.plain.skewness > SKEWED
+    log = roles.scale and is_count and not is_boolean and column.plain.skewness > SKEWED
     moments = column.logged if log else column.plain
     if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
         raise InputError(
-            f"Column {column.name!r} of {table.path} holds numbers up to "
+            f"Column {column.name!r} of {seen.table.where} holds numbers up to "
             f"{max(abs(column.least), abs(column.most)):g}, too large to be scaled; rescale it, "
-            f"or drop it with --drop {column.name}."
+            f"or drop it with {roles.option('drop', column.name)}."
         )
     return NumberColumn(
         kind="boolean" if is_boolean else "count" if is_count else "numeric",
@@ -268,8 +272,8 @@ def _fitted(column: ColumnSummary, role: Role, table: TableFiles) -> NumberColum
         fill=column.median,
         indicator=column.gaps > 0,
         log=log,
-        mean=moments.mean,
-        scale=moments.spread if moments.spread > 0 else 1.0,
+        mean=moments.mean if roles.scale else 0.0,
+        scale=moments.spread if roles.scale and moments.spread > 0 else 1.0,
     )
 
 
@@ -304,7 +308,7 @@ def _compare(
         if texts:
             raise InputError(
                 f"Column {column.name!r} holds numbers in the source and texts such as "
-                f"{texts[0]!r} in {there.table.path}."
+                f"{texts[0]!r} in {there.table.where}."
             )
     if target.gaps and not source.gaps:
         filled = "most frequent category" if isinstance(column, CategoryColumn) else "median"
@@ -316,7 +320,7 @@ def _compare(
         unseen = [value for value in target.counts if value not in source.counts]
         if len(unseen) == len(target.counts) and not target.has_more:
             raise InputError(
-                f"No value of column {column.name!r} of {there.table.path} occurs in the source: "
+                f"No value of column {column.name!r} of {there.table.where} occurs in the source: "
                 f"the target has {_listed(unseen)}, the source {_listed(column.categories)}."
             )
         if unseen:
@@ -325,6 +329,11 @@ def _compare(
                 f"{column.name} has categories on the target that the source never had: "
                 f"{_listed(unseen)} ({rows:,} rows)."
             )
+
+
+def _called(role: str, table: Table) -> str:
+    """Return how a sentence begins that speaks of a table; one in memory has no path."""
+    return f"The {role}" if isinstance(table, ArrowTable) else f"The {role} {table.where}"
 
 
 def _similar(name: str, names: Sequence[str]) -> str:

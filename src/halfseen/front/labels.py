@@ -49,7 +49,7 @@ def label_positions(schema: TableSchema, column: Any, where: str) -> npt.NDArray
 
 
 def ordered_classes(
-    labels: Counter[Any], name: str, positive: str | None = None
+    labels: Counter[Any], name: str, positive: str | None = None, *, fewest: int = FEWEST_ROWS
 ) -> tuple[Scalar, ...]:
     """Return the classes of a label column in order, the positive one last.
 
@@ -71,11 +71,11 @@ def ordered_classes(
         )
     if any(not isinstance(value, bool | int | float | str) for value in labels):
         raise InputError(f"The label {name!r} must hold numbers, texts or booleans.")
-    alone = [value for value, count in labels.items() if count < FEWEST_ROWS]
+    alone = [value for value, count in labels.items() if count < fewest]
     if alone:
         raise InputError(
             f"Class {class_name(alone[0])!r} of label {name!r} has {labels[alone[0]]} rows; "
-            f"at least {FEWEST_ROWS} are needed to learn from some and measure on others."
+            f"at least {fewest} are needed to learn from some and measure on others."
         )
     classes = sorted(labels)
     if positive is None:

@@ -157,12 +157,12 @@ def decoded(column: Any, name: str, where: str) -> Any:
         raise InputError(
             f"Column {name!r} of {where} holds dates or times ({kind}), which a model cannot use "
             "as they are: turn it into numbers that mean something on both sides, such as an age "
-            f"in days or a weekday, or drop it with --drop {name}."
+            f"in days or a weekday, or drop it (--drop {name}; in Python drop=[{name!r}])."
         )
     if not (is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
         raise InputError(
             f"Column {name!r} of {where} holds {kind} values; a table needs numbers, texts or "
-            f"booleans. Flatten it, or drop it with --drop {name}."
+            f"booleans. Flatten it, or drop it (--drop {name}; in Python drop=[{name!r}])."
         )
     if not pa.types.is_dictionary(values.type):
         return values

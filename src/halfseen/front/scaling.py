@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from halfseen.front.files import TableFiles
+from halfseen.front.tables import Table
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.networks.training.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
@@ -15,7 +15,7 @@ __all__ = ["settle_scales"]
 
 
 def settle_scales(
-    schema: TableSchema, source: TableFiles, rows: int
+    schema: TableSchema, source: Table, rows: int
 ) -> tuple[TableSchema, str | None]:
     """Return the schema with the scale that suits its columns of measurements, and a note.
 

@@ -111,6 +111,7 @@ class TableSchema(_Plain):
     positive: Scalar | None = Field(None, description="the class that one-sided metrics speak of")
     id: tuple[str, ...] = Field((), description="columns carried through to predictions")
     dropped: tuple[str, ...] = Field((), description="columns of the source that are not used")
+    order: tuple[str, ...] = Field((), description="all of the source's inputs, dropped ones too")
     clip: float = Field(
         default=20.0, gt=0, description="scaled numbers are kept within minus and plus this"
     )

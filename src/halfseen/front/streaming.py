@@ -1,25 +1,21 @@
-"""Rows of tables as batches for training: all in memory, or streamed past a shuffle buffer."""
+"""Prepared rows of a table: all in memory, or streamed past a shuffle buffer."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from halfseen.errors import InputError
-from halfseen.front.files import Part, TableFiles
+from halfseen.front.tables import Table
 from halfseen.front.labels import label_positions
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
-from halfseen.networks.training import Batch
 from halfseen.networks.training.parallel import ALONE, Ranks
 
-__all__ = ["RowStream", "StreamedBatches"]
+__all__ = ["Chunk", "RowStream"]
 
 Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
@@ -50,7 +46,7 @@ class RowStream:
         Of that choice.
     """
 
-    table: TableFiles
+    table: Table
     schema: TableSchema
     is_source: bool
     share: float = 0.0
@@ -113,13 +109,13 @@ class RowStream:
         if held:
             yield _mixed(held, random, share=1.0)[0]
 
-    def _part(self, number: int, part: Part, held_out: bool) -> Iterator[Chunk]:
+    def _part(self, number: int, part: Any, held_out: bool) -> Iterator[Chunk]:
         columns = self.schema.columns if self.is_source else self.schema.observed
         names = [column.name for column in columns]
         names += [self.schema.label] if self.is_source else []
-        where = str(part.path)
+        where = str(getattr(part, "path", self.table.where))
         random = np.random.default_rng([self.seed, number])
-        first_row = 1
+        first_row = self.table.first_row
         for batch in self.table.batches(names, [part]):
             chosen = (random.random(batch.num_rows) < self.share) == held_out
             inputs = transform(
@@ -132,87 +128,6 @@ class RowStream:
         if not self.is_source:
             return np.zeros(batch.num_rows, np.int64)
         return label_positions(self.schema, batch.column(self.schema.label), where)
-
-
-class StreamedBatches:
-    """Batches read from disk as they are needed; the memory is that of two buffers.
-
-    An epoch passes once over the source's training rows, and takes as many target rows, from the
-    start again whenever they run out. Classes come as often as the source has them: oversampling
-    would need all rows at hand.
-
-    Several ranks read different parts of the tables, dealt anew in every epoch, and all take the
-    same number of steps: one whose parts run out starts with them again, and what others have
-    left over by then is not seen in this epoch.
-
-    Parameters
-    ----------
-    source, target
-        The rows.
-    source_rows, target_rows
-        How many of each there are to train on.
-    """
-
-    def __init__(
-        self, source: RowStream, target: RowStream, *, source_rows: int, target_rows: int
-    ) -> None:
-        self.source = source
-        self.target = target
-        self.source_rows = source_rows
-        self.target_rows = target_rows
-
-    def steps(self, batch_size: int) -> int:
-        """Return how many steps an epoch takes."""
-        if min(self.source_rows, self.target_rows) < batch_size:
-            raise InputError(
-                f"A batch of {batch_size} rows is more than the source ({self.source_rows} rows) "
-                f"or the target ({self.target_rows}) has; set batch_size lower, or to 'auto'."
-            )
-        return self.source_rows // batch_size
-
-    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
-        """Yield the batches of one epoch; the same seed yields the same batches."""
-        own = ranks.rows(batch_size)
-        source, target = (
-            _rebatched(_endless(stream, [seed, number], ranks), own.stop - own.start)
-            for number, stream in enumerate((self.source, self.target))
-        )
-        for _, (inputs, labels), (other, _) in zip(
-            range(self.steps(batch_size)), source, target, strict=False
-        ):
-            yield Batch(torch.from_numpy(inputs), torch.from_numpy(labels), torch.from_numpy(other))
-
-
-def _endless(stream: RowStream, seed: Sequence[int], ranks: Ranks) -> Iterator[Chunk]:
-    """Pass over a rank's rows again and again; all ranks deal the parts of a pass alike."""
-    for number in itertools.count():
-        rows = 0
-        for chunk in stream.shuffled(np.random.default_rng([*seed, number]), ranks):
-            rows += len(chunk[0])
-            yield chunk
-        if not rows:
-            raise InputError(
-                f"The parts of {stream.table.path} that process {ranks.rank} was dealt hold no "
-                "row to train on; write more rows into each, or start fewer processes."
-            )
-
-
-def _rebatched(chunks: Iterator[Chunk], size: int) -> Iterator[Chunk]:
-    """Cut chunks into batches of one size; what is left at the end is dropped."""
-    inputs: list[Matrix] = []
-    labels: list[Labels] = []
-    held = 0
-    for chunk in chunks:
-        start = 0
-        while start < len(chunk[0]):
-            taken = min(size - held, len(chunk[0]) - start)
-            inputs.append(chunk[0][start : start + taken])
-            labels.append(chunk[1][start : start + taken])
-            held += taken
-            start += taken
-            if held == size:
-                yield np.concatenate(inputs), np.concatenate(labels)
-                inputs, labels, held = [], [], 0
 
 
 def _mixed(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.files import TableFiles
+from halfseen.front.tables import Table
 from halfseen.front.labels import count_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
 
@@ -146,7 +146,7 @@ class ColumnSummary:
         known = max(self.rows - self.gaps, 1)
         return 0.5 if self.has_more else float(self.counts[value] / known)
 
-    def add(self, column: Any, *, where: str, categorical: bool) -> None:
+    def add(self, column: Any, *, where: str, first_row: int, categorical: bool) -> None:
         """Take in one batch of the column."""
         kind = decoded(column, self.name, where).type
         if self.values == "nothing" and not pa.types.is_null(kind):
@@ -156,8 +156,8 @@ class ColumnSummary:
         if categorical or self.values == "text":
             self._add_categories(as_categories(column, self.name, where=where))
         else:
-            first_row = self.rows + 1
-            self._add_numbers(as_numbers(column, self.name, where=where, first_row=first_row))
+            first = first_row + self.rows
+            self._add_numbers(as_numbers(column, self.name, where=where, first_row=first))
         self.rows += len(column)
 
     def _add_categories(self, texts: Any) -> None:
@@ -197,7 +197,7 @@ class TableSummary:
     Parameters
     ----------
     table
-        The files.
+        Where they were read from.
     rows
         How many.
     columns
@@ -206,14 +206,14 @@ class TableSummary:
         How often each label occurs, where the table has one.
     """
 
-    table: TableFiles
+    table: Table
     rows: int = 0
     columns: dict[str, ColumnSummary] = field(default_factory=dict)
     labels: Counter[Any] = field(default_factory=Counter)
 
 
 def summarize(
-    table: TableFiles,
+    table: Table,
     columns: Collection[str],
     *,
     categorical: Collection[str] = (),
@@ -221,14 +221,19 @@ def summarize(
 ) -> TableSummary:
     """Pass over a table once and return what is known of the given columns."""
     summary = TableSummary(table, columns={name: ColumnSummary(name) for name in columns})
-    where = str(table.path)
+    where, first_row = table.where, table.first_row
     wanted = [*columns, *([] if label is None else [label])]
     for batch in table.batches(wanted):
         for name, column in summary.columns.items():
-            column.add(batch.column(name), where=where, categorical=name in categorical)
+            column.add(
+                batch.column(name),
+                where=where,
+                first_row=first_row,
+                categorical=name in categorical,
+            )
         if label is not None:
             summary.labels += count_labels(
-                batch.column(label), label, where=where, first_row=summary.rows + 1
+                batch.column(label), label, where=where, first_row=first_row + summary.rows
             )
             if len(summary.labels) > MOST_VALUES:
                 raise InputError(

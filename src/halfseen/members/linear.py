@@ -1,20 +1,31 @@
-"""Penalised logistic regression: the outsider that every model of a table must stand beside."""
+"""Penalised logistic regression: the baseline that every model of a table must stand beside."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
 
+from halfseen.arrays import Floats
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError
+from halfseen.members.tasks import Sample, Task
+from halfseen.networks.training.parallel import present_ranks
 from halfseen.networks.training.scaling import likelihoods
 
-__all__ = ["Regression", "fit_regression"]
+if TYPE_CHECKING:
+    from halfseen.members.graph import GraphBuilder
+
+__all__ = ["Regression", "RegressionLearner", "fit_regression"]
 
 Matrix = npt.NDArray[Any]
-Labels = npt.NDArray[np.int64]
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """scikit-learn's C: the larger, the weaker the penalty."""
@@ -26,43 +37,106 @@ MOST_COMPARED = 5_000
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Multinomial logistic regression: the logits W x + b."""
+    """Multinomial logistic regression on the observed inputs: the logits W x1 + b."""
 
-    weight: npt.NDArray[np.float64]
-    bias: npt.NDArray[np.float64]
+    kind: ClassVar[str] = "regression"
+    weight: Floats
+    bias: Floats
+    blocks: Blocks
 
-    def logits(self, rows: Matrix) -> npt.NDArray[np.float64]:
-        """Return one row of logits for each row of inputs."""
-        values: npt.NDArray[np.float64] = rows @ self.weight.T + self.bias
-        return values
+    def log_probabilities(self, rows: Matrix) -> Floats:
+        """Return log-probabilities of prepared rows; the missing block is not looked at."""
+        observed = self.blocks.flat(rows, "observed").astype(np.float64)
+        logits: Floats = log_softmax(observed @ self.weight.T + self.bias, axis=1)
+        return logits
+
+    def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
+        """Return nothing: the regression makes no use of the missing block."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return nothing: all is in the tensors."""
+        return {}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return W and b."""
+        return {"weight": torch.from_numpy(self.weight), "bias": torch.from_numpy(self.bias)}
+
+    @classmethod
+    def restored(
+        cls,
+        description: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
+        blocks: Blocks,
+        n_classes: int,
+        **given: Any,
+    ) -> Self:
+        """Rebuild the regression from its tensors."""
+        shapes = {"weight": (n_classes, len(blocks.observed)), "bias": (n_classes,)}
+        found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        if found != shapes:
+            raise InputError(f"the tensors of the regression have shapes {found}, not {shapes}.")
+        return cls(tensors["weight"].numpy(), tensors["bias"].numpy(), blocks)
+
+    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
+        """Add W x1 + b to an ONNX graph."""
+        positions = builder.constant(np.array(self.blocks.observed, dtype=np.int64))
+        observed = builder.node("Gather", rows, positions, axis=1)
+        learned = [builder.constant(a.astype(np.float32)) for a in (self.weight, self.bias)]
+        return builder.node("Gemm", observed, *learned, transB=1)
 
 
-def fit_regression(rows: Matrix, labels: Labels, n_classes: int) -> Regression:
+@dataclass(frozen=True)
+class RegressionLearner:
+    """Fits logistic regression on the rows in memory."""
+
+    name: str = Regression.kind
+
+    def fit(self, task: Task) -> Regression:
+        """Fit on the observed inputs; one process fits for all."""
+        return present_ranks().from_first(
+            lambda: fit_regression(task.source, task.blocks, task.n_classes)
+        )
+
+
+def fit_regression(source: Sample, blocks: Blocks, n_classes: int) -> Regression:
     """Fit logistic regression with an L2 penalty chosen by likelihood over five folds.
 
     It is the strongest penalty within one standard error of the best: the folds cannot tell the
     two apart, and on a shifted target the simpler one is the safer. A class that the rows lack
-    gets the odds of half a row.
+    gets the odds of half a row. A row with soft labels counts as one row of each class, weighted
+    by that class's probability.
     """
-    some = np.random.default_rng(0).permutation(len(labels))[:MOST_REGRESSED]
-    rows, labels = rows[some].astype(np.float64), labels[some]
-    present = np.unique(labels)
+    some = np.random.default_rng(0).permutation(len(source))[:MOST_REGRESSED]
+    rows = blocks.flat(source.inputs[some], "observed").astype(np.float64)
+    labels = source.labels[some]
+    row_weights = None if source.weights is None else source.weights[some]
+    hard = labels if labels.ndim == 1 else labels.argmax(1)
+    present = np.unique(hard) if labels.ndim == 1 else np.flatnonzero(labels.sum(0) > 0)
     weight = np.zeros((n_classes, rows.shape[1]))
     bias = np.full(n_classes, np.log(0.5 / len(labels)))
     if len(present) == 1:
         bias[present] = 0.0
-        return Regression(weight, bias)
-    classifier = LogisticRegression(C=_penalty(rows, labels), max_iter=1000)
-    classifier.fit(rows, labels)
+        return Regression(weight, bias, blocks)
+    classifier = LogisticRegression(C=_penalty(rows, hard), max_iter=1000)
+    if labels.ndim == 1:
+        classifier.fit(rows, labels, sample_weight=row_weights)
+    else:
+        shares = labels[:, present] * (1.0 if row_weights is None else row_weights[:, None])
+        classifier.fit(
+            np.tile(rows, (len(present), 1)),
+            np.repeat(present, len(rows)),
+            sample_weight=shares.T.ravel(),
+        )
     if len(present) == 2:  # scikit-learn keeps the difference of the two alone
         weight[present] = np.vstack([-classifier.coef_, classifier.coef_]) / 2
         bias[present] = np.concatenate([-classifier.intercept_, classifier.intercept_]) / 2
     else:
         weight[present], bias[present] = classifier.coef_, classifier.intercept_
-    return Regression(weight, bias)
+    return Regression(weight, bias, blocks)
 
 
-def _penalty(rows: Matrix, labels: Labels) -> float:
+def _penalty(rows: Matrix, labels: Matrix) -> float:
     """Return scikit-learn's C by the one-standard-error rule.
 
     References

@@ -1,4 +1,4 @@
-"""From two understood tables to a chosen, measured model."""
+"""From prepared rows to a chosen, weighed and measured model: the one fit."""
 
 from __future__ import annotations
 
@@ -12,378 +12,311 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 
-from halfseen.errors import InputError, OptionError
+from halfseen.arrays import Floats
+from halfseen.errors import InputError
+from halfseen.evidence.risk import RiskEstimate
+from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members.linear import Regression, fit_regression
-from halfseen.model.domains import Domains, Run, Sample, resident_domains, streamed_domains
+from halfseen.members import Learner, Member, Sample, Task
 from halfseen.model.measuring import (
     HeldOut,
+    ask,
     held_out_metrics,
     held_out_weights,
-    hold_out,
-    metrics_of,
     target_risk,
 )
-from halfseen.model.model import TableModel
-from halfseen.networks.methods import METHODS, Method, method_named
-from halfseen.networks.nets import Networks
-from halfseen.networks.training import History, NoProgress, Progress
+from halfseen.model.model import Model
+from halfseen.model.rows import (
+    Fold,
+    PreparedRows,
+    prepared_in_memory,
+    prepared_streams,
+    prepared_tables,
+)
+from halfseen.model.settings import FitSettings
+from halfseen.networks.methods import Method, method_named
+from halfseen.networks.training import NoProgress, Progress
 from halfseen.networks.training.parallel import present_ranks
-from halfseen.options import Options, Preset, make_options, preset
-from halfseen.report.facts import CandidateFacts, ReportDetail, ReportFacts
-from halfseen.report.facts.gathering import Material, estimate, gather
-from halfseen.selection import RiskEstimate
-from halfseen.weights.blending import install
+from halfseen.options import Inputs
+from halfseen.weights.combining import Weights
 
-__all__ = [
-    "RULE",
-    "Candidate",
-    "Fit",
-    "Settings",
-    "fit_tables",
-    "is_resident",
-    "needs_complete_target",
-]
+__all__ = ["RULE", "Candidate", "Fit", "fit_images", "fit_rows", "fit_tables", "is_resident"]
 
-IN_MEMORY = 256 * 2**20
-"""Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 FEWEST_TARGET_ROWS = 10
 RULE = (
     "lowest cross-entropy on held-out source rows, each weighted by how much more often its "
     "observed columns occur on the target (a domain classifier's odds); no target label is used"
 )
 """How one of several models is chosen."""
-STREAMED: dict[str, Any] = {
-    "batch_size": 1024,
-    "warmup_batch_size": 1024,
-    "warmup_epochs": 1,
-    "joint_epochs": 2,
-}
-"""Settings for tables that are streamed, where the user gives none."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to train.
+class Hooks:
+    """Where a fit tells what it does, and where it keeps its state.
 
     Parameters
     ----------
-    models
-        Names of the models to choose from.
-    preset, divergence, options
-        Where the settings start, and what replaces them.
-    refine
-        Whether models that adapt end with self-training.
-    seed
-        Same tables, settings and seed: the same model.
-    memory
-        Bytes of prepared rows up to which tables are held in memory.
+    progress
+        Makes the display of one training, by its title.
+    say
+        Told in sentences what is going on.
+    checkpoints
+        Folder that keeps the state of each training after every epoch, or one file for a fit of
+        one training. The same call with the same rows continues from it; it can be deleted when
+        the model is there.
     """
 
-    models: tuple[str, ...] = ("Adaptation-Imputation",)
-    preset: Preset = "default"
-    divergence: str = "adversarial"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    refine: bool = False
-    seed: int = 0
-    memory: int = IN_MEMORY
-
-    def __post_init__(self) -> None:
-        if not self.models:
-            raise OptionError(f"Name at least one model of {[m.name for m in METHODS]}.")
-        methods = [method_named(name) for name in self.models]
-        if len({method.needs_complete_target for method in methods}) > 1:
-            raise OptionError(
-                "Full models need a target with every column, the others one without; they "
-                "cannot be trained together."
-            )
-        self.options_for(methods[0], resident=True)
-
-    def options_for(self, method: Method, *, resident: bool) -> Options:
-        """Return every setting for one model; the schema standardises inputs already."""
-        base = preset(
-            self.preset, inputs="table", divergence=self.divergence, imputes=method.imputes
-        )
-        ours = {"standardize": False, "shortcut": self.preset == "default"}
-        ours |= {} if resident else STREAMED
-        always = {} if resident else {"balanced": False}  # oversampling needs all rows at hand
-        return make_options({**ours, **self.options, **always}, base)
+    progress: Callable[[str], Progress] = field(default=lambda title: NoProgress())
+    say: Callable[[str], None] = field(default=lambda sentence: None)
+    checkpoints: Path | None = None
 
 
-def needs_complete_target(models: Sequence[str]) -> bool:
-    """Whether the models are those of a target that lacks nothing."""
-    return any(method_named(name).needs_complete_target for name in models)
-
-
-def is_resident(found: Understanding, settings: Settings) -> bool:
+def is_resident(found: Understanding, settings: FitSettings) -> bool:
     """Whether the prepared rows of both tables fit into the memory given to them."""
     rows = found.source.rows + found.target.rows
     return rows * len(found.schema.inputs) * 4 <= settings.memory
 
 
 def fit_tables(
-    found: Understanding,
-    settings: Settings,
-    *,
-    progress: Callable[[str], Progress] = lambda title: NoProgress(),
-    say: Callable[[str], None] = lambda sentence: None,
-    checkpoints: Path | None = None,
-    report: ReportDetail = "none",
-) -> TableModel:
-    """Train the models asked for, choose one without target labels, and measure it.
+    found: Understanding, settings: FitSettings, hooks: Hooks | None = None
+) -> Fit:
+    """Fit two understood tables; choose among models without target labels, and measure.
 
     Processes that have joined (:func:`halfseen.networks.training.parallel.joined`) train
     together, and all return the same model: what is measured and chosen, the first measures.
-
-    Parameters
-    ----------
-    found
-        What was understood of the tables.
-    settings
-        How to train.
-    progress
-        Makes the display of one model's training.
-    say
-        Told in sentences what is going on.
-    checkpoints
-        Folder that keeps the state of each training after every epoch. The same call with the
-        same tables continues from it; it can be deleted when the model is there.
-    report
-        What the model keeps for ``halfseen report``: aggregates with latents of a few hundred
-        rows, aggregates alone, or nothing. The first process alone gathers it.
     """
     if found.target.rows < FEWEST_TARGET_ROWS:
         raise InputError(
-            f"The target {found.target.table.path} has {found.target.rows} rows; at least "
+            f"The target {found.target.table.where} has {found.target.rows} rows; at least "
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
-    fit = Fit(found, settings, progress, checkpoints)
-    candidates = [fit.candidate(method_named(name)) for name in settings.models]
-    chosen, choice = fit.chosen(candidates)
-    if choice:
-        say(f"Chosen: {chosen.method.name}, by the {RULE}.")
-    if fit.domains.whole is not None:
-        say("Training the chosen model again, now with the held-out rows.")
-    model = fit.final(chosen)
-    model.metrics |= {"choice": choice} if choice else {}
-    if report != "none" and fit.ranks.is_first:
-        say("Gathering what `halfseen report` will show.")
-        model.report = fit.facts(model, candidates, chosen, rows=report == "all")
-    return model
+    if is_resident(found, settings):
+        rows = prepared_tables(found, hold_out=settings.holds_out("table"), seed=settings.seed)
+    else:
+        rows = prepared_streams(found, seed=settings.seed)
+    data = {
+        "source": found.source.table.fingerprint() | {"rows": found.source.rows},
+        "target": found.target.table.fingerprint() | {"rows": found.target.rows},
+    }
+    front = TableFront(found.schema)
+    return fit_rows(front, rows, settings, hooks, counts=found.class_counts, training_data=data)
+
+
+def fit_images(
+    front: ImageFront, source: Sample, target: npt.NDArray[np.float32], settings: FitSettings,
+    hooks: Hooks | None = None,
+) -> Fit:  # fmt: skip
+    """Fit images of both domains, prepared by their front."""
+    rows = prepared_in_memory(
+        front.blocks,
+        len(front.classes),
+        source,
+        target,
+        hold_out=settings.holds_out("image"),
+        seed=settings.seed,
+    )
+    return fit_rows(front, rows, settings, hooks)
+
+
+def fit_rows(
+    front: Front,
+    rows: PreparedRows,
+    settings: FitSettings,
+    hooks: Hooks | None = None,
+    *,
+    counts: Sequence[int] | None = None,
+    training_data: Mapping[str, Any] | None = None,
+) -> Fit:
+    """Fit prepared rows: every candidate on every fold, then the chosen one.
+
+    Parameters
+    ----------
+    front
+        How the rows were prepared; the model prepares others in the same way.
+    rows
+        Both domains.
+    settings, hooks
+        How to fit, and where to tell of it.
+    counts
+        Source rows of each class, where not all of them are at hand.
+    training_data
+        Fingerprints that the model keeps.
+    """
+    inputs: Inputs = "table" if rows.blocks.is_table else "image"
+    settings.check(inputs)
+    return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the models: how it did on held-out rows, and its networks of the last fold."""
+    """One of the models to choose from: its members of the last fold, and all held-out answers."""
 
     method: Method
-    options: Options
-    held_out: HeldOut
-    networks: Networks
-    history: History
+    learners: tuple[Learner, ...]
+    members: tuple[Member, ...] = ()
+    held_out: HeldOut | None = None
 
-    @property
-    def probabilities(self) -> npt.NDArray[np.float64]:
-        """What the model says of the held-out rows, the missing block hidden."""
-        return self.held_out.probabilities(blended=self.options.shortcut)
-
-    def risk(self, weights: npt.NDArray[np.float64]) -> RiskEstimate:
+    def risk(self, weights: Floats) -> RiskEstimate:
         """Return the cross-entropy expected on the target."""
-        return target_risk(self.held_out, weights, blended=self.options.shortcut)
-
-    def facts(self, weights: npt.NDArray[np.float64], *, chosen: bool) -> CandidateFacts:
-        """Return how the model stood among the others."""
-        measured = metrics_of(self.probabilities, self.held_out.labels)
-        return CandidateFacts(
-            model=self.method.name,
-            accuracy=measured["accuracy"],
-            cross_entropy=measured["cross_entropy"],
-            auc=measured["auc"],
-            risk=estimate(self.risk(weights)),
-            chosen=chosen,
-        )
+        assert self.held_out is not None
+        return target_risk(self.held_out, weights)
 
 
 class Fit:
-    """One call of :func:`fit_tables`: what all of its trainings share."""
+    """One fit: its candidates, the chosen one, and the model that came of it."""
 
     def __init__(
         self,
-        found: Understanding,
-        settings: Settings,
-        progress: Callable[[str], Progress],
-        checkpoints: Path | None,
+        front: Front,
+        rows: PreparedRows,
+        settings: FitSettings,
+        hooks: Hooks,
+        inputs: Inputs,
+        counts: Sequence[int] | None,
+        training_data: Mapping[str, Any],
     ) -> None:
-        self.found, self.settings, self.progress = found, settings, progress
-        self.resident = is_resident(found, settings)
-        make = resident_domains if self.resident else streamed_domains
-        self.domains: Domains = make(found, settings.seed)
-        self.training_data = {
-            "source": found.source.table.fingerprint() | {"rows": found.source.rows},
-            "target": found.target.table.fingerprint() | {"rows": found.target.rows},
-        }
-        self.checkpoints = checkpoints
+        self.front, self.rows, self.settings, self.hooks = front, rows, settings, hooks
+        self.training_data = dict(training_data)
         self.ranks = present_ranks()
-        self.regressions = [self.regression(fold.training) for fold in self.domains.folds]
-
-    def candidate(self, method: Method) -> Candidate:
-        """Train a model on each fold and note what it says of the rows held out."""
-        options = self.settings.options_for(method, resident=self.resident)
-        parts = []
-        for number, fold in enumerate(self.domains.folds):
-            networks, history = self._train(method, options, number)
-            measure = partial(
-                hold_out,
-                networks,
-                fold.held_out,
-                self.regressions[number],
-                samples=options.prediction_samples,
-                seed=self.settings.seed,
-            )
-            parts.append(self.ranks.from_first(measure))
-        return Candidate(method, options, HeldOut.joined(parts), networks, history)
+        self._shared: dict[tuple[str, int | None], Member] = {}
+        if counts is None:
+            assert rows.whole is not None
+            counts = np.bincount(rows.whole.labels, minlength=rows.n_classes).tolist()
+        self.counts = tuple(counts)
+        resident = rows.stream is None
+        self.candidates = [
+            self._candidate(method, settings.learners(method, inputs=inputs, resident=resident))
+            for method in map(method_named, settings.models)
+        ]
+        self.chosen, self.choice = self._chosen()
+        self.model = self._model()
 
     @cached_property
-    def weights(self) -> npt.NDArray[np.float64]:
+    def weights(self) -> Floats:
         """How much more often each held-out row occurs on the target."""
-        return held_out_weights(self.domains)
+        return held_out_weights(self.rows)
 
-    def chosen(self, candidates: Sequence[Candidate]) -> tuple[Candidate, dict[str, Any]]:
-        """Return the model with the lowest estimated risk on the target, and how it was chosen."""
+    def _candidate(self, method: Method, learners: tuple[Learner, ...]) -> Candidate:
+        """Fit the members on each fold and note what they say of the rows held out."""
+        if not self.rows.folds:
+            return Candidate(method, learners)
+        parts = []
+        for number, fold in enumerate(self.rows.folds):
+            members = self._members(method, learners, number, fold.training)
+            parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
+        return Candidate(method, learners, members, HeldOut.joined(parts))
+
+    def _chosen(self) -> tuple[Candidate, dict[str, Any]]:
+        """Return the candidate with the lowest estimated risk, and how it was chosen."""
+        candidates = self.candidates
         if len(candidates) == 1:
             return candidates[0], {}
         risks = self.ranks.from_first(lambda: [c.risk(self.weights).risk for c in candidates])
         names = [candidate.method.name for candidate in candidates]
-        choice = {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
-        return candidates[int(np.argmin(risks))], choice
+        chosen = candidates[int(np.argmin(risks))]
+        self.hooks.say(f"Chosen: {chosen.method.name}, by the {RULE}.")
+        return chosen, {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
 
-    def facts(
-        self,
-        model: TableModel,
-        candidates: Sequence[Candidate],
-        chosen: Candidate,
-        *,
-        rows: bool,
-    ) -> ReportFacts:
-        """Return what a report will show of this fit."""
-        fold, whole, held_out = self.domains.folds[-1], self.domains.whole, chosen.held_out
-        count = len(held_out.labels)
-        material = Material(
-            schema=model.schema,
-            options=model.options,
-            seed=model.seed,
-            source=self.found.source,
-            target=self.found.target,
-            networks=model.networks,
-            measured_networks=chosen.networks,
-            training=fold.training,
-            measured=fold.held_out,
-            pictured=fold.held_out if whole is None else whole,
-            target_rows=self.domains.target,
-            probability=chosen.probabilities,
-            labels=held_out.labels,
-            weight=lambda: self.weights,
-            measured_on=f"{count:,} source rows, each held out of the training that predicted it",
-        )
-        found = gather(material, rows=rows)
-        if found.expectation is None:  # no weights, so no risks either
-            return found
-        compared = tuple(c.facts(self.weights, chosen=c is chosen) for c in candidates)
-        return found.model_copy(update={"candidates": compared})
-
-    def final(self, chosen: Candidate) -> TableModel:
-        """Return the chosen model, trained on all rows where they are few, with its metrics."""
-        networks, history = chosen.networks, chosen.history
-        regression, trained_on = self.regressions[-1], "the source rows that were not held out"
-        schema, whole = self.found.schema, self.domains.whole
-        if whole is not None:
-            networks, history = self._train(chosen.method, chosen.options, None)
-            regression = self.regression(whole)
-            trained_on = "all source rows, after measuring on those held out"
-        metrics = held_out_metrics(chosen.held_out, blended=chosen.options.shortcut)
-        if chosen.options.shortcut:
-            blend, scale = chosen.held_out.blend(), chosen.held_out.complete_scale()
-            install(networks, regression, blend, scale)
-            metrics["blend"] = {"network": blend.network, "regression": blend.regression}
-        metrics["class_counts"] = dict(
-            zip(schema.class_names, self.found.class_counts, strict=True)
-        )
+    def _model(self) -> Model:
+        """Return the chosen candidate, fitted on all rows where they are few, weighed, measured."""
+        chosen, rows = self.chosen, self.rows
+        members, trained_on = chosen.members, "the source rows that were not held out"
+        if rows.refits:
+            assert rows.whole is not None
+            trained_on = "all source rows"
+            if rows.folds:
+                trained_on += ", after measuring on those held out"
+                self.hooks.say("Training the chosen model again, now with the held-out rows.")
+            members = self._members(chosen.method, chosen.learners, None, rows.whole)
+        weights = Weights((1.0,) * len(members))
+        metrics: dict[str, Any] = {}
+        if chosen.held_out is not None:
+            metrics = held_out_metrics(chosen.held_out, [member.kind for member in members])
+            if len(members) > 1:
+                weights = chosen.held_out.weights()
+                names = [member.kind for member in members]
+                metrics["weights"] = dict(zip(names, weights.members, strict=True))
+        shares = np.array(self.counts) / sum(self.counts)
+        metrics["class_prior"] = self._class_prior(chosen, shares).tolist()
+        metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
         metrics["trained_on"] = trained_on
-        return TableModel(
-            schema,
-            chosen.method,
-            chosen.options,
-            self.settings.seed,
-            networks,
-            metrics,
-            self.training_data,
-            history,
+        metrics |= {"choice": self.choice} if self.choice else {}
+        return Model(
+            self.front, members, weights, self.settings.seed, metrics, self.training_data
         )
 
-    def regression(self, rows: Sample) -> Regression:
-        """Return logistic regression on the observed columns of some rows."""
-        observed = list(self.found.schema.blocks.observed)
-        inputs, classes = rows.inputs[:, observed], len(self.found.schema.classes)
-        return self.ranks.from_first(lambda: fit_regression(inputs, rows.labels, classes))
+    def _class_prior(self, chosen: Candidate, shares: Floats) -> Floats:
+        """Return the class shares that probabilities speak of: equal ones for balanced images."""
+        resident = self.rows.stream is None
+        inputs: Inputs = "table" if self.rows.blocks.is_table else "image"
+        options = self.settings.options_for(chosen.method, inputs=inputs, resident=resident)
+        if inputs == "image" and options.training.balanced:
+            return np.full(len(shares), 1.0 / len(shares))
+        return shares
 
-    def _train(
-        self, method: Method, options: Options, fold: int | None
-    ) -> tuple[Networks, History]:
-        folds = len(self.domains.folds)
+    def _class_names(self) -> list[str]:
+        front = self.front
+        if isinstance(front, TableFront):
+            return list(front.schema.class_names)
+        return [str(value) for value in front.classes]
+
+    def _members(
+        self, method: Method, learners: Sequence[Learner], fold: int | None, source: Sample
+    ) -> tuple[Member, ...]:
+        """Fit every member on some rows; those that do not depend on the model once for all."""
+        task = self._task(method, fold, source)
+        found: list[Member] = []
+        for learner in learners:
+            if learner.name == "networks":
+                found.append(learner.fit(task))
+                continue
+            key = (learner.name, fold)
+            if key not in self._shared:
+                self._shared[key] = learner.fit(task)
+            found.append(self._shared[key])
+        return tuple(found)
+
+    def _task(self, method: Method, fold: int | None, source: Sample) -> Task:
+        rows, folds = self.rows, len(self.rows.folds)
         part = "all rows" if fold is None else f"part {fold + 1} of {folds}"
-        title = (
-            method.name if folds == 1 and self.domains.whole is None else f"{method.name}, {part}"
-        )
-        fingerprint = self._fingerprint(method, options)
-        checkpoint = None
-        if self.checkpoints is not None:
-            checkpoint = self.checkpoints / f"{fingerprint[:16]}-{fold}.safetensors"
-        run = Run(
-            method,
-            options,
+        alone = folds + rows.refits == 1
+        fingerprint = self._fingerprint(method)
+        checkpoint = self.hooks.checkpoints
+        if checkpoint is not None and not (alone and checkpoint.suffix):
+            checkpoint = checkpoint / f"{fingerprint[:16]}-{fold}.safetensors"
+        stream = None
+        if rows.stream is not None:
+            stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
+        return Task(
+            rows.blocks,
+            rows.n_classes,
+            source,
+            rows.target,
             self.settings.seed,
-            self.settings.refine and method.adapts,
-            self.progress(title),
-            checkpoint,
+            stream,
             fingerprint,
+            checkpoint,
+            self.hooks.progress,
+            "" if alone else part,
         )
-        networks, history = self.domains.train(run, fold)
-        if options.balanced:
-            restore_prior(networks, self.found.class_counts)
-        return networks, history
 
-    def _fingerprint(self, method: Method, options: Options) -> str:
+    def _fingerprint(self, method: Method) -> str:
         """Hash what determines a training, so that no other one is continued by mistake."""
         facts = {
+            "rows": self.rows.fingerprint,
             "data": self.training_data,
-            "schema": self.found.schema.model_dump(mode="json"),
+            "front": self.front.to_dict(),
             "method": method.name,
-            "options": options.model_dump(mode="json"),
-            "refine": self.settings.refine,
+            "options": {name: repr(value) for name, value in self.settings.options.items()},
+            "preset": [self.settings.preset, self.settings.divergence, self.settings.refine],
             "seed": self.settings.seed,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-@torch.no_grad()
-def restore_prior(networks: Networks, class_counts: Sequence[int]) -> None:
-    """Make probabilities speak of the source's class frequencies after balanced training.
+def last_fold(fit: Fit) -> Fold:
+    """Return the fold that the chosen candidate's members were fitted on last."""
+    return fit.rows.folds[-1]
 
-    Oversampling shows f every class equally often, so its odds lack the prior's; by Bayes' rule
-    they get it back when log p(y) is added to the logits, that is to f's last bias.
 
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> classifier = nn.Sequential(nn.Linear(1, 2))
-    >>> _ = nn.init.zeros_(classifier[0].weight), nn.init.zeros_(classifier[0].bias)
-    >>> restore_prior(SimpleNamespace(classifier=classifier), [30, 10])
-    >>> [round(p, 6) for p in classifier(torch.zeros(1, 1)).softmax(1)[0].tolist()]
-    [0.75, 0.25]
-    """
-    layers = [m for m in networks.classifier.modules() if isinstance(m, nn.Linear)]
-    counts = torch.tensor(class_counts, dtype=torch.float64)
-    layers[-1].bias.add_((counts / counts.sum()).log().to(layers[-1].bias))

@@ -1,215 +1,132 @@
-"""How good a model is on held-out source rows, and which of several suits the target."""
+"""What members say of held-out source rows: how good they are, and how much each should count."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from scipy.special import log_softmax, softmax
-from sklearn.metrics import roc_auc_score
 
+from halfseen.arrays import Floats
+from halfseen.blocks import Blocks
 from halfseen.evidence import fit_density_ratio
-from halfseen.members.linear import Regression
-from halfseen.model.domains import Domains, Sample
-from halfseen.networks import nets
-from halfseen.networks.nets import Networks
-from halfseen.selection import RiskEstimate, importance_weighted_validation
-from halfseen.weights.blending import Blend, fit_blend, fit_scale
+from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
+from halfseen.members import Member
+from halfseen.metrics import losses_of, metrics_of
+from halfseen.model.rows import Fold, PreparedRows
+from halfseen.weights.combining import Weights, across_halves, fit_weights
 
-__all__ = [
-    "HeldOut",
-    "held_out_metrics",
-    "held_out_weights",
-    "hold_out",
-    "metrics_of",
-    "target_risk",
-]
-
-Rows = npt.NDArray[np.intp]
+__all__ = ["HeldOut", "ask", "held_out_metrics", "held_out_weights", "target_risk"]
 
 MOST_WEIGHED = 5_000
-"""Rows of each table that the domain classifier of :func:`held_out_weights` is fitted on."""
-SMALLEST = 1e-12
-
-
-def metrics_of(
-    probability: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
-) -> dict[str, Any]:
-    """Return accuracy, balanced accuracy, cross-entropy and AUC of predictions.
-
-    The AUC speaks of the last class, or is the mean over pairs of classes where there are more
-    than two; it is None where only one class is present.
-
-    Examples
-    --------
-    >>> metrics_of(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
-    {'rows': 3, 'accuracy': 0.6667, 'balanced_accuracy': 0.75, 'cross_entropy': 0.4149, 'auc': 1.0}
-    """
-    predicted = probability.argmax(1)
-    present = np.unique(labels)
-    area = None
-    if len(present) == probability.shape[1]:
-        score = probability[:, 1] if len(present) == 2 else probability
-        area = round(float(roc_auc_score(labels, score, multi_class="ovo")), 4)
-    return {
-        "rows": len(labels),
-        "accuracy": round(float((predicted == labels).mean()), 4),
-        "balanced_accuracy": round(_balanced_accuracy(labels, predicted), 4),
-        "cross_entropy": round(float(losses_of(probability, labels).mean()), 4),
-        "auc": area,
-    }
-
-
-def losses_of(
-    probability: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Return the cross-entropy of each row, in nats."""
-    given = probability[np.arange(len(labels)), labels]
-    losses: npt.NDArray[np.float64] = -np.log(np.maximum(given, SMALLEST))
-    return losses
+"""Rows of each domain that the domain classifier of :func:`held_out_weights` is fitted on."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What a model and a logistic regression say of source rows that neither was trained on.
+    """What members say of source rows that they were not fitted on.
 
     Parameters
     ----------
     labels
         Classes of the rows.
-    hidden, complete
-        The networks' log-probabilities with the missing block hidden, and with it where the
-        model imputes.
-    regression
-        Logits of logistic regression on the observed columns.
+    answers
+        Each member's log-probabilities, the missing block hidden.
+    complete
+        Log-probabilities with the missing block, where a member uses it.
     """
 
     labels: npt.NDArray[np.int64]
-    hidden: npt.NDArray[np.float64]
-    complete: npt.NDArray[np.float64] | None
-    regression: npt.NDArray[np.float64]
+    answers: tuple[Floats, ...]
+    complete: Floats | None
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
         """Return the rows of several folds together."""
         complete = [part.complete for part in parts if part.complete is not None]
+        members = range(len(parts[0].answers))
         return HeldOut(
             np.concatenate([part.labels for part in parts]),
-            np.concatenate([part.hidden for part in parts]),
+            tuple(np.concatenate([part.answers[m] for part in parts]) for m in members),
             np.concatenate(complete) if complete else None,
-            np.concatenate([part.regression for part in parts]),
         )
 
-    def blend(self) -> Blend:
-        """Return how much networks and regression should count."""
-        return fit_blend(self.hidden, self.regression, self.labels)
+    @property
+    def start(self) -> tuple[float, ...]:
+        """The weights that no row speaks against: the last member, the simplest, alone."""
+        return (*(0.0 for _ in self.answers[1:]), 1.0)
 
-    def complete_scale(self) -> float:
-        """Return the temperature's inverse for rows with their missing block."""
-        return 1.0 if self.complete is None else fit_scale(self.complete, self.labels)
+    def weights(self) -> Weights:
+        """Return how much each member should count."""
+        complete = 1.0
+        if self.complete is not None:
+            (complete,) = fit_weights([self.complete], self.labels, [1.0])
+        return Weights(fit_weights(self.answers, self.labels, self.start), complete)
 
-    def blended(self) -> npt.NDArray[np.float64]:
-        """Return blended probabilities; each half of the rows by a blend fitted on the other."""
-        return self._across(
-            lambda rows: fit_blend(self.hidden[rows], self.regression[rows], self.labels[rows]),
-            lambda blend, rows: blend.logits(self.hidden[rows], self.regression[rows]),
-        )
+    def probabilities(self) -> Floats:
+        """Return the answer as the model gives it; each half by weights fitted on the other."""
+        if len(self.answers) == 1:
+            return np.exp(self.answers[0])
+        return np.exp(across_halves(self.answers, self.labels, self.start))
 
-    def tempered(self) -> npt.NDArray[np.float64]:
-        """Return probabilities of complete rows; each half by a scale fitted on the other."""
-        assert self.complete is not None
-        logits = self.complete
-        return self._across(
-            lambda rows: fit_scale(logits[rows], self.labels[rows]),
-            lambda scale, rows: log_softmax(scale * logits[rows], axis=1),
-        )
-
-    def probabilities(self, *, blended: bool) -> npt.NDArray[np.float64]:
-        """Return probabilities as the model gives them, the missing block hidden."""
-        return self.blended() if blended else np.exp(self.hidden)
-
-    def _across(
-        self, fit: Callable[[Rows], Any], apply: Callable[[Any, Rows], npt.NDArray[np.float64]]
-    ) -> npt.NDArray[np.float64]:
-        dealt = np.random.default_rng(0).permutation(len(self.labels))
-        halves = dealt[::2], dealt[1::2]
-        probability = np.empty_like(self.hidden)
-        for rows, others in (halves, halves[::-1]):
-            probability[rows] = np.exp(apply(fit(others if len(others) else rows), rows))
-        return probability
+    def complete_probabilities(self) -> Floats | None:
+        """Return the same for rows with their missing block."""
+        if self.complete is None or len(self.answers) == 1:
+            return None if self.complete is None else np.exp(self.complete)
+        return np.exp(across_halves([self.complete], self.labels, [1.0]))
 
 
-def hold_out(
-    networks: Networks, rows: Sample, regression: Regression, *, samples: int = 1, seed: int = 0
-) -> HeldOut:
-    """Ask a model and a regression about rows that were held out from both."""
-    blocks = networks.blocks
-    hidden = torch.from_numpy(blocks.hide(rows.inputs))
-    complete = None
-    if networks.method.imputes:
-        complete = _logarithm(nets.complete_probabilities(networks, torch.from_numpy(rows.inputs)))
+def ask(members: Sequence[Member], blocks: Blocks, fold: Fold) -> HeldOut:
+    """Ask members about the rows that a fold holds out."""
+    rows = fold.held_out
+    hidden = blocks.hide(rows.inputs) if blocks.missing else rows.inputs
+    complete = [member.complete_log_probabilities(rows.inputs) for member in members]
     return HeldOut(
         rows.labels,
-        _logarithm(nets.probabilities(networks, hidden, samples=samples, seed=seed)),
-        complete,
-        regression.logits(rows.inputs[:, list(blocks.observed)]),
+        tuple(member.log_probabilities(hidden) for member in members),
+        next((answer for answer in complete if answer is not None), None),
     )
 
 
-def held_out_metrics(held_out: HeldOut, *, blended: bool) -> dict[str, Any]:
-    """Measure a model on held-out rows, hidden and complete, beside logistic regression."""
-    hidden = held_out.probabilities(blended=blended)
-    found = {"without_missing_block": metrics_of(hidden, held_out.labels)}
-    if held_out.complete is not None:
-        complete = held_out.tempered() if blended else np.exp(held_out.complete)
-        found["with_missing_block"] = metrics_of(complete, held_out.labels)
-    regression = softmax(held_out.regression, axis=1)
-    return {
-        "held_out_source": found,
-        "logistic_regression": metrics_of(regression, held_out.labels),
-    }
+def held_out_metrics(held_out: HeldOut, kinds: Sequence[str]) -> dict[str, Any]:
+    """Measure a model on held-out rows, hidden and complete, and each member by itself."""
+    labels = held_out.labels
+    found = {"without_missing_block": metrics_of(held_out.probabilities(), labels)}
+    complete = held_out.complete_probabilities()
+    if complete is not None:
+        found["with_missing_block"] = metrics_of(complete, labels)
+    answers = zip(kinds, held_out.answers, strict=True)
+    members = {kind: metrics_of(np.exp(answer), labels) for kind, answer in answers}
+    return {"held_out_source": found, "members": members}
 
 
-def held_out_weights(domains: Domains) -> npt.NDArray[np.float64]:
+def held_out_weights(rows: PreparedRows) -> Floats:
     """Return how much more often each held-out row's observed columns occur on the target.
 
     w = p_T(x1) / p_S(x1), from a classifier that tells the domains apart; it is fitted on rows
     that are not held out, so that no model matters to it.
     """
-    observed = list(domains.schema.blocks.observed)
     random = np.random.default_rng(0)
 
-    def some(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        chosen = random.permutation(len(rows))[:MOST_WEIGHED]
-        return rows[chosen][:, observed]
+    def observed(inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return rows.blocks.flat(inputs, "observed")
+
+    def some(inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        return observed(inputs[random.permutation(len(inputs))[:MOST_WEIGHED]])
 
     return np.concatenate(
         [
-            fit_density_ratio(some(fold.training.inputs), some(domains.target)).weights(
-                fold.held_out.inputs[:, observed]
+            fit_density_ratio(some(fold.training.inputs), some(rows.target)).weights(
+                observed(fold.held_out.inputs)
             )
-            for fold in domains.folds
+            for fold in rows.folds
         ]
     )
 
 
-def target_risk(
-    held_out: HeldOut, weights: npt.NDArray[np.float64], *, blended: bool
-) -> RiskEstimate:
+def target_risk(held_out: HeldOut, weights: Floats) -> RiskEstimate:
     """Estimate the cross-entropy on the target from weighted source rows; no target label."""
-    losses = losses_of(held_out.probabilities(blended=blended), held_out.labels)
+    losses = losses_of(held_out.probabilities(), held_out.labels)
     return importance_weighted_validation(losses, weights)
-
-
-def _logarithm(probability: torch.Tensor) -> npt.NDArray[np.float64]:
-    logarithm: npt.NDArray[np.float64] = np.log(np.maximum(probability.double().numpy(), SMALLEST))
-    return logarithm
-
-
-def _balanced_accuracy(labels: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> float:
-    recalls = [float((predicted[labels == k] == k).mean()) for k in np.unique(labels)]
-    return float(np.mean(recalls))

@@ -1,184 +1,276 @@
-"""A fitted model of tables: raw columns in, class probabilities out."""
+"""The one model: a front that prepares rows, members that learned from them, and their weights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import torch
-from pydantic import ValidationError
 
+from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.front.preprocessing import has_missing_block, transform
-from halfseen.front.schema import TableSchema
-from halfseen.networks import nets
-from halfseen.networks.methods import Method, method_named
+from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_target_prior
+from halfseen.evidence.labels import Estimator
+from halfseen.front.fronts import Front, TableFront
+from halfseen.front.schema import TableSchema, class_name
+from halfseen.members.networks import NetworksMember
+from halfseen.members.tasks import Member
+from halfseen.networks.methods import Method
+from halfseen.networks.nets import Networks
 from halfseen.options import Options
-from halfseen.report.facts import ReportFacts
-from halfseen.saving.folder import Description, write_model
+from halfseen.saving.folder import Description, write_folder
+from halfseen.weights.combining import Weights
 
-__all__ = ["TableModel"]
+__all__ = ["Model", "TargetPrior"]
 
-KIND = "table"
+Matrix = npt.NDArray[np.float32]
+TargetPrior = PriorEstimate | npt.ArrayLike | None
+"""Class proportions on the target: an estimate with its checks, known ones, or no correction."""
 
 
-@dataclass
-class TableModel:
-    """A schema with the networks that were trained on its inputs.
+@dataclass(eq=False)
+class Model:
+    """Predicts, saves, exports and serves; made by a fit or by :func:`halfseen.load`.
 
     Parameters
     ----------
-    schema
-        What a table must hold, and how its columns become inputs.
-    method
-        One of the seven models.
-    options, seed
-        Every setting of the training.
-    networks
-        g1, g2, r and f.
-    metrics, training_data, history
-        On held-out source rows; fingerprints of the tables; one record per epoch.
+    front
+        How rows become inputs.
+    members
+        What learned p(y | x1), by kind.
+    weights
+        How much each of them counts.
+    seed
+        Same rows, settings and seed: the same model.
+    metrics, training_data
+        On held-out source rows; fingerprints of what it learned from.
     versions
         Of the libraries that it was trained with.
     report
-        What ``halfseen report`` shows beside all this. A fit gives it and :meth:`save` writes it;
+        What ``halfseen report`` shows beside all this, as plain data. Saving writes it, and
         loading leaves it in the folder.
     """
 
-    schema: TableSchema
-    method: Method
-    options: Options
+    front: Front
+    members: tuple[Member, ...]
+    weights: Weights
     seed: int
-    networks: nets.Networks
     metrics: dict[str, Any] = field(default_factory=dict)
     training_data: dict[str, Any] = field(default_factory=dict)
-    history: list[dict[str, Any]] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
-    report: ReportFacts | None = None
+    report: Mapping[str, Any] | None = None
+
+    # --- what it is ---------------------------------------------------------------------
 
     @property
     def blocks(self) -> Blocks:
-        """Which inputs of the networks are missing on the target."""
-        return self.schema.blocks
+        """Which inputs are missing on the target."""
+        return self.front.blocks
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The class labels, in the order of the probabilities."""
-        return np.array(self.schema.classes)
+        return np.array(self.front.classes)
+
+    @property
+    def schema(self) -> TableSchema:
+        """What a table must hold, and how its columns become inputs."""
+        if not isinstance(self.front, TableFront):
+            raise InputError("This model takes images, which have no columns.")
+        return self.front.schema
+
+    @property
+    def networks_member(self) -> NetworksMember:
+        """The member that has latents."""
+        for member in self.members:
+            if isinstance(member, NetworksMember):
+                return member
+        raise InputError("This model has no networks, and so no latents.")
+
+    @property
+    def networks(self) -> Networks:
+        """g1, g2, r and f."""
+        return self.networks_member.networks
+
+    @property
+    def method(self) -> Method:
+        """Which of the paper's seven models the networks are."""
+        return self.networks_member.method
+
+    @property
+    def options(self) -> Options:
+        """Every setting of the networks."""
+        return self.networks_member.options
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """One record per epoch of the networks' training."""
+        return self.networks_member.history
+
+    # --- prepared rows ------------------------------------------------------------------
+
+    def prepare(self, X: Any, *, where: str = "X", first_row: int | None = None) -> Matrix:
+        """Return rows as the model sees those of a target, the missing block hidden."""
+        complete = self.method.needs_complete_target
+        return self.front.prepare(X, complete=complete, where=where, first_row=first_row)
+
+    def log_probabilities(self, rows: Matrix) -> Floats:
+        """Return the members' answer about prepared rows, the missing block hidden."""
+        return self.weights.combined([member.log_probabilities(rows) for member in self.members])
+
+    def complete_log_probabilities(self, rows: Matrix) -> Floats:
+        """Return the answer of those members that use the missing block, where it is there."""
+        found = [member.complete_log_probabilities(rows) for member in self.members]
+        used = [answer for answer in found if answer is not None]
+        return self.weights.tempered(used[0]) if used else self.log_probabilities(rows)
+
+    def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
+        """Return probabilities of prepared rows."""
+        if not len(rows):
+            return np.empty((0, len(self.front.classes)))
+        answer = self.complete_log_probabilities if complete else self.log_probabilities
+        return normalized(np.exp(answer(rows)))
+
+    def latents(self, rows: Matrix) -> Matrix:
+        """Return (z1, ẑ2) of prepared rows: the observed part first, the imputed part after it."""
+        return self.networks_member.latents(rows)
+
+    @contextmanager
+    def source_statistics(self, rows: Matrix) -> Iterator[None]:
+        """Let networks with batch statistics see source rows as training did, for a while."""
+        with self.networks_member.source_statistics(rows):
+            yield
+
+    # --- rows as people have them ---------------------------------------------------------
 
     def predict_proba(
-        self, table: Any, *, use_missing: bool = False, where: str = "X", first_row: int = 1
-    ) -> npt.NDArray[np.float64]:
+        self,
+        X: Any,
+        *,
+        use_missing: bool = False,
+        target_prior: TargetPrior = None,
+        where: str = "X",
+        first_row: int | None = None,
+    ) -> Floats:
         """Return the probability of each class, one row each.
 
         Parameters
         ----------
-        table
-            An Arrow record batch or table, or a pandas or polars data frame, with the observed
-            columns in any order.
+        X
+            A pandas, polars or Arrow table with the observed columns in any order, an array with
+            the source's columns or the observed ones, or images.
         use_missing
-            Whether rows in which all columns of the missing block have a value are scored with
-            them, by f(g1(x1), g2(x2)), instead of with what r imputes.
+            Whether rows in which all of the missing block has a value are scored with it, by
+            f(g1(x1), g2(x2)), instead of with what r imputes.
+        target_prior
+            Class proportions on the target to correct for: known ones, or what
+            `estimate_target_prior` found, which is refused when its checks failed.
         where, first_row
-            What messages call the table, and the number of its first row.
+            What messages call the rows, and the number of the first.
         """
-        table = as_arrow(table)
-        if not table.num_rows:
-            return np.empty((0, len(self.schema.classes)))
-        known = np.zeros(table.num_rows, dtype=bool)
-        if use_missing:
-            known = has_missing_block(self.schema, table)
-        complete = bool(known.any())
-        inputs = transform(self.schema, table, complete=complete, where=where, first_row=first_row)
-        if not complete or known.all():
-            return self.score(inputs, complete=complete)
-        probability = self.score(self.blocks.hide(inputs))
-        probability[known] = self.score(inputs[known], complete=True)
-        return probability
+        front = self.front
+        known = np.zeros(0, dtype=bool)
+        if use_missing and isinstance(front, TableFront):
+            known = front.has_missing_block(X, where)
+        if not known.any():
+            probability = self.score(self.prepare(X, where=where, first_row=first_row))
+        else:
+            rows = front.prepare(X, complete=True, where=where, first_row=first_row)
+            probability = self.score(rows, complete=True)
+            if not known.all():
+                probability[~known] = self.score(self.blocks.hide(rows[~known]))
+        return self._corrected(probability, target_prior)
 
-    def predict(self, table: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
+    def predict(self, X: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
         """Return the most probable class of each row."""
-        probability = self.predict_proba(table, use_missing=use_missing)
+        probability = self.predict_proba(X, use_missing=use_missing)
         predicted: npt.NDArray[Any] = self.classes_[probability.argmax(1)]
         return predicted
 
-    def score(
-        self, inputs: npt.NDArray[np.float32], *, complete: bool = False
-    ) -> npt.NDArray[np.float64]:
-        """Return probabilities of rows that :func:`transform` has prepared."""
-        rows = torch.from_numpy(inputs)
-        if complete:
-            scored = nets.complete_probabilities(self.networks, rows)
-        else:
-            samples = self.options.prediction_samples
-            scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed)
-        double = scored.double()
-        probability: npt.NDArray[np.float64] = (double / double.sum(1, keepdim=True)).numpy()
-        return probability
+    def transform(self, X: Any) -> Matrix:
+        """Return the latent (z1, ẑ2) of each row."""
+        return self.latents(self.prepare(X))
+
+    def estimate_target_prior(
+        self,
+        X: Any,
+        y: Any,
+        X_target: Any,
+        *,
+        method: Estimator = "mlls",
+        random_state: int = 0,
+    ) -> PriorEstimate:
+        """Estimate the target's class proportions, and check whether they can be used.
+
+        Parameters
+        ----------
+        X, y
+            Source rows that the model was *not* fitted on, with their labels. Their missing block
+            is not looked at, as on the target.
+        X_target
+            Target rows.
+        method, random_state
+            As for :func:`halfseen.evidence.estimate_target_prior`.
+
+        Returns
+        -------
+        PriorEstimate
+            `prior`, `interval` and `verdict`; pass it to `predict_proba` as `target_prior`.
+        """
+        rows, labels = self.prepare(X), np.asarray(y)
+        same_length(X=rows, y=labels)
+        position = {class_name(label): k for k, label in enumerate(self.classes_.tolist())}
+        names = [class_name(label) for label in labels.tolist()]
+        unknown = [name for name in names if name not in position]
+        if unknown:
+            raise InputError(f"The label {unknown[0]!r} is none of the model's classes.")
+        with self.source_statistics(rows):
+            source = self.score(rows)
+        return estimate_target_prior(
+            source,
+            [position[name] for name in names],
+            self.score(self.prepare(X_target, where="the target")),
+            method,
+            random_state=random_state,
+        )
+
+    def _corrected(self, probability: Floats, target_prior: TargetPrior) -> Floats:
+        """Return probabilities under the target's proportions; refuse an untrusted estimate."""
+        if target_prior is None:
+            return probability
+        if isinstance(target_prior, PriorEstimate):
+            return target_prior.correct(probability)
+        return correct_probabilities(probability, self.class_prior, target_prior)
+
+    @property
+    def class_prior(self) -> Floats:
+        """Class proportions that the probabilities speak of."""
+        return np.array(self.metrics["class_prior"], dtype=np.float64)
+
+    # --- folders --------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> None:
-        """Write the model as a folder, which :func:`halfseen.load` reads."""
-        facts = None if self.report is None else self.report.model_dump(mode="json")
-        write_model(folder, self.description(), self.networks, report=facts)
+        """Write the model as a folder, which :func:`halfseen.load` reads: no pickle."""
+        tensors = {
+            f"{number}/{name}": tensor
+            for number, member in enumerate(self.members)
+            for name, tensor in member.tensors().items()
+        }
+        write_folder(folder, self.description(), tensors, report=self.report)
 
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""
         return Description(
-            kind=KIND,
-            method=self.method.name,
-            options=self.options.model_dump(mode="json"),
-            blocks=self.blocks.to_dict(),
+            front=self.front.to_dict(),
+            members=[{"kind": member.kind, **member.describe()} for member in self.members],
+            weights={"members": list(self.weights.members), "complete": self.weights.complete},
             seed=self.seed,
-            classes=list(self.schema.classes),
-            details={"schema": self.schema.model_dump(mode="json")},
-            versions=self.versions,
             metrics=self.metrics,
             training_data=self.training_data,
-            history=self.history,
+            versions=self.versions,
         )
-
-    @classmethod
-    def restored(cls, folder: Path, description: Description, networks: nets.Networks) -> Self:
-        """Return the model that a folder describes."""
-        try:
-            schema = TableSchema.model_validate(description.details.get("schema"))
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(str(part) for part in first["loc"])
-            raise InputError(
-                f"The schema of the model in {folder} cannot be understood: {place}: "
-                f"{first['msg']}."
-            ) from None
-        if Blocks.from_dict(description.blocks) != schema.blocks:
-            raise InputError(f"The schema of the model in {folder} does not fit its blocks.")
-        return cls(
-            schema,
-            method_named(description.method),
-            description.checked_options(),
-            description.seed,
-            networks,
-            dict(description.metrics),
-            dict(description.training_data),
-            list(description.history),
-            dict(description.versions),
-        )
-
-
-def as_arrow(table: Any) -> Any:
-    """Return an Arrow table or record batch as it is, and a data frame as an Arrow table."""
-    if isinstance(table, pa.RecordBatch | pa.Table):
-        return table
-    try:
-        frame = nw.from_native(table, eager_only=True)
-    except TypeError:
-        raise InputError(
-            f"A {type(table).__name__} is not a table: give an Arrow table or a data frame with "
-            "column names."
-        ) from None
-    return frame.to_arrow()

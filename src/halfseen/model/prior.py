@@ -12,7 +12,7 @@ from halfseen.evidence import PriorEstimate, estimate_target_prior
 from halfseen.front.files import TableFiles
 from halfseen.front.labels import count_labels, label_positions
 from halfseen.front.schema import class_name
-from halfseen.model.model import TableModel
+from halfseen.model.model import Model
 
 __all__ = ["MOST_ROWS", "estimate_table_prior"]
 
@@ -23,7 +23,7 @@ Matrix = npt.NDArray[np.float64]
 
 
 def estimate_table_prior(
-    model: TableModel, held_out: TableFiles, table: TableFiles
+    model: Model, held_out: TableFiles, table: TableFiles
 ) -> PriorEstimate:
     """Estimate a table's class proportions, and check whether they can be used.
 
@@ -49,7 +49,7 @@ def estimate_table_prior(
 
 
 def _sample(
-    model: TableModel, table: TableFiles, label: str | None
+    model: Model, table: TableFiles, label: str | None
 ) -> tuple[Matrix, npt.NDArray[np.int64]]:
     """Return the probabilities of some rows, drawn from the whole table, and their labels."""
     names = [column.name for column in model.schema.observed]
@@ -72,7 +72,7 @@ def _sample(
     return np.concatenate(scores), np.concatenate(labels) if label else np.empty(0, np.int64)
 
 
-def _check_labels(model: TableModel, column: Any, where: str, first_row: int) -> None:
+def _check_labels(model: Model, column: Any, where: str, first_row: int) -> None:
     label, known = model.schema.label, model.schema.class_names
     for value in count_labels(column, label, where=where, first_row=first_row):
         if class_name(value) not in known:

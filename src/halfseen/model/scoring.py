@@ -19,7 +19,7 @@ from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles
 from halfseen.front.schema import TableSchema
-from halfseen.model.model import TableModel
+from halfseen.model.model import Model
 
 __all__ = ["PREDICTION", "Scored", "Scorer", "check_output", "score_names", "score_table"]
 
@@ -44,7 +44,7 @@ class Scored:
 
 
 def score_table(
-    model: TableModel,
+    model: Model,
     table: TableFiles,
     output: Path,
     *,
@@ -103,7 +103,7 @@ class Scorer:
         Sentences for the user.
     """
 
-    model: TableModel
+    model: Model
     ids: tuple[str, ...]
     inputs: tuple[str, ...]
     use_missing: bool = False
@@ -114,7 +114,7 @@ class Scorer:
     @classmethod
     def of(
         cls,
-        model: TableModel,
+        model: Model,
         names: Sequence[str],
         *,
         use_missing: bool = False,
@@ -171,7 +171,7 @@ def check_output(output: Path, table: TableFiles) -> None:
         raise InputError(f"{output} is the table itself; name another file for the scores.")
 
 
-def _notes(model: TableModel, names: Sequence[str], used: set[str]) -> tuple[str, ...]:
+def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...]:
     schema = model.schema
     notes = []
     missing = [column.name for column in schema.missing]

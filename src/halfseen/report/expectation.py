@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from halfseen.errors import InputError
+from halfseen.members import MEMBER_WORDS
 from halfseen.report.facts import Estimate, Quality, ReportFacts
 from halfseen.report.page import (
     Cell,
@@ -31,7 +32,7 @@ MEASURES = ("rows", "accuracy", "balanced_accuracy", "cross_entropy", "auc")
 
 
 def comparison_parts(description: Description, facts: ReportFacts) -> list[Part]:
-    """Show the candidates of a fit, the chosen model beside logistic regression, and the blend."""
+    """Show the candidates of a fit, the chosen model beside its members, and their weights."""
     parts: list[Part] = []
     if facts.candidates:
         heads = (
@@ -72,17 +73,15 @@ def comparison_parts(description: Description, facts: ReportFacts) -> list[Part]
             "the final one; no epoch was chosen by looking at any score."
         )
     )
-    blend = description.metrics.get("blend")
-    if isinstance(blend, dict):
-        shares = blend.get("network"), blend.get("regression")
-        if all(isinstance(share, int | float) for share in shares):
-            parts.append(
-                Paragraph(
-                    f"Probabilities blend the networks' logits (weight {shares[0]:.2f}) with those "
-                    f"of logistic regression on the observed columns (weight {shares[1]:.2f}); the "
-                    "weights were fitted on held-out source rows."
-                )
+    weights = description.metrics.get("weights")
+    if isinstance(weights, dict) and all(isinstance(w, int | float) for w in weights.values()):
+        shown = ", ".join(f"{MEMBER_WORDS.get(n, n)} {w:.2f}" for n, w in weights.items())
+        parts.append(
+            Paragraph(
+                f"The answer is a weighted sum of its members' log-probabilities ({shown}); the "
+                "weights were fitted on held-out source rows."
             )
+        )
     return parts
 
 
@@ -91,8 +90,10 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     named = {
         "missing block hidden, as on the target": _of(held_out, "without_missing_block"),
         "missing block shown": _of(held_out, "with_missing_block"),
-        "logistic regression, observed columns": metrics.get("logistic_regression"),
     }
+    members = metrics.get("members")
+    if isinstance(members, dict) and len(members) > 1:
+        named |= {MEMBER_WORDS.get(name, name): found for name, found in members.items()}
     rows = []
     for title, measured in named.items():
         if isinstance(measured, dict):

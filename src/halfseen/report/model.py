@@ -12,7 +12,9 @@ from pydantic import ValidationError
 
 from halfseen.errors import InputError
 from halfseen.front.files import TableFiles
+from halfseen.front.fronts import TableFront, front_from_dict
 from halfseen.front.schema import TableSchema
+from halfseen.model.loading import load_table_model
 from halfseen.report.embedding import latent_figures
 from halfseen.report.expectation import (
     FEW_ROWS,
@@ -25,7 +27,6 @@ from halfseen.report.model_columns import imputation_parts, missing_parts, shift
 from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Tile, number
 from halfseen.report.sections import arranged, loss_figures
 from halfseen.saving.folder import REPORT, Description, read_description, read_report
-from halfseen.saving.loading import load
 
 __all__ = ["Subject", "model_page", "read_subject"]
 
@@ -50,7 +51,7 @@ class Subject:
         """The classes as text."""
         if self.schema is not None:
             return self.schema.class_names
-        return tuple(str(label) for label in self.description.classes)
+        return tuple(str(label) for label in self.description.front.get("classes", ()))
 
 
 def read_subject(
@@ -61,15 +62,13 @@ def read_subject(
 ) -> Subject:
     """Read a model folder; facts that it does not hold are computed from tables, if given."""
     description = read_description(folder)
-    schema = None
-    if description.kind == "table":
-        schema = load(folder).schema
+    front = front_from_dict(description.front)
+    schema = front.schema if isinstance(front, TableFront) else None
     facts = _stored_facts(folder, description)
     if tables is not None:
         if schema is None:
             raise InputError(
-                f"{folder} holds a {description.kind}, which takes arrays and data frames: "
-                "--source and --target are for models that `halfseen fit` wrote."
+                f"{folder} holds a model of images: --source and --target are for models of tables."
             )
         facts = _completed(facts, folder, tables)
     return Subject(
@@ -141,9 +140,9 @@ def _completed(
     facts: ReportFacts | None, folder: Path, tables: tuple[TableFiles, TableFiles]
 ) -> ReportFacts:
     """Return the stored facts, with what they lack computed from tables."""
-    from halfseen.report.facts.late import facts_of_tables
+    from halfseen.report.facts.sources import facts_of_tables
 
-    found = facts_of_tables(load(folder), *tables)
+    found = facts_of_tables(load_table_model(folder), *tables)
     if facts is None:
         return found
     lacking = {
@@ -178,7 +177,7 @@ def _rows(facts: ReportFacts) -> str:
 
 def _reason(subject: Subject, section: str) -> str:
     if subject.schema is None:
-        return "a model that was fitted in Python on arrays keeps no data for it."
+        return "a model of images keeps no data for it."
     return subject.facts.left_out.get(section, NOT_KEPT)
 
 
@@ -220,7 +219,7 @@ def _tiles(subject: Subject) -> tuple[Tile, ...]:
 
 
 def _training_parts(subject: Subject) -> list[Part]:
-    parts = loss_figures(subject.description.history)
+    parts = loss_figures(subject.description.networks.get("history", []))
     apart = subject.facts.separability
     if apart is not None:
         rows = (
@@ -292,6 +291,7 @@ def _command_parts(subject: Subject) -> list[Part]:
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
     words = f"{description.method}, seed {description.seed}"
     parts.append(Paragraph(f"{words}. Trained with {versions or 'unrecorded versions'}."))
-    settings = json.dumps(description.options, indent=2, ensure_ascii=False)
+    options = description.networks.get("options", {})
+    settings = json.dumps(options, indent=2, ensure_ascii=False)
     parts.append(Code("Every setting of the training", settings, folded=True))
     return parts

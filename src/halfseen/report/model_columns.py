@@ -45,8 +45,9 @@ def missing_parts(
             kind = hidden if column.role == "missing" else both
             kind.append((column.name, known.get(column.name)))
     else:
-        names = description.blocks.get("names")
-        shape, missing = description.blocks.get("shape"), description.blocks.get("missing")
+        blocks = description.front.get("blocks", {})
+        names = blocks.get("names")
+        shape, missing = blocks.get("shape"), blocks.get("missing")
         if not isinstance(shape, list) or not isinstance(missing, list):
             return []
         if len(shape) == 3:

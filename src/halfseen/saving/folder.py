@@ -2,13 +2,11 @@
 
 A folder holds ``model.safetensors`` and ``model.json``, and may hold ``report.json``: what
 ``halfseen report`` shows beside the description. A model is complete without it, and loading one
-never opens it; it names the SHA-256 of the tensors that it belongs to.
+never opens it; it names the SHA-256 of the tensors that it belongs to. ``model.json`` carries the
+SHA-256 of the tensors and a seal over itself, so that one changed bit anywhere is noticed.
 
-The format has a number. **Promise:** a version of halfseen reads every format up to its own, so a
-model that was saved once can be loaded by all later versions; a folder of a newer format is
-refused, never guessed at. An option that a folder does not have takes the default of
-:class:`halfseen.Options`, which therefore always means what was done before the option existed. A
-test keeps a folder of every format and its predictions.
+The format has a number. A folder of a newer format, or of format 1 (halfseen 0.1, one network and
+no members), is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
@@ -28,13 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
+from torch import Tensor
 
-from halfseen.blocks import Blocks
 from halfseen.errors import HalfseenError, InputError
-from halfseen.networks.methods import method_named
-from halfseen.networks.nets import EncoderFactory, Networks, build_networks
-from halfseen.options import Options, make_options
 
 __all__ = [
     "FORMAT",
@@ -42,12 +36,12 @@ __all__ = [
     "check_replaceable",
     "library_versions",
     "read_description",
-    "read_model",
+    "read_folder",
     "read_report",
-    "write_model",
+    "write_folder",
 ]
 
-FORMAT = 1
+FORMAT = 2
 TENSORS = "model.safetensors"
 DESCRIPTION = "model.json"
 REPORT = "report.json"
@@ -62,46 +56,51 @@ class Description(BaseModel):
     ----------
     format
         Number of the folder's format.
-    kind
-        The class that was saved.
-    method, options, blocks, seed
-        What the networks are rebuilt from; `blocks` speaks of network inputs.
-    classes
-        The labels, in the order of the probabilities.
-    own_encoder
-        Whether the encoders are the user's own, and must be given again.
-    details
-        What belongs to one kind of model alone: the schema of a table, parameters of an
-        estimator.
+    front
+        How rows become inputs: the schema of a table, or the blocks of images.
+    members, weights
+        What learned, each with its kind and settings, and how much each counts.
+    seed
+        Of the fit.
+    metrics, training_data
+        How good it was on held-out rows, and fingerprints of what it learned from.
     versions
         Of halfseen and the libraries that the model was trained with.
-    metrics, training_data, history
-        How good it was on held-out rows, fingerprints of what it learned from, and one record
-        per epoch.
     sha256
         Of the tensor file.
+    seal
+        SHA-256 of all of the above.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: int = FORMAT
-    kind: str
-    method: str
-    options: dict[str, Any]
-    blocks: dict[str, Any]
+    front: dict[str, Any]
+    members: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    weights: dict[str, Any]
     seed: int
-    classes: Annotated[list[Any], Field(min_length=2)]
-    own_encoder: bool = False
-    details: dict[str, Any] = {}
-    versions: dict[str, str] = {}
     metrics: dict[str, Any] = {}
     training_data: dict[str, Any] = {}
-    history: list[dict[str, Any]] = []
+    versions: dict[str, str] = {}
     sha256: str = ""
+    seal: str = ""
 
-    def checked_options(self) -> Options:
-        """Return the options, each one checked."""
-        return make_options(self.options)
+    @property
+    def networks(self) -> dict[str, Any]:
+        """What is said of the member that has latents; empty where there is none."""
+        return next((m for m in self.members if m.get("kind") == "networks"), {})
+
+    @property
+    def method(self) -> str:
+        """Which of the paper's models the networks are."""
+        return str(self.networks.get("method", ""))
+
+    def sealed(self, sha256: str) -> Description:
+        """Return the description of some tensors, with its seal."""
+        described = self.model_copy(
+            update={"sha256": sha256, "versions": self.versions or library_versions(), "seal": ""}
+        )
+        return described.model_copy(update={"seal": _seal(described.model_dump(mode="json"))})
 
 
 def library_versions() -> dict[str, str]:
@@ -115,10 +114,10 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-def write_model(
+def write_folder(
     folder: str | Path,
     description: Description,
-    networks: nn.Module,
+    tensors: Mapping[str, Tensor],
     *,
     report: Mapping[str, Any] | None = None,
 ) -> None:
@@ -128,14 +127,8 @@ def write_model(
     """
     folder = Path(folder)
     check_replaceable(folder)
-    tensors = {n: t.detach().cpu().contiguous() for n, t in networks.state_dict().items()}
-    content = save_tensors(tensors)
-    described = description.model_copy(
-        update={
-            "sha256": hashlib.sha256(content).hexdigest(),
-            "versions": description.versions or library_versions(),
-        }
-    )
+    content = save_tensors({n: t.detach().cpu().contiguous() for n, t in tensors.items()})
+    described = description.sealed(hashlib.sha256(content).hexdigest())
     partial = folder.with_name(f".{os.getpid()}.partial.{folder.name}")
     former = folder.with_name(f".{os.getpid()}.former.{folder.name}")
     try:
@@ -158,10 +151,8 @@ def write_model(
         shutil.rmtree(former, ignore_errors=True)
 
 
-def read_model(
-    folder: str | Path, encoder: nn.Module | EncoderFactory | None = None
-) -> tuple[Description, Networks]:
-    """Read a folder, verify it, and return what it describes with the networks rebuilt."""
+def read_folder(folder: str | Path) -> tuple[Description, dict[str, Tensor]]:
+    """Read a folder and verify it; return its description and tensors."""
     folder = Path(folder)
     description = read_description(folder)
     content = _inside(folder, TENSORS).read_bytes()
@@ -174,12 +165,13 @@ def read_model(
         tensors = load_tensors(content)
     except SafetensorError as error:
         raise InputError(f"{folder / TENSORS} cannot be read as safetensors: {error}.") from None
-    if description.own_encoder and encoder is None:
-        raise InputError(
-            f"The model in {folder} has an encoder of your own, which a folder does not hold: "
-            "give it again, as in halfseen.load(folder, encoder=MyEncoder)."
-        )
-    return description, _rebuilt(folder, description, tensors, encoder)
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise InputError(
+                f"Tensor {name!r} of {folder / TENSORS} holds a value that is no finite number: "
+                "the model cannot predict. Fit it again."
+            )
+    return description, tensors
 
 
 def read_description(folder: str | Path) -> Description:
@@ -199,6 +191,16 @@ def read_description(folder: str | Path) -> Description:
         raise InputError(
             f"{path} has format {found}, and this version of halfseen reads up to {FORMAT}: "
             "update halfseen."
+        )
+    if found < FORMAT:
+        raise InputError(
+            f"{path} has format {found}, of halfseen 0.1, which this version does not read: fit "
+            "the model again, or load it with halfseen 0.1."
+        )
+    if isinstance(data, dict) and _seal(data) != data.get("seal"):
+        raise InputError(
+            f"{path} was changed after it was written: its SHA-256 is not the one in its seal. "
+            "Copy the folder again, or fit the model again."
         )
     try:
         return Description.model_validate(data)
@@ -221,69 +223,6 @@ def read_report(folder: str | Path, description: Description) -> dict[str, Any] 
     return data
 
 
-def _read_json(path: Path) -> Any:
-    if path.stat().st_size > LARGEST_DESCRIPTION:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no description.")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise InputError(f"{path} is not the description of a model: it is not its JSON.") from None
-
-
-def _rebuilt(
-    folder: Path,
-    description: Description,
-    tensors: Mapping[str, Tensor],
-    encoder: nn.Module | EncoderFactory | None,
-) -> Networks:
-    def build() -> Networks:
-        return build_networks(blocks, method, len(description.classes), options, encoder)
-
-    path = folder / DESCRIPTION
-    try:
-        options = description.checked_options()
-        method = method_named(description.method)
-        blocks = Blocks.from_dict(description.blocks)
-        if encoder is None:
-            # Shapes first, without memory: what JSON says must not allocate what no tensor fills.
-            with torch.device("meta"):
-                _check_same(folder, build().state_dict(), tensors)
-        with torch.random.fork_rng(devices=[]):
-            networks = build()
-    except HalfseenError as error:
-        raise InputError(f"{path} cannot be understood: {error}") from None
-    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise InputError(f"{path} cannot be understood: {error!r}.") from None
-    _check_same(folder, networks.state_dict(), tensors)
-    networks.load_state_dict(tensors)
-    return networks.eval()
-
-
-def _check_same(
-    folder: Path, expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]
-) -> None:
-    for name in expected.keys() ^ tensors.keys():
-        side = "lacks" if name in expected else "has an unexpected"
-        raise InputError(f"{folder / TENSORS} {side} tensor {name!r} for the model described.")
-    for name, tensor in tensors.items():
-        if tensor.shape != expected[name].shape or tensor.dtype != expected[name].dtype:
-            raise InputError(
-                f"Tensor {name!r} of {folder / TENSORS} is {tensor.dtype} of shape "
-                f"{tuple(tensor.shape)}; the model described needs {expected[name].dtype} of "
-                f"shape {tuple(expected[name].shape)}."
-            )
-
-
-def _inside(folder: Path, name: str) -> Path:
-    """Return a file of the folder, which may not be a link to somewhere else."""
-    path = folder / name
-    if path.resolve().parent != folder.resolve():
-        raise InputError(f"{path} is a link out of the model folder; put the file itself there.")
-    if not path.is_file():
-        raise InputError(f"{folder} is not a model folder: it has no {name}.")
-    return path
-
-
 def check_replaceable(folder: Path) -> None:
     """Refuse a place where a model cannot be written without touching other things."""
     if not folder.exists():
@@ -295,6 +234,32 @@ def check_replaceable(folder: Path) -> None:
         raise InputError(
             f"{folder} holds other things ({sorted(others)[0]}); a model needs a folder of its own."
         )
+
+
+def _seal(data: Mapping[str, Any]) -> str:
+    """Hash a description but for its seal, independent of the order of keys and of spaces."""
+    rest = {name: value for name, value in data.items() if name != "seal"}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _read_json(path: Path) -> Any:
+    if path.stat().st_size > LARGEST_DESCRIPTION:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no description.")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} is not the description of a model: it is not its JSON.") from None
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """Return a file of the folder, which may not be a link to somewhere else."""
+    path = folder / name
+    if path.resolve().parent != folder.resolve():
+        raise InputError(f"{path} is a link out of the model folder; put the file itself there.")
+    if not path.is_file():
+        raise InputError(f"{folder} is not a model folder: it has no {name}.")
+    return path
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,30 +13,28 @@ import torch
 from halfseen.arrays import Integers
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.registry import SCORES
-from halfseen.networks.nets import Networks
 from halfseen.networks.objective import Objective
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import EpochChoice, LabelledRows, Rows
-from halfseen.options import Options
-from halfseen.selection.evidence import ONE_FIT_SCORES, ROWS, Evidence, Observed, evaluate, score_of
+from halfseen.selection.evidence import (
+    ONE_FIT_SCORES,
+    ROWS,
+    Evidence,
+    FittedModel,
+    Observable,
+    Observed,
+    evaluate,
+    score_of,
+)
 
 __all__ = [
     "Choice",
-    "FittedModel",
     "choose",
     "choose_epochs_by",
     "choose_networks",
     "score_model",
     "split_held_out",
 ]
-
-
-class FittedModel(Protocol):
-    """A fitted estimator of halfseen."""
-
-    networks_: Networks
-    options_: Options
-    classes_: npt.NDArray[Any]
-    seed_: int
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ class Choice:
 
 
 def choose(
-    models: Mapping[str, FittedModel] | Sequence[FittedModel],
+    models: Mapping[str, Any] | Sequence[Any],
     X: Any,
     y: Any,
     X_target: Any,
@@ -117,7 +115,7 @@ def choose(
 
 
 def score_model(
-    model: FittedModel,
+    model: Any,
     X: Any,
     y: Any,
     X_target: Any,
@@ -126,27 +124,21 @@ def score_model(
     X_training: Any = None,
     rows: int | None = ROWS,
 ) -> float:
-    """Return one score of a fitted estimator; see :func:`choose`."""
-    evidence = Evidence.prepared(model.networks_, model.classes_, X, y, X_target, X_training)
-    found = evaluate(
-        model.networks_, evidence, (score,), options=model.options_, seed=model.seed_, rows=rows
-    )
-    return found[score]
+    """Return one score of a fitted estimator or model; see :func:`choose`."""
+    fitted: FittedModel = getattr(model, "model_", model)
+    evidence = Evidence.prepared(fitted, X, y, X_target, X_training)
+    return evaluate(fitted, evidence, (score,), rows=rows)[score]
 
 
 def choose_networks(
-    candidates: Mapping[str, tuple[Networks, Options]],
+    candidates: Mapping[str, Observable],
     evidence: Evidence,
     *,
     score: str = "dev",
-    seed: int = 0,
     rows: int | None = ROWS,
 ) -> Choice:
-    """Compare trained networks, each with its settings, on prepared rows."""
-    values = [
-        evaluate(networks, evidence, (score,), options=options, seed=seed, rows=rows)[score]
-        for networks, options in candidates.values()
-    ]
+    """Compare trained models or networks on prepared rows."""
+    values = [evaluate(c, evidence, (score,), rows=rows)[score] for c in candidates.values()]
     return _choice(score, candidates, values)
 
 
@@ -198,7 +190,8 @@ def choose_epochs_by(
     evidence = Evidence(held_out_rows, target, Rows(training.inputs)).sample(ROWS)
 
     def measured(objective: Objective) -> float:
-        return score_of(score, Observed(objective.networks, evidence, objective.options, seed))
+        predictor = Predictor(objective.networks, objective.options, seed)
+        return score_of(score, Observed(predictor, evidence))
 
     return training, EpochChoice(score, measured, SCORES[score].better == "higher", patience)
 
@@ -232,7 +225,7 @@ def split_held_out(
     return np.setdiff1d(np.arange(len(labels)), chosen), chosen
 
 
-def _numbered(models: Sequence[FittedModel]) -> dict[str, FittedModel]:
+def _numbered(models: Sequence[Any]) -> dict[str, Any]:
     return {f"model {number}": model for number, model in enumerate(models)}
 
 

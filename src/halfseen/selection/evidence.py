@@ -6,11 +6,11 @@ The rows, kept once, are :class:`Evidence`; what one model makes of them is :cla
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,26 +18,54 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
-from halfseen.front.inputs import prepare_rows, read_inputs
-from halfseen.networks import nets
+from halfseen.metrics import losses_of
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.options import Options
 
-__all__ = ["ONE_FIT_SCORES", "Evidence", "Observed", "evaluate", "score_of", "source_statistics"]
+__all__ = [
+    "ONE_FIT_SCORES",
+    "Evidence",
+    "FittedModel",
+    "Observable",
+    "Observed",
+    "evaluate",
+    "score_of",
+]
+
+Matrix = npt.NDArray[np.float32]
 
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
 COMPONENTS = 32
 """Principal components of the latents that the density ratio is fitted on."""
-_BATCH = 128
-"""Rows per batch where batch-norm statistics are estimated."""
-_LEAST_PROBABILITY = 1e-12
-"""Bounds the loss of a row whose class was held impossible."""
+
+
+class Observable(Protocol):
+    """A trained model as scores look at it; rows are prepared, the missing block hidden."""
+
+    def log_probabilities(self, rows: Matrix) -> Floats:
+        """Return the logarithm of each class's probability."""
+
+    def latents(self, rows: Matrix) -> Matrix:
+        """Return the latents ẑ that the domains are compared in."""
+
+    def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]:
+        """Let the model see source rows as training did, for a while."""
+
+
+class FittedModel(Observable, Protocol):
+    """A fitted model with its front."""
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The class labels, sorted."""
+
+    def prepare(self, X: Any, *, where: str = "X") -> Matrix:
+        """Return rows as the model sees those of a target."""
 
 
 @dataclass(frozen=True)
@@ -56,55 +84,36 @@ class Evidence:
     training
         Source rows that the density ratio is fitted on, apart from those it weighs. Without
         them, each half of `held_out` is weighed by a ratio fitted on the other half.
-    prior
-        Class proportions that predictions get back after balanced training, where whoever uses
-        the model does the same; see :func:`halfseen.model.fitting.restore_prior`.
     """
 
     held_out: LabelledRows
     target: Rows
     training: Rows | None = None
-    prior: tuple[float, ...] | None = None
 
     @classmethod
     def prepared(
-        cls,
-        networks: nets.Networks,
-        classes: npt.ArrayLike,
-        X: Any,
-        y: Any,
-        X_target: Any,
-        X_training: Any = None,
-        *,
-        prior: tuple[float, ...] | None = None,
+        cls, model: FittedModel, X: Any, y: Any, X_target: Any, X_training: Any = None
     ) -> Evidence:
-        """Bring rows as a user has them to the form that some networks see.
+        """Bring rows as a user has them to the form that a fitted model sees.
 
         Parameters
         ----------
-        networks
-            Of a model fitted on such rows.
-        classes
-            Its class labels, sorted.
+        model
+            Fitted on such rows.
         X, y, X_target, X_training
             Arrays, images or data frames: held-out source rows with their labels, target rows
             and source rows that the model was trained on.
-        prior
-            Class proportions that predictions get back.
         """
-        complete = networks.method.needs_complete_target
 
-        def rows(X: Any, role: str) -> torch.Tensor:
-            table = read_inputs(X, role)
-            return torch.from_numpy(prepare_rows(table, networks.blocks, complete=complete))
+        def rows(X: Any, where: str) -> torch.Tensor:
+            return torch.from_numpy(model.prepare(X, where=where))
 
         held_out = rows(X, "the held-out source")
-        labels = torch.from_numpy(_positions(y, np.asarray(classes)))
+        labels = torch.from_numpy(_positions(y, model.classes_))
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
         training = None if X_training is None else Rows(rows(X_training, "the training rows"))
-        target = Rows(rows(X_target, "the target"))
-        return cls(LabelledRows(held_out, labels), target, training, prior)
+        return cls(LabelledRows(held_out, labels), Rows(rows(X_target, "the target")), training)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""
@@ -129,35 +138,31 @@ class Evidence:
 class Observed:
     """What one model says of the evidence; each quantity is computed when first asked for.
 
-    Its names are those that :attr:`Score.needs <halfseen.selection.Score>` lists.
+    Its names are those that :attr:`Score.needs <halfseen.evidence.Score>` lists.
     """
 
-    networks: nets.Networks
+    model: Observable
     evidence: Evidence
-    options: Options
-    seed: int = 0
 
     @cached_property
     def target_probabilities(self) -> Floats:
         """Class probabilities of the target rows."""
-        return self._probabilities(self.evidence.target.inputs)
+        return normalized(np.exp(self.model.log_probabilities(self.evidence.target.inputs.numpy())))
 
     @cached_property
     def source_loss(self) -> Floats:
-        """Cross-entropy of f(ẑ) on each held-out source row, its missing block hidden."""
+        """Cross-entropy of each held-out source row, its missing block hidden."""
         held_out = self.evidence.held_out
-        with source_statistics(self.networks, self.options, self._source_rows):
-            probability = self._probabilities(held_out.inputs)
-        given = probability[np.arange(len(held_out)), held_out.labels.cpu().numpy()]
-        loss: Floats = -np.log(np.maximum(given, _LEAST_PROBABILITY))
-        return loss
+        with self.model.source_statistics(self._source_rows):
+            log_probability = self.model.log_probabilities(held_out.inputs.numpy())
+        return losses_of(np.exp(log_probability), held_out.labels.numpy())
 
     @cached_property
     def weight(self) -> Floats:
         """Importance weights p_T(ẑ) / p_S(ẑ) of the held-out source rows."""
         evidence = self.evidence
         target = self._latents(evidence.target.inputs)
-        with source_statistics(self.networks, self.options, self._source_rows):
+        with self.model.source_statistics(self._source_rows):
             held_out = self._latents(evidence.held_out.inputs)
             if evidence.training is not None:
                 return _weights(self._latents(evidence.training.inputs), target, held_out)
@@ -168,21 +173,14 @@ class Observed:
         return weight
 
     @property
-    def _source_rows(self) -> torch.Tensor:
+    def _source_rows(self) -> Matrix:
         evidence = self.evidence
-        return evidence.held_out.inputs if evidence.training is None else evidence.training.inputs
-
-    def _probabilities(self, rows: torch.Tensor) -> Floats:
-        samples = self.options.prediction_samples
-        scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed).double()
-        if self.evidence.prior is not None:
-            scored = scored * torch.tensor(self.evidence.prior, dtype=torch.float64)
-        probability: Floats = (scored / scored.sum(1, keepdim=True)).numpy()
-        return probability
+        rows = evidence.held_out if evidence.training is None else evidence.training
+        array: Matrix = rows.inputs.numpy()
+        return array
 
     def _latents(self, rows: torch.Tensor) -> Floats:
-        latent: Floats = nets.latents(self.networks, rows, seed=self.seed).double().numpy()
-        return latent
+        return self.model.latents(rows.numpy()).astype(np.float64)
 
 
 ONE_FIT_SCORES = tuple(
@@ -192,39 +190,32 @@ ONE_FIT_SCORES = tuple(
 
 
 def evaluate(
-    networks: nets.Networks,
+    model: Observable,
     evidence: Evidence,
     names: Sequence[str] = ONE_FIT_SCORES,
     *,
-    options: Options,
-    seed: int = 0,
     rows: int | None = ROWS,
 ) -> dict[str, float]:
     """Return scores of a trained model, each in its natural sense.
 
     Risks come from held-out source rows as the target would be seen, with the missing block
     hidden; their weights compare the latents ẑ = (z1, ẑ2) of both domains, as the paper does.
-    The density ratio is fitted on the latents' leading 32 principal components. Where
-    ``prediction_statistics="target"`` has put the target's batch-norm statistics into the
-    networks, source rows are normalised by the source's, as in training; the networks are left
-    as they were.
+    The density ratio is fitted on the latents' leading 32 principal components. Source rows are
+    normalised by the source's batch statistics, as in training; the model is left as it was.
 
     Parameters
     ----------
-    networks
-        As they predict on the target.
+    model
+        As it predicts on the target: a whole model, or networks alone
+        (:class:`~halfseen.networks.predictor.Predictor`).
     evidence
         The rows to compare models on.
     names
         Scores to compute, of :data:`ONE_FIT_SCORES`; the others need more than one fit.
-    options
-        The settings that the networks were trained with.
-    seed
-        Of the noise of a stochastic generator.
     rows
         The most rows of each kind to use, drawn once and for all; None uses every one.
     """
-    observed = Observed(networks, evidence.sample(rows), options, seed)
+    observed = Observed(model, evidence.sample(rows))
     return {name: score_of(name, observed) for name in names}
 
 
@@ -236,29 +227,6 @@ def score_of(name: str, observed: Observed) -> float:
     score = SCORES[name]
     value = score.function(*(getattr(observed, need) for need in score.needs))
     return value.risk if isinstance(value, RiskEstimate) else float(value)
-
-
-@contextmanager
-def source_statistics(
-    networks: nets.Networks, options: Options, source: torch.Tensor
-) -> Iterator[None]:
-    """Let batch-norm layers that hold the target's statistics hold the source's for a while.
-
-    Training normalises each domain by its own statistics. A source row under the target's is
-    none that the classifier has ever seen, and its loss says nothing.
-    """
-    if not (options.prediction_statistics == "target" and networks.method.adapts):
-        yield
-        return
-    kept = {name: buffer.clone() for name, buffer in networks.named_buffers()}
-    device = next(networks.parameters()).device
-    try:
-        networks.estimate_statistics(chunk.to(device) for chunk in nets.chunks(source, _BATCH))
-        yield
-    finally:
-        with torch.no_grad():
-            for name, buffer in networks.named_buffers():
-                buffer.copy_(kept[name])
 
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:

@@ -14,8 +14,10 @@ from halfseen.networks.nets.networks import (
 from halfseen.networks.nets.prediction import (
     chunks,
     complete_latents,
+    complete_log_probabilities,
     complete_probabilities,
     latents,
+    log_probabilities,
     probabilities,
 )
 
@@ -30,9 +32,11 @@ __all__ = [
     "build_networks",
     "chunks",
     "complete_latents",
+    "complete_log_probabilities",
     "complete_probabilities",
     "initialize",
     "latents",
+    "log_probabilities",
     "mlp",
     "probabilities",
 ]

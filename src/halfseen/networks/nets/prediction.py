@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import torch
@@ -9,7 +10,15 @@ from torch import Tensor
 
 from halfseen.networks.nets.networks import Networks
 
-__all__ = ["chunks", "complete_latents", "complete_probabilities", "latents", "probabilities"]
+__all__ = [
+    "chunks",
+    "complete_latents",
+    "complete_log_probabilities",
+    "complete_probabilities",
+    "latents",
+    "log_probabilities",
+    "probabilities",
+]
 
 CHUNK = 1024
 
@@ -33,6 +42,28 @@ def probabilities(networks: Networks, rows: Tensor, *, samples: int = 1, seed: i
         return torch.stack([networks(chunk).softmax(1) for _ in range(samples)]).mean(0)
 
     return _in_chunks(networks, rows, averaged, seed)
+
+
+def log_probabilities(
+    networks: Networks, rows: Tensor, *, samples: int = 1, seed: int = 0
+) -> Tensor:
+    """Return the logarithms of :func:`probabilities`, without rounding small ones to zero."""
+    samples = samples if networks.noise_size else 1
+
+    def averaged(chunk: Tensor) -> Tensor:
+        drawn = torch.stack([networks(chunk).double().log_softmax(1) for _ in range(samples)])
+        return drawn[0] if samples == 1 else drawn.logsumexp(0) - math.log(samples)
+
+    return _in_chunks(networks, rows, averaged, seed)
+
+
+def complete_log_probabilities(networks: Networks, rows: Tensor) -> Tensor:
+    """Return log-probabilities of rows whose missing block is there: f(g1(x1), g2(x2))."""
+
+    def scored(chunk: Tensor) -> Tensor:
+        return networks.complete_logits(chunk).double().log_softmax(1)
+
+    return _in_chunks(networks, rows, scored, 0)
 
 
 def complete_probabilities(networks: Networks, rows: Tensor) -> Tensor:

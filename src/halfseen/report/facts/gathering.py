@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
@@ -27,14 +26,19 @@ from halfseen.evidence import (
     missing_block_dependence,
     self_consistency,
 )
+from halfseen.arrays import normalized
 from halfseen.evidence.assumptions import LEAST_OVERLAP, LEAST_R2, SIGNIFICANCE
+from halfseen.evidence.risk import (
+    RiskEstimate,
+    deep_embedded_validation,
+    importance_weighted_validation,
+    source_validation,
+)
 from halfseen.front.schema import TableSchema
 from halfseen.front.summary import TableSummary
-from halfseen.model.domains import Sample
-from halfseen.model.measuring import losses_of
-from halfseen.networks import nets
-from halfseen.networks.nets import Networks
-from halfseen.options import Options
+from halfseen.members import Sample
+from halfseen.metrics import losses_of
+from halfseen.model.model import Model
 from halfseen.report.facts import (
     ColumnFacts,
     Estimate,
@@ -51,15 +55,8 @@ from halfseen.report.facts import (
 )
 from halfseen.report.facts.columns import column_facts
 from halfseen.report.facts.imputed import imputation_facts
-from halfseen.selection import (
-    RiskEstimate,
-    deep_embedded_validation,
-    importance_weighted_validation,
-    source_validation,
-)
-from halfseen.selection.evidence import source_statistics
 
-__all__ = ["Material", "estimate", "gather"]
+__all__ = ["FactSources", "estimate", "gather"]
 
 CHECKED_ROWS = 1_000
 """Rows of each domain that assumptions are checked on."""
@@ -77,19 +74,19 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Material:
+class FactSources:
     """What facts are gathered from.
 
     Parameters
     ----------
-    schema, options, seed
+    schema
         Of the model.
     source, target
         Summaries of both tables.
-    networks
-        As they are saved.
-    measured_networks
-        Networks that were not trained on `measured`.
+    model
+        As it is saved.
+    measured_model
+        One that was not trained on `measured`.
     training, measured, pictured
         Source rows: to learn from, to measure on, and to draw.
     target_rows
@@ -102,12 +99,10 @@ class Material:
     """
 
     schema: TableSchema
-    options: Options
-    seed: int
     source: TableSummary
     target: TableSummary
-    networks: Networks
-    measured_networks: Networks
+    model: Model
+    measured_model: Model
     training: Sample
     measured: Sample
     pictured: Sample
@@ -118,7 +113,7 @@ class Material:
     measured_on: str
 
 
-def gather(material: Material, *, rows: bool) -> ReportFacts:
+def gather(material: FactSources, *, rows: bool) -> ReportFacts:
     """Return the facts of a report; `rows` says whether latents of single rows may be kept."""
     left_out: dict[str, str] = {}
 
@@ -132,7 +127,7 @@ def gather(material: Material, *, rows: bool) -> ReportFacts:
             left_out[section] = str(error).partition("\n")[0]
             return None
 
-    drawn = _Sight.of(material, material.networks, material.pictured)
+    drawn = _Sample.of(material, material.model, material.pictured)
     columns: tuple[ColumnFacts, ...] = ()
     more = 0
     if compared := attempt(
@@ -181,7 +176,7 @@ def estimate(found: RiskEstimate) -> Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sight:
+class _Sample:
     """Some rows of both domains: observed columns, latents ẑ and predictions."""
 
     source: Sample
@@ -193,22 +188,19 @@ class _Sight:
     p_target: Floats
 
     @classmethod
-    def of(cls, material: Material, networks: Networks, rows: Sample) -> _Sight:
+    def of(cls, material: FactSources, model: Model, rows: Sample) -> _Sample:
         blocks = material.schema.blocks
         observed = list(blocks.observed)
         source = rows[_some(len(rows), CHECKED_ROWS)]
-        target = material.target_rows[_some(len(material.target_rows), CHECKED_ROWS)]
-        shown = torch.from_numpy(blocks.hide(source.inputs))
-        there = torch.from_numpy(np.ascontiguousarray(target))
+        chosen = material.target_rows[_some(len(material.target_rows), CHECKED_ROWS)]
+        shown, target = blocks.hide(source.inputs), np.ascontiguousarray(chosen)
 
-        def seen(rows: torch.Tensor) -> tuple[Floats, Floats]:
-            latents = nets.latents(networks, rows, seed=material.seed).double().numpy()
-            samples = material.options.prediction_samples
-            found = nets.probabilities(networks, rows, samples=samples, seed=material.seed).double()
-            return latents, (found / found.sum(1, keepdim=True)).numpy()
+        def seen(rows: Matrix) -> tuple[Floats, Floats]:
+            latents = model.latents(rows).astype(np.float64)
+            return latents, normalized(np.exp(model.log_probabilities(rows)))
 
-        z_target, p_target = seen(there)
-        with source_statistics(networks, material.options, shown):
+        z_target, p_target = seen(target)
+        with model.source_statistics(shown):
             z_source, p_source = seen(shown)
         return cls(
             source,
@@ -221,21 +213,20 @@ class _Sight:
         )
 
 
-def _separability(sight: _Sight, found: AdaptationEffect) -> Separability:
+def _separability(rows: _Sample, found: AdaptationEffect) -> Separability:
     return Separability(
         before_auc=found.before.auc,
         after_auc=found.after.auc,
         before_distance=found.before.proxy_a_distance,
         after_distance=found.after.proxy_a_distance,
-        source_rows=len(sight.source),
-        target_rows=len(sight.x1_target),
+        source_rows=len(rows.source),
+        target_rows=len(rows.x1_target),
     )
 
 
-def _model_verdict(material: Material) -> tuple[Verdict, tuple[Term, ...]]:
+def _model_verdict(material: FactSources) -> tuple[Verdict, tuple[Term, ...]]:
     """Judge the model on rows that it was not trained on."""
-    networks = material.measured_networks
-    judged = _Sight.of(material, networks, material.measured)
+    judged = _Sample.of(material, material.measured_model, material.measured)
     labels = judged.source.labels
     consistent = self_consistency(judged.z_source, labels, judged.z_target, judged.p_target)
     verdict = Verdict(
@@ -255,13 +246,13 @@ def _model_verdict(material: Material) -> tuple[Verdict, tuple[Term, ...]]:
 
 
 def _input_verdicts(
-    material: Material, sight: _Sight, apart: DomainSeparation
+    material: FactSources, rows: _Sample, apart: DomainSeparation
 ) -> tuple[Verdict, ...]:
     """Judge what :func:`halfseen.evidence.imputation_verdict` judges, each condition by itself."""
     missing = list(material.schema.blocks.missing)
     if not missing:
         return ()
-    dependence = missing_block_dependence(sight.x1_source, sight.source.inputs[:, missing])
+    dependence = missing_block_dependence(rows.x1_source, rows.source.inputs[:, missing])
     return (
         Verdict(
             question="Does the missing block follow from what is observed?",
@@ -278,7 +269,7 @@ def _input_verdicts(
     )
 
 
-def _expectation(material: Material) -> Expectation:
+def _expectation(material: FactSources) -> Expectation:
     right = material.probability.argmax(1) == material.labels
     weight = material.weight()
 
@@ -305,7 +296,7 @@ def _accuracy(error: RiskEstimate) -> Estimate:
     return Estimate(value=value, low=low, high=high, effective_rows=error.effective_sample_size)
 
 
-def _reliability(material: Material) -> Reliability:
+def _reliability(material: FactSources) -> Reliability:
     """Count how often probabilities came true: of the last of two classes, or of the top one."""
     probability, labels = material.probability, material.labels
     two = probability.shape[1] == 2
@@ -328,31 +319,29 @@ def _reliability(material: Material) -> Reliability:
     )
 
 
-def _imputation(material: Material) -> ImputationFacts | None:
-    if not material.networks.method.imputes:
+def _imputation(material: FactSources) -> ImputationFacts | None:
+    if not material.model.method.imputes:
         return None
     return imputation_facts(
-        material.measured_networks,
-        material.options,
+        material.measured_model.networks_member,
         material.schema,
         material.training[_some(len(material.training), 2 * CHECKED_ROWS)],
         material.measured[_some(len(material.measured), CHECKED_ROWS)],
-        seed=material.seed,
     )
 
 
-def _latent_rows(sight: _Sight) -> LatentRows:
-    own = _some(len(sight.source), PICTURED_ROWS)
-    there = _some(len(sight.x1_target), PICTURED_ROWS)
-    before = _components(sight.x1_source[own], sight.x1_target[there])
-    after = _components(sight.z_source[own], sight.z_target[there])
+def _latent_rows(rows: _Sample) -> LatentRows:
+    own = _some(len(rows.source), PICTURED_ROWS)
+    other = _some(len(rows.x1_target), PICTURED_ROWS)
+    before = _components(rows.x1_source[own], rows.x1_target[other])
+    after = _components(rows.z_source[own], rows.z_target[other])
     return LatentRows(
         before_source=before[0],
         before_target=before[1],
         after_source=after[0],
         after_target=after[1],
-        source_classes=tuple(int(k) for k in sight.source.labels[own]),
-        target_classes=tuple(int(k) for k in sight.p_target[there].argmax(1)),
+        source_classes=tuple(int(k) for k in rows.source.labels[own]),
+        target_classes=tuple(int(k) for k in rows.p_target[other].argmax(1)),
     )
 
 

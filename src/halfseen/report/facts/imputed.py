@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.linear_model import RidgeCV
 
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
-from halfseen.model.domains import Sample
-from halfseen.networks import nets
-from halfseen.networks.nets import Networks
-from halfseen.options import Options
+from halfseen.members import Sample
+from halfseen.networks.predictor import Predictor
 from halfseen.report.facts import Histogram, ImputationFacts, ImputedColumn
 from halfseen.report.facts.columns import MOST_BARS, OTHERS, number_histogram
-from halfseen.selection.evidence import source_statistics
 
 __all__ = ["imputation_facts"]
 
@@ -28,13 +24,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def imputation_facts(
-    networks: Networks,
-    options: Options,
+    model: Predictor,
     schema: TableSchema,
     training: Sample,
     measured: Sample,
-    *,
-    seed: int,
 ) -> ImputationFacts:
     """Compare ẑ2 with z2 on rows that the networks were not trained on.
 
@@ -42,16 +35,14 @@ def imputation_facts(
     fitted on true latents of training rows: how much of a column it finds in z2 is what g2 kept,
     and how much of it in ẑ2 is what r recovered.
     """
-    true, imputed = _latents(networks, options, measured, seed)
-    known, _ = _latents(networks, options, training, seed)
+    true, imputed = _latents(model, measured)
+    known, _ = _latents(model, training)
     missing = list(schema.blocks.missing)
     reader = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(known, training.inputs[:, missing])
     kept, recovered = (_read(reader, z, len(missing)) for z in (true, imputed))
     noise = None
-    if networks.noise_size:
-        draws = np.stack(
-            [_latents(networks, options, measured, seed + draw)[1] for draw in range(DRAWS)]
-        )
+    if model.networks.noise_size:
+        draws = np.stack([_latents(model, measured, draw)[1] for draw in range(DRAWS)])
         around = (draws - draws.mean(0)).reshape(-1, draws.shape[-1])
         noise = _spread(around) / max(_spread(true), 1e-12)
     return ImputationFacts(
@@ -104,17 +95,14 @@ def _histogram(column: NumberColumn | CategoryColumn, truth: Floats, read: Float
     )
 
 
-def _latents(
-    networks: Networks, options: Options, rows: Sample, seed: int
-) -> tuple[Floats, Floats]:
+def _latents(model: Predictor, rows: Sample, draw: int = 0) -> tuple[Floats, Floats]:
     """Return z2 and ẑ2 of source rows."""
-    complete = torch.from_numpy(rows.inputs)
-    hidden = torch.from_numpy(networks.blocks.hide(rows.inputs))
-    with source_statistics(networks, options, hidden):
-        true = nets.complete_latents(networks, complete)
-        imputed = nets.latents(networks, hidden, seed=seed)
-    width = true.shape[1] - networks.missing_size
-    return true[:, width:].double().numpy(), imputed[:, width:].double().numpy()
+    hidden = model.networks.blocks.hide(rows.inputs)
+    with model.source_statistics(hidden):
+        true = model.complete_latents(rows.inputs)
+        imputed = model.latents(hidden, draw=draw)
+    width = true.shape[1] - model.networks.missing_size
+    return true[:, width:].astype(np.float64), imputed[:, width:].astype(np.float64)
 
 
 def _read(reader: Any, latents: Floats, width: int) -> Floats:

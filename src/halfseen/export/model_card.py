@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from halfseen.front import CategoryColumn, NumberColumn
-from halfseen.model.model import TableModel
+from halfseen.model.model import Model
 
 __all__ = ["model_card"]
 
 SHOWN_CATEGORIES = 12
 
 
-def model_card(model: TableModel, graph_name: str) -> str:
+def model_card(model: Model, graph_name: str) -> str:
     """Return the model card as Markdown.
 
     Parameters
@@ -89,7 +89,7 @@ def _input_row(column: NumberColumn | CategoryColumn) -> tuple[str, ...]:
     )
 
 
-def _example(model: TableModel, graph_name: str) -> str:
+def _example(model: Model, graph_name: str) -> str:
     lines = [
         "import numpy, onnxruntime",
         f"session = onnxruntime.InferenceSession({graph_name!r})",

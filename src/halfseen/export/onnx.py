@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,42 +14,29 @@ import pyarrow as pa
 from onnx import TensorProto
 
 from halfseen.errors import HalfseenError, InputError
+from halfseen.export.onnx_tables import add_preprocessing, graph_input
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
-from halfseen.model.model import TableModel
-from halfseen.saving.loading import load
-from halfseen.saving.onnx_graph import GraphBuilder
-from halfseen.saving.onnx_networks import add_networks
-from halfseen.saving.onnx_tables import add_preprocessing, graph_input
+from halfseen.members.graph import GraphBuilder
+from halfseen.model.model import Model
+from halfseen.weights.combining import Weights
 
 __all__ = [
     "FORMAT",
     "PREDICTION",
     "PROBABILITIES",
     "check_parity",
-    "load_table_model",
     "onnx_model",
     "write_onnx",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
 PROBABILITIES, PREDICTION = "probabilities", "prediction"
 TOLERANCE = 1e-5
 
 
-def load_table_model(folder: Path) -> TableModel:
-    """Load a model folder that can become a graph."""
-    model = load(folder)
-    if not isinstance(model, TableModel):
-        raise InputError(
-            f"{folder} holds a {type(model).__name__}, which takes prepared arrays; only models "
-            "of tables, the ones that halfseen fit writes, can be exported and served."
-        )
-    return model
-
-
-def onnx_model(model: TableModel) -> onnx.ModelProto:
+def onnx_model(model: Model) -> onnx.ModelProto:
     """Return the graph of a fitted model: preprocessing, networks, softmax, most probable class.
 
     It has one input per observed column (a vector: double precision with NaN for a gap, or text
@@ -62,8 +50,10 @@ def onnx_model(model: TableModel) -> onnx.ModelProto:
         )
     schema = model.schema
     builder = GraphBuilder(reserved=[PROBABILITIES, PREDICTION])
-    logits = add_networks(builder, model.networks, add_preprocessing(builder, schema))
-    probabilities = builder.node("Softmax", logits, axis=1)
+    rows = add_preprocessing(builder, schema)
+    # What a member adds to all logits of a row falls out of the softmax, weighted or not.
+    logits = [member.add_to_graph(builder, rows) for member in model.members]
+    probabilities = builder.node("Softmax", _weighted(builder, logits, model.weights), axis=1)
     best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)
     classes, kind = _class_constant(builder, schema)
     builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(schema.classes))
@@ -77,13 +67,24 @@ def onnx_model(model: TableModel) -> onnx.ModelProto:
     )
 
 
+def _weighted(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
+    """Add the weighted sum of the members' logits."""
+    if weights.members == (1.0,):
+        return logits[0]
+    scaled = [
+        builder.node("Mul", each, builder.constant(np.array(weight, dtype=np.float32)))
+        for each, weight in zip(logits, weights.members, strict=True)
+    ]
+    return scaled[0] if len(scaled) == 1 else builder.node("Sum", *scaled)
+
+
 def write_onnx(graph: onnx.ModelProto, path: Path) -> None:
     """Write a graph in one piece."""
     with written_whole(path) as partial:
         partial.write_bytes(graph.SerializeToString())
 
 
-def check_parity(model: TableModel, graph: onnx.ModelProto, rows: int = 256) -> float:
+def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float:
     """Return by how much graph and model differ at most on made-up rows; refuse a difference.
 
     The rows have numbers around and far beyond those of training, known and unknown categories,

@@ -1,0 +1,458 @@
+"""The scikit-learn face of the one model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from halfseen.errors import InputError, OptionError
+from halfseen.evidence import PriorEstimate
+from halfseen.evidence.labels import Estimator
+from halfseen.front.frames import Images, label_column, read_frame, split_stacked
+from halfseen.front.fronts import ImageFront, TableFront
+from halfseen.front.images import image_blocks, prepare_images
+from halfseen.front.labels import FEWEST_ROWS
+from halfseen.front.pairing import understand_frames
+from halfseen.front.roles import Missing
+from halfseen.front.tables import ArrowTable
+from halfseen.members import Sample
+from halfseen.model.fitting import Fit, Hooks, fit_images, fit_tables
+from halfseen.model.model import Model, TargetPrior
+from halfseen.model.settings import FitSettings
+from halfseen.networks.methods import Method, method_named
+from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.training import (
+    Augmentation,
+    EpochHook,
+    NoProgress,
+    ProgressBar,
+    chosen_epochs,
+)
+from halfseen.networks.training.parallel import present_ranks
+from halfseen.options import Inputs, Options, Preset, flat_options, option_names
+
+__all__ = ["AdaptationImputationClassifier"]
+
+
+class AdaptationImputationClassifier(
+    ClassifierMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
+    """Adaptation-Imputation: classify a shifted target in which some inputs are never measured.
+
+    An encoder g1 reads the observed inputs, an encoder g2 those that the target lacks, a
+    generator r imputes the latent of the second from that of the first, and a classifier f reads
+    both. Two divergences align source with target, and imputed with true latents. On tables the
+    answer is weighed with that of logistic regression on the observed columns, by rows that are
+    held out. `halfseen fit` fits the same model to two files.
+
+    Parameters
+    ----------
+    missing : names, indices, boolean mask, Blocks, or "top" / "bottom" for images, optional
+        The block that the target lacks. By default: the columns that `X_target` does not have or
+        has entirely empty.
+    keep, categorical, drop : lists of names or indices, optional
+        Columns that the target has although they look otherwise, numbers that are names of
+        categories, and columns not to use.
+    model : str
+        Which of the paper's seven models the networks are: Adaptation-Imputation, or
+        Adaptation- or Source- with IgnoreComponent (the observed inputs alone), ZeroImputation
+        (zeros in the missing block) or Full (a target that lacks nothing, as benchmarks have).
+    members : list of {"networks", "regression"}, optional
+        What learns beside each other. By default both for tables, and networks alone for images
+        and for presets that repeat the paper.
+    preset : {"default", "paper", "reference"}
+        Where every setting starts from: our measured choice, the paper's text, or the authors'
+        code.
+    divergence : {"adversarial", "transport"} or a registered name
+        How distributions of latents are compared.
+    refine : bool
+        Whether to end with self-training on the target.
+    options : mapping, optional
+        Any field of :class:`halfseen.Options`, as ``{"training.learning_rate": 1e-3}``. In
+        ``set_params`` and a grid search the same is called ``training__learning_rate``.
+    encoder : torch.nn.Module or callable, optional
+        An encoder of your own: a module (copied for g1 and for g2) or a function from an input
+        shape to a module. It must give one flat latent per row.
+    augmentation : callable, optional
+        Applied to source batches, instead of the one named in the options.
+    device : str
+        ``auto`` takes a GPU where there is one.
+    random_state : int or RandomState, optional
+        Same seed, same machine: identical weights.
+    verbose : int
+        Whether to show progress bars.
+    checkpoint : path, optional
+        Where the state is kept after every epoch; an interrupted fit continues from it. A folder,
+        or, for a fit of one training, a file that ends in .safetensors.
+    on_epoch : callable, optional
+        Called after each epoch with the objective and its record.
+    epoch_choice : {"last"} or one of halfseen.selection.ONE_FIT_SCORES
+        Which epoch of the joint phase, and of refinement, is kept: the last, or the best by a
+        score that uses no target label.
+    held_out : float
+        Share of the source rows that such a score is computed on, where it needs any; they are
+        not trained on.
+    patience : int, optional
+        How many epochs without a better score end a phase.
+
+    Attributes
+    ----------
+    model_ : halfseen.model.Model
+        What predicts, saves and exports: front, members and weights.
+    classes_ : ndarray
+        The class labels.
+    blocks_ : Blocks
+        Which prepared inputs are observed and which are missing.
+    networks_ : torch.nn.Module
+        g1, g2, r and f.
+    options_ : Options
+        Every setting that was used.
+    history_ : list of dict
+        One record per epoch: its phase and the mean of each named loss.
+    notes_ : list of str
+        What was noticed about the columns.
+    n_features_in_ : int
+        Columns of the source.
+    feature_names_in_ : ndarray
+        Their names, when the source has names.
+
+    References
+    ----------
+    Kirchmeyer, Gallinari, Rakotomamonjy and Mantrach, Unsupervised domain adaptation with
+    non-stochastic missing data, Data Mining and Knowledge Discovery, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> source = random.normal(size=(200, 4))
+    >>> label = (source[:, 0] + source[:, 3] > 0).astype(int)
+    >>> target = random.normal(size=(150, 4)) + 0.5
+    >>> target[:, 3] = np.nan                               # never measured there
+    >>> model = AdaptationImputationClassifier(
+    ...     options={"training.joint_epochs": 3}, random_state=0
+    ... )
+    >>> model = model.fit(source, label, X_target=target)
+    >>> model.blocks_.missing
+    (3,)
+    >>> model.predict_proba(target).shape
+    (150, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        missing: Missing = None,
+        keep: Sequence[Any] | None = None,
+        categorical: Sequence[Any] | None = None,
+        drop: Sequence[Any] | None = None,
+        model: str = "Adaptation-Imputation",
+        members: Sequence[str] | None = None,
+        preset: Preset = "default",
+        divergence: str = "adversarial",
+        refine: bool = False,
+        options: Mapping[str, Any] | None = None,
+        encoder: nn.Module | EncoderFactory | None = None,
+        augmentation: Augmentation | None = None,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        checkpoint: str | Path | None = None,
+        on_epoch: EpochHook | None = None,
+        epoch_choice: str = "last",
+        held_out: float = 0.2,
+        patience: int | None = None,
+    ) -> None:
+        self.missing = missing
+        self.keep = keep
+        self.categorical = categorical
+        self.drop = drop
+        self.model = model
+        self.members = members
+        self.preset = preset
+        self.divergence = divergence
+        self.refine = refine
+        self.options = options
+        self.encoder = encoder
+        self.augmentation = augmentation
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.on_epoch = on_epoch
+        self.epoch_choice = epoch_choice
+        self.held_out = held_out
+        self.patience = patience
+
+    # --- parameters -----------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also given options, as ``group__name``."""
+        found: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            given = flat_options(self.options or {})
+            found |= {name.replace(".", "__"): value for name, value in given.items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, and options as ``group__name``.
+
+        Examples
+        --------
+        >>> model = AdaptationImputationClassifier().set_params(training__learning_rate=0.01)
+        >>> model.options
+        {'training.learning_rate': 0.01}
+        """
+        nested = {name: value for name, value in params.items() if "__" in name}
+        super().set_params(**{n: v for n, v in params.items() if n not in nested})
+        if nested:
+            dotted = {name.replace("__", "."): value for name, value in nested.items()}
+            known = {*option_names("table"), *option_names("image")}
+            unknown = [n for n in dotted if n not in known and not n.startswith("objective.terms")]
+            if unknown:
+                raise OptionError(
+                    f"There is no option {unknown[0]!r}; halfseen.options.option_names() lists them."
+                )
+            self.options = {**flat_options(self.options or {}), **dotted}
+        return self
+
+    def plan(self, *, image: bool = False) -> tuple[Method, Options]:
+        """Return which of the seven models this is, and every setting that ``fit`` would use."""
+        inputs: Inputs = "image" if image else "table"
+        settings = self._settings(0)
+        settings.check(inputs)
+        method = method_named(self.model)
+        return method, settings.options_for(method, inputs=inputs)
+
+    def _settings(self, seed: int) -> FitSettings:
+        return FitSettings(
+            models=(self.model,),
+            members=None if self.members is None else tuple(self.members),
+            preset=self.preset,
+            divergence=self.divergence,
+            options=self.options or {},
+            refine=self.refine,
+            seed=seed,
+            memory=2**62,
+            measure=False,
+            device=self.device,
+            encoder=self.encoder,
+            augmentation=self.augmentation,
+            on_epoch=self.on_epoch,
+            epoch_choice=self.epoch_choice,
+            held_out=self.held_out,
+            patience=self.patience,
+        )
+
+    # --- fitting --------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, X_target: Any = None, *, sample_domain: Any = None
+    ) -> Self:
+        """Learn from a labelled source and an unlabelled target.
+
+        Parameters
+        ----------
+        X
+            Complete source inputs: a data frame, a matrix or images; or, with `sample_domain`,
+            both domains stacked. Columns may hold numbers, texts, categories and booleans, with
+            gaps.
+        y
+            Labels of the source rows; in the stacked form those of target rows are not read.
+        X_target
+            Target inputs, without the missing block or with it empty. When neither this nor
+            `sample_domain` is given, the source's own rows stand in for a target without shift.
+        sample_domain
+            One number per row of the stacked form: positive for source, negative for target.
+
+        Returns
+        -------
+        self
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        if sample_domain is not None:
+            if X_target is not None:
+                raise OptionError("Give either X_target or sample_domain, not both.")
+            X, y, X_target = split_stacked(X, y, sample_domain)
+        settings = self._settings(self._seed())
+        source = read_frame(X, "the source")
+        target = None if X_target is None else read_frame(X_target, "the target")
+        settings.check("image" if isinstance(source, Images) else "table")
+        labels, column = label_column(y, len(source))
+        if len(np.unique(labels)) < 2:
+            raise InputError(
+                f"The source labels hold one class, {labels.tolist()[0]!r}; two or more are needed "
+                "to learn a classifier."
+            )
+        if target is None:
+            warnings.warn(
+                "No target was given: the source's own rows without the missing block stand in "
+                "for it. Pass X_target=... to adapt to a shifted target.",
+                stacklevel=2,
+            )
+        if isinstance(source, Images):
+            fit = self._fit_images(source, target, labels, settings)
+        else:
+            fit = self._fit_table(source, target, column, settings)
+        self.model_: Model = fit.model
+        self.objective_ = fit.model.networks_member.objective
+        self.classes_ = np.unique(labels)
+        self.seed_ = settings.seed
+        self.n_features_in_ = (
+            source.array.shape[1] if isinstance(source, Images) else len(source.names)
+        )
+        if isinstance(source, ArrowTable) and not source.positional:
+            self.feature_names_in_ = np.asarray(source.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def _fit_table(self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings) -> Fit:
+        if isinstance(target, Images):
+            raise InputError("The source is a table and the target holds images.")
+        found = understand_frames(
+            source,
+            labels,
+            target,
+            missing=self.missing,
+            keep=self.keep or (),
+            categorical=self.categorical or (),
+            drop=self.drop or (),
+            complete=method_named(self.model).needs_complete_target,
+            fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
+        )
+        self.notes_ = found.notes
+        return fit_tables(found, settings, self._hooks())
+
+    def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Fit:
+        if isinstance(target, ArrowTable):
+            raise InputError("The source holds images and the target is a table.")
+        complete = method_named(self.model).needs_complete_target
+        blocks = image_blocks(source, target, self.missing, complete=complete)
+        classes, positions = np.unique(labels, return_inverse=True)
+        front = ImageFront(blocks, tuple(classes.tolist()))
+        shown = Images(source.array, "the target") if target is None else target
+        sample = Sample(
+            prepare_images(source, blocks, complete=True), positions.astype(np.int64)
+        )
+        rows = prepare_images(shown, blocks, complete=complete)
+        self.notes_: list[str] = []
+        return fit_images(front, sample, rows, settings, self._hooks())
+
+    def _hooks(self) -> Hooks:
+        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+        progress = ProgressBar if self.verbose else (lambda title: NoProgress())
+        return Hooks(progress=progress, checkpoints=checkpoint)
+
+    def _seed(self) -> int:
+        """Return the run's seed without touching NumPy's global generator."""
+        if self.random_state is None:
+            random = np.random.SeedSequence()
+            return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(2**31 - 1))
+        return int(self.random_state)
+
+    # --- what was fitted ------------------------------------------------------------------
+
+    @property
+    def blocks_(self) -> Any:
+        """Which prepared inputs are observed and which are missing."""
+        return self._fitted().blocks
+
+    @property
+    def networks_(self) -> Any:
+        """g1, g2, r and f."""
+        return self._fitted().networks
+
+    @property
+    def options_(self) -> Options:
+        """Every setting that was used."""
+        return self._fitted().options
+
+    @property
+    def history_(self) -> list[dict[str, Any]]:
+        """One record per epoch."""
+        return self._fitted().history
+
+    @property
+    def chosen_epoch_(self) -> dict[str, int]:
+        """The epoch whose weights each phase ended with."""
+        return chosen_epochs(self._fitted().history)
+
+    def predict_proba(self, X: Any, *, target_prior: TargetPrior = None) -> npt.NDArray[np.float64]:
+        """Return the probability of each class, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X
+            Target rows: all columns of the source in any order (what is in the missing block is
+            not looked at), or the observed columns alone.
+        target_prior
+            Class proportions on the target to correct for, in the order of ``classes_``: known
+            ones, or what ``estimate_target_prior`` found, which is refused when its checks
+            failed. Exact only where p(x | y) is the same in both domains; by default nothing is
+            corrected.
+        """
+        model = self._fitted()
+        self._compare_names(X)
+        return model.predict_proba(X, target_prior=target_prior)
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        model = self._fitted()
+        self._compare_names(X)
+        predicted: npt.NDArray[Any] = self.classes_[model.predict_proba(X).argmax(1)]
+        return predicted
+
+    def transform(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
+        model = self._fitted()
+        self._compare_names(X)
+        return model.transform(X)
+
+    def estimate_target_prior(
+        self, X: Any, y: Any, X_target: Any, *, method: Estimator = "mlls", random_state: int = 0
+    ) -> PriorEstimate:
+        """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
+        model = self._fitted()
+        return model.estimate_target_prior(
+            X, y, X_target, method=method, random_state=random_state
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model as a folder: tensors and JSON, no pickle.
+
+        An encoder of your own is code, which a folder does not hold: give it to
+        :func:`halfseen.load` again.
+        """
+        self._fitted().save(folder)
+
+    def _fitted(self) -> Model:
+        check_is_fitted(self, "model_")
+        return self.model_
+
+    def _compare_names(self, X: Any) -> None:
+        front = self.model_.front
+        if isinstance(front, TableFront):
+            named = hasattr(self, "feature_names_in_")
+            front.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float32"]  # latents are single precision
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,1 @@
+"""What is made from a saved model: an ONNX graph, and a card for people."""

@@ -1,0 +1,187 @@
+"""What a person hands over in Python: data frames, arrays and images, as tables and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sklearn.utils.validation import check_array, column_or_1d
+
+from halfseen.errors import InputError, capitalized
+from halfseen.front.tables import ArrowTable
+
+__all__ = [
+    "Images",
+    "label_column",
+    "named_like",
+    "read_frame",
+    "split_stacked",
+    "take_rows",
+    "with_label",
+]
+
+Inputs = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Images:
+    """Images as given: (rows, channels, height, width)."""
+
+    array: npt.NDArray[Any]
+    where: str
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+
+def read_frame(X: Any, where: str) -> ArrowTable | Images:
+    """Read a pandas, polars or Arrow table, a matrix, or images.
+
+    Parameters
+    ----------
+    X
+        What was handed over. Columns of a matrix are called x0, x1, ...
+    where
+        What messages call it.
+
+    Examples
+    --------
+    >>> read_frame(np.zeros((3, 2)), "the source").names
+    ('x0', 'x1')
+    """
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError as error:
+        raise InputError(
+            f"{capitalized(where)} has a column more than once: {' '.join(str(error).split())}."
+        ) from None
+    if isinstance(frame, nw.DataFrame):
+        return _from_frame(frame, where)
+    array = check_array(
+        X,
+        dtype=[np.float64, np.float32],
+        allow_nd=True,
+        ensure_all_finite=False,
+        input_name="X" if where == "the source" else where,
+    )
+    if array.ndim == 2:
+        columns = [pa.array(column, from_pandas=True) for column in array.T]
+        names = [f"x{position}" for position in range(array.shape[1])]
+        return ArrowTable(pa.table(columns, names), where, positional=True)
+    if array.ndim == 3:  # grey images without a channel axis
+        array = array[:, None]
+    if array.ndim != 4:
+        raise InputError(
+            f"{capitalized(where)} has shape {array.shape}; give (rows, columns) or images of "
+            "shape (rows, channels, height, width)."
+        )
+    return Images(array, where)
+
+
+def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:
+    names = [str(name) for name in frame.columns]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{capitalized(where)} has a column more than once: {twice[0]!r}.")
+    if not names or not len(frame):
+        raise InputError(
+            f"{capitalized(where)} has {len(frame)} rows and {len(names)} columns: nothing there."
+        )
+    columns = []
+    for name, series in zip(names, frame.iter_columns(), strict=True):
+        try:
+            columns.append(series.to_arrow())
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(
+                f"Column {name!r} of {where} holds values of several kinds: "
+                f"{' '.join(str(error).split())}. Make them all numbers or all texts."
+            ) from None
+    return ArrowTable(pa.table(columns, names), where)
+
+
+def named_like(rows: ArrowTable, order: Sequence[str], observed: Sequence[str]) -> ArrowTable:
+    """Give the columns of a matrix the names of a model's: all of its inputs, or the observed.
+
+    Parameters
+    ----------
+    rows
+        Columns by position, or by name, which are left alone.
+    order, observed
+        Every input of the model's source in its order, and those that a target has.
+    """
+    if not rows.positional:
+        return rows
+    width = len(rows.names)
+    for names in (order, observed):
+        if width == len(names):
+            return ArrowTable(rows.table.rename_columns(list(names)), rows.where, positional=True)
+    raise InputError(
+        f"{rows.where} has {width} features, but halfseen is expecting {len(order)} features as "
+        f"input, or {len(observed)} without the missing block."
+    )
+
+
+def label_column(y: Any, rows: int) -> tuple[npt.NDArray[Any], pa.Array]:
+    """Return the labels of source rows, checked, as an array and as an Arrow column."""
+    labels = column_or_1d(np.asarray(y), warn=True)
+    if len(labels) != rows:
+        raise InputError(f"There are {rows} source rows and {len(labels)} labels.")
+    absent = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    if absent.any():
+        raise InputError(
+            f"The source label of row {int(np.argmax(absent))} is missing (NaN): every source row "
+            "needs a label; drop the rows that have none."
+        )
+    if labels.dtype.kind == "f" and not np.all(labels == np.round(labels)):
+        raise InputError(
+            f"Unknown label type: the source labels are continuous numbers such as {labels[0]}; "
+            "classes are needed."
+        )
+    try:
+        return labels, pa.array(labels.tolist())
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(
+            f"The source labels hold values of several kinds: {' '.join(str(error).split())}."
+        ) from None
+
+
+def with_label(table: ArrowTable, labels: pa.Array, name: str = "label") -> tuple[ArrowTable, str]:
+    """Return the table with its labels as one more column, and that column's name."""
+    while name in table.names:
+        name += "_"
+    return ArrowTable(table.table.append_column(name, labels), table.where, table.positional), name
+
+
+def split_stacked(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
+    """Split the stacked form into source inputs, source labels and target inputs.
+
+    Positive entries of `sample_domain` mark source rows, negative ones target rows, whose
+    labels are dropped here unread.
+    """
+    domain = np.asarray(sample_domain)
+    if domain.shape != (len(y),):
+        raise InputError(
+            f"sample_domain has shape {domain.shape} for {len(y)} rows: give one number per row."
+        )
+    is_source, is_target = domain > 0, domain < 0
+    if not is_source.any() or not is_target.any():
+        raise InputError(
+            "sample_domain must hold positive numbers for source rows and negative ones for "
+            f"target rows; it holds {np.unique(domain).tolist()[:5]}."
+        )
+    return take_rows(X, is_source), take_rows(y, is_source), take_rows(X, is_target)
+
+
+def take_rows(values: Any, rows: npt.NDArray[np.bool_]) -> Any:
+    """Select rows of an array, a data frame or a series."""
+    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return native.filter(rows.tolist()).to_native()
+    return np.asarray(values)[rows]

@@ -1,0 +1,139 @@
+"""The two ways in: a table by its schema, images by their blocks. Both give prepared rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import ValidationError
+
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError
+from halfseen.front.frames import Images, named_like, read_frame
+from halfseen.front.images import prepare_images
+from halfseen.front.preprocessing import has_missing_block, transform
+from halfseen.front.schema import Scalar, TableSchema, class_name
+
+__all__ = ["Front", "ImageFront", "TableFront", "front_from_dict"]
+
+Matrix = npt.NDArray[np.float32]
+LARGEST = 1_000_000
+"""Inputs of a row at most, in a description that is read: more would exhaust memory."""
+
+
+@dataclass(frozen=True)
+class TableFront:
+    """Tables, prepared by a schema."""
+
+    kind: ClassVar[str] = "table"
+    schema: TableSchema
+
+    @property
+    def blocks(self) -> Blocks:
+        """Which prepared inputs are missing on the target."""
+        return self.schema.blocks
+
+    @property
+    def classes(self) -> tuple[Scalar, ...]:
+        """The labels, in the order of the probabilities."""
+        return self.schema.classes
+
+    def prepare(
+        self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
+    ) -> Matrix:
+        """Return the inputs of some rows, the missing block hidden unless `complete`."""
+        table, row = self._table(X, where)
+        start = row if first_row is None else first_row
+        return transform(self.schema, table, complete=complete, where=where, first_row=start)
+
+    def has_missing_block(self, X: Any, where: str = "X") -> npt.NDArray[np.bool_]:
+        """Say for each row whether every column of the missing block has a value."""
+        return has_missing_block(self.schema, self._table(X, where)[0])
+
+    def _table(self, X: Any, where: str) -> tuple[Any, int]:
+        """Return rows as an Arrow table, and the number of the first."""
+        if isinstance(X, pa.RecordBatch | pa.Table):
+            return X, 0
+        rows = read_frame(X, where)
+        if isinstance(rows, Images):
+            raise InputError(f"{where} holds images, and the model was fitted on a table.")
+        schema = self.schema
+        observed = [name.name for name in schema.observed]
+        rows = named_like(rows, schema.order, [n for n in schema.order if n in set(observed)])
+        absent = [name for name in observed if name not in rows.names]
+        if absent:
+            raise InputError(f"{where} lacks column {absent[0]!r}, which the model observes.")
+        return rows.table, rows.first_row
+
+    def warn_about_names(self, X: Any, model: str, *, named: bool, stacklevel: int) -> None:
+        """Warn where rows have names and those of fitting had none, or the other way round."""
+        rows = read_frame(X, "X")
+        if isinstance(rows, Images):
+            return
+        sentence = None
+        extra = [name for name in rows.names if name not in self.schema.order]
+        if named and rows.positional:
+            sentence = f"X does not have valid feature names, but {model} was fitted with feature names"
+        elif not named and not rows.positional:
+            sentence = f"X has feature names, but {model} was fitted without feature names"
+        elif named and extra:
+            sentence = f"Columns {extra} were not seen in fit; ignored."
+        if sentence is not None:
+            warnings.warn(sentence, stacklevel=stacklevel + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {"kind": self.kind, "schema": self.schema.model_dump(mode="json")}
+
+
+@dataclass(frozen=True)
+class ImageFront:
+    """Images: nothing to prepare but the block that is hidden."""
+
+    kind: ClassVar[str] = "image"
+    blocks: Blocks
+    classes: tuple[Scalar, ...]
+
+    def prepare(
+        self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
+    ) -> Matrix:
+        """Return images in single precision, the missing block hidden unless `complete`."""
+        images = read_frame(X, where)
+        if not isinstance(images, Images):
+            raise InputError(f"{where} holds a table, and the model was fitted on images.")
+        return prepare_images(images, self.blocks, complete=complete)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {"kind": self.kind, "blocks": self.blocks.to_dict(), "classes": list(self.classes)}
+
+
+Front = TableFront | ImageFront
+
+
+def front_from_dict(data: Mapping[str, Any]) -> Front:
+    """Rebuild a front from plain data that somebody else may have written."""
+    try:
+        if data["kind"] == TableFront.kind:
+            front: Front = TableFront(TableSchema.model_validate(data["schema"]))
+        elif data["kind"] == ImageFront.kind:
+            if np.prod(data["blocks"]["shape"], dtype=float) > LARGEST:
+                raise InputError(f"images of shape {data['blocks']['shape']} are too large.")
+            front = ImageFront(Blocks.from_dict(data["blocks"]), tuple(data["classes"]))
+        else:
+            raise InputError(f"there is no front of kind {data['kind']!r}.")
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"schema.{place}: {first['msg']}.") from None
+    except (KeyError, TypeError) as error:
+        raise InputError(f"its front lacks or misstates {error}.") from None
+    names = [class_name(value) for value in front.classes]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise InputError(f"the classes {names} are not two or more different ones.")
+    return front

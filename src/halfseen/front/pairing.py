@@ -1,0 +1,146 @@
+"""Two frames, as Python has them, understood like two files."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError
+from halfseen.front.frames import named_like, with_label
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.labels import FEWEST_ROWS
+from halfseen.front.roles import Missing, Roles
+from halfseen.front.tables import ArrowTable
+
+__all__ = ["understand_frames"]
+
+
+def understand_frames(
+    source: ArrowTable,
+    labels: pa.Array,
+    target: ArrowTable | None,
+    *,
+    missing: Missing = None,
+    keep: Sequence[Any] | None = (),
+    categorical: Sequence[Any] = (),
+    drop: Sequence[Any] = (),
+    complete: bool = False,
+    fewest: int = FEWEST_ROWS,
+    scale: bool = True,
+) -> Understanding:
+    """Return what was understood of a labelled frame and a target's.
+
+    Parameters
+    ----------
+    source, labels
+        Complete rows and their classes.
+    target
+        Rows without the missing block, or with it empty. Without one, the source's own rows
+        stand in for a target without shift.
+    missing
+        The block that the target lacks; None finds it.
+    keep, categorical, drop
+        As in :class:`~halfseen.front.roles.Roles`, by name or position; `keep=None` keeps all.
+    complete
+        Whether the model is shown the target's x2 too, so that nothing need be missing.
+    fewest
+        Rows that each class must have.
+    scale
+        Whether numbers are centred and scaled.
+    """
+    hidden = _missing_names(source, missing)
+    names = source.names
+    if target is None:
+        if not hidden and not complete:
+            raise InputError(
+                "No target was given, so missing=[...] must name the block that predictions do "
+                f"without (n_features={len(names)})."
+            )
+        observed = [name for name in names if name not in hidden]
+        target = ArrowTable(source.table.select(observed), "the target", source.positional)
+    else:
+        target = _matched(source, target, hidden, explicit=missing is not None)
+    whole, label = with_label(source, labels)
+    roles = Roles(
+        label,
+        missing=hidden,
+        keep=names if keep is None else _names(keep, names),
+        categorical=_names(categorical, names),
+        drop=_names(drop, names),
+        scale=scale,
+        in_python=True,
+    )
+    if keep is None:
+        kept = tuple(n for n in names if n not in hidden and n not in roles.drop)
+        roles = Roles(label, hidden, kept, roles.categorical, roles.drop, (), None, scale, True)
+    found = understand(whole, target, roles, complete=complete, fewest=fewest)
+    if isinstance(found, Understanding):
+        return found
+    reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in found)
+    doubtful = [doubt.name for doubt in found]
+    raise InputError(
+        f"Was it measured on the target? Column {reasons}. Say missing={doubtful} if not, "
+        f"keep={doubtful} if so."
+    )
+
+
+def _missing_names(source: ArrowTable, missing: Missing) -> tuple[str, ...]:
+    """Return the missing block by name, however it was named."""
+    names = source.names
+    if missing is None:
+        return ()
+    if isinstance(missing, Blocks):
+        if missing.shape != (len(names),):
+            raise InputError(
+                f"The blocks are for rows of shape {missing.shape}, not {(len(names),)}."
+            )
+        blocks = missing
+    else:
+        blocks = Blocks.columns(names, missing)
+    return tuple(names[position] for position in blocks.missing)
+
+
+def _matched(
+    source: ArrowTable, target: ArrowTable, missing: Sequence[str], *, explicit: bool
+) -> ArrowTable:
+    """Return the target with the source's names; refuse columns that do not correspond."""
+    names = source.names
+    if target.positional:
+        widths = {len(names), len(names) - len(missing)}
+        if len(target.names) not in widths:
+            raise InputError(
+                f"Source rows have shape ({len(names)},) and target rows ({len(target.names)},), "
+                "without column names to compare: name the missing block with missing=[...]."
+            )
+        return named_like(target, names, [name for name in names if name not in missing])
+    extra = [name for name in target.names if name not in names]
+    if extra:
+        warnings.warn(
+            f"The target has column {extra[0]!r}"
+            + (f" and {len(extra) - 1} more" if len(extra) > 1 else "")
+            + ", which the source lacks; ignored.",
+            stacklevel=5,
+        )
+    absent = [name for name in names if name not in target.names and name not in missing]
+    if explicit and absent:
+        raise InputError(
+            f"The target lacks column {absent[0]!r}, which missing=[...] does not name: name it "
+            "there too, or leave missing out to have the block found."
+        )
+    return target
+
+
+def _names(given: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Return columns by name; positions count from zero."""
+    found = []
+    for entry in [given] if isinstance(given, str) else given:
+        is_position = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
+        if is_position and not -len(names) <= entry < len(names):
+            raise InputError(f"There is no column {entry}; there are {len(names)}.")
+        found.append(names[int(entry)] if is_position else str(entry))
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""What a user says of columns; the rest is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.blocks import Blocks
+
+__all__ = ["Missing", "Roles"]
+
+Missing = Blocks | Sequence[str] | Sequence[int] | npt.NDArray[np.bool_] | str | None
+"""How a user may name the missing block in Python; None finds it."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the user says of a table's columns.
+
+    Parameters
+    ----------
+    label
+        The column to predict.
+    missing, keep
+        Columns that the target lacks, and columns that it has although they look otherwise.
+    categorical, drop, id
+        Numbers that are names of categories, columns not to use, and columns carried through.
+    positive
+        The class of two that metrics speak of.
+    scale
+        Whether numbers are centred and scaled by the source's mean and standard deviation.
+    in_python
+        Whether messages speak of Python or of the command line.
+    """
+
+    label: str
+    missing: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    id: tuple[str, ...] = ()
+    positive: str | None = None
+    scale: bool = True
+    in_python: bool = False
+
+    def option(self, name: str, *columns: str) -> str:
+        """Return how the user would say it.
+
+        Examples
+        --------
+        >>> Roles("y").option("drop", "age"), Roles("y", in_python=True).option("drop", "age")
+        ('--drop age', "drop=['age']")
+        """
+        return f"{name}={list(columns)}" if self.in_python else f"--{name} {','.join(columns)}"

@@ -1,0 +1,249 @@
+"""The paper's networks as a member: Adaptation-Imputation and its six relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError, OptionError
+from halfseen.members.networks_graph import add_networks
+from halfseen.members.tasks import Sample, Task
+from halfseen.networks.methods import Method, method_named
+from halfseen.networks.nets import EncoderFactory, Networks, build_networks
+from halfseen.networks.objective import Objective
+from halfseen.networks.predictor import Predictor
+from halfseen.networks.training import Augmentation, EpochHook, History, LabelledRows, Rows
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
+from halfseen.options import Options, make_options
+from halfseen.selection import choose_epochs_by
+
+if TYPE_CHECKING:
+    from halfseen.members.graph import GraphBuilder
+
+__all__ = ["NetworksLearner", "NetworksMember", "restore_prior"]
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(eq=False)
+class NetworksMember(Predictor):
+    """Trained networks.
+
+    Parameters
+    ----------
+    networks, options, seed
+        As for :class:`~halfseen.networks.predictor.Predictor`.
+    history
+        One record per epoch.
+    own_encoder
+        Whether the encoders are the user's own, and must be given again.
+    objective
+        With the critics, as training left it; not kept in a folder.
+    """
+
+    kind: ClassVar[str] = "networks"
+    history: History = field(default_factory=list)
+    own_encoder: bool = False
+    objective: Objective | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return all but the tensors, as plain data."""
+        return {
+            "method": self.method.name,
+            "options": self.options.model_dump(mode="json"),
+            "seed": self.seed,
+            "own_encoder": self.own_encoder,
+            "history": self.history,
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return every weight and running statistic."""
+        return dict(self.networks.state_dict())
+
+    @classmethod
+    def restored(
+        cls,
+        description: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
+        blocks: Blocks,
+        n_classes: int,
+        *,
+        encoder: nn.Module | EncoderFactory | None = None,
+        **given: Any,
+    ) -> Self:
+        """Rebuild the networks; `encoder` is the user's own, where they had one."""
+        if description["own_encoder"] and encoder is None:
+            raise InputError(
+                "it has an encoder of your own, which a folder does not hold: give it again, as "
+                "in halfseen.load(folder, encoder=MyEncoder)."
+            )
+        options = make_options(description["options"])
+        method = method_named(description["method"])
+
+        def build() -> Networks:
+            return build_networks(blocks, method, n_classes, options, encoder)
+
+        if encoder is None:
+            # Shapes first, without memory: what JSON says must not allocate what no tensor fills.
+            with torch.device("meta"):
+                _check_same(build().state_dict(), tensors)
+        with torch.random.fork_rng(devices=[]):
+            networks = build()
+        _check_same(networks.state_dict(), tensors)
+        networks.load_state_dict(tensors)
+        own = bool(description["own_encoder"])
+        history = list(description["history"])
+        return cls(networks.eval(), options, int(description["seed"]), history, own)
+
+    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
+        """Add ẑ_T = (g1(x1), r(g1(x1))) and f to an ONNX graph."""
+        return add_networks(builder, self.networks, rows)
+
+
+@dataclass(frozen=True)
+class NetworksLearner:
+    """Trains networks.
+
+    Parameters
+    ----------
+    method, options
+        Which of the seven models, and every setting.
+    refine
+        Whether a model that adapts ends with self-training.
+    device, encoder, augmentation, on_epoch
+        As for :func:`halfseen.networks.training.fitting.fit_objective`.
+    epoch_choice, held_out, patience
+        The score without target labels by which an epoch is kept (``last`` keeps the last), the
+        share of rows that it is computed on, and how many epochs without a better one end a
+        phase.
+    """
+
+    method: Method
+    options: Options
+    refine: bool = False
+    device: str = "auto"
+    encoder: nn.Module | EncoderFactory | None = None
+    augmentation: Augmentation | None = None
+    on_epoch: EpochHook | None = None
+    evaluations: int | None = None
+    epoch_choice: str = "last"
+    held_out: float = 0.2
+    patience: int | None = None
+
+    @property
+    def name(self) -> str:
+        """What the member is called."""
+        return NetworksMember.kind
+
+    def fit(self, task: Task) -> NetworksMember:
+        """Train on the rows of a task, from its checkpoint where there is one."""
+        source = _labelled(task.source)
+        target = Rows(torch.from_numpy(np.ascontiguousarray(task.target)))
+        choice = None
+        if task.stream is None:
+            source, choice = choose_epochs_by(
+                self.epoch_choice,
+                source,
+                target,
+                held_out=self.held_out,
+                patience=self.patience,
+                seed=task.seed,
+            )
+            problem = TrainingProblem.resident(task.blocks, source, target, task.n_classes)
+        elif self.epoch_choice != "last":
+            raise OptionError(
+                f"epoch_choice={self.epoch_choice!r} needs rows in memory, and these are streamed "
+                "from disk: give more memory, or keep the last epoch."
+            )
+        else:
+            batches, rows = task.stream
+            problem = TrainingProblem(
+                task.blocks, task.n_classes, batches, rows, source, target, task.fingerprint
+            )
+        title = f"{self.method.name}, {task.title}" if task.title else self.method.name
+        objective, history = fit_objective(
+            problem,
+            self.method,
+            self.options,
+            seed=task.seed,
+            refine=self.refine and self.method.adapts,
+            encoder=self.encoder,
+            augmentation=self.augmentation,
+            device=self.device,
+            progress=task.progress(title),
+            on_epoch=self.on_epoch,
+            checkpoint=task.checkpoint,
+            epoch_choice=choice,
+            evaluations=self.evaluations,
+        )
+        networks = objective.networks.cpu()
+        if self.options.training.balanced and task.blocks.is_table:
+            restore_prior(networks, _counts(task.source, task.n_classes))
+        own = self.encoder is not None
+        return NetworksMember(networks, self.options, task.seed, history, own, objective)
+
+    def check(self) -> None:
+        """Refuse settings that contradict each other, before any work."""
+        if self.refine and not self.method.adapts:
+            raise OptionError(
+                f"{self.method.name} does not adapt, so there is nothing to refine: choose a model "
+                "that adapts, or leave refine out."
+            )
+
+
+def _labelled(sample: Sample) -> LabelledRows:
+    weights = None if sample.weights is None else torch.from_numpy(sample.weights).float()
+    labels = torch.from_numpy(sample.labels)
+    inputs = torch.from_numpy(np.ascontiguousarray(sample.inputs))
+    return LabelledRows(inputs, labels if labels.ndim == 1 else labels.float(), weights)
+
+
+def _counts(sample: Sample, n_classes: int) -> npt.NDArray[Any]:
+    if sample.labels.ndim == 2:
+        shares: npt.NDArray[Any] = sample.labels.sum(0)
+        return shares
+    return np.bincount(sample.labels, minlength=n_classes)
+
+
+@torch.no_grad()
+def restore_prior(networks: Networks, class_counts: npt.ArrayLike) -> None:
+    """Make probabilities speak of the source's class frequencies after balanced training.
+
+    Oversampling shows f every class equally often, so its odds lack the prior's; by Bayes' rule
+    they get it back when log p(y) is added to the logits, that is to f's last bias.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> classifier = nn.Sequential(nn.Linear(1, 2))
+    >>> _ = nn.init.zeros_(classifier[0].weight), nn.init.zeros_(classifier[0].bias)
+    >>> restore_prior(SimpleNamespace(classifier=classifier), [30, 10])
+    >>> [round(p, 6) for p in classifier(torch.zeros(1, 1)).softmax(1)[0].tolist()]
+    [0.75, 0.25]
+    """
+    layers = [m for m in networks.classifier.modules() if isinstance(m, nn.Linear)]
+    counts = torch.as_tensor(np.asarray(class_counts, dtype=np.float64))
+    shares = (counts / counts.sum()).clamp_min(1e-12)
+    layers[-1].bias.add_(shares.log().to(layers[-1].bias))
+
+
+def _check_same(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+    for name in expected.keys() ^ tensors.keys():
+        side = "lacks" if name in expected else "has an unexpected"
+        raise InputError(f"it {side} tensor {name!r} for the networks described.")
+    for name, tensor in tensors.items():
+        wanted = expected[name]
+        if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
+            raise InputError(
+                f"its tensor {name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}; the "
+                f"networks described need {wanted.dtype} of shape {tuple(wanted.shape)}."
+            )
+
+

@@ -1,0 +1,113 @@
+"""From a model folder back to the model that was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from halfseen.errors import HalfseenError, InputError
+from halfseen.front.fronts import Front, TableFront, front_from_dict
+from halfseen.members import MEMBERS
+from halfseen.members.tasks import Member
+from halfseen.model.model import Model
+from halfseen.networks.nets import EncoderFactory
+from halfseen.saving.folder import DESCRIPTION, Description, read_folder
+from halfseen.weights.combining import Weights
+
+__all__ = ["load", "load_table_model"]
+
+
+def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:
+    """Return the model that ``save`` wrote into a folder; it predicts bit for bit the same.
+
+    The folder is verified: a damaged, exchanged or linked file, another format, or tensors that
+    do not fit the description are refused. Nothing in a folder is executed.
+
+    Parameters
+    ----------
+    folder
+        What ``save`` or ``halfseen fit`` wrote.
+    encoder
+        The module or factory that the model was given, where it was given one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from halfseen import AdaptationImputationClassifier
+    >>> random = np.random.default_rng(0)
+    >>> source, target = random.normal(size=(2, 60, 3))
+    >>> model = AdaptationImputationClassifier(
+    ...     missing=[2], members=["networks"], options={"training.joint_epochs": 1}, random_state=0
+    ... )
+    >>> model = model.fit(source, source[:, 0] > 0, X_target=target)
+    >>> folder = Path(tempfile.mkdtemp()) / "model"
+    >>> model.save(folder)
+    >>> bool((load(folder).predict_proba(target) == model.predict_proba(target)).all())
+    True
+    """
+    folder = Path(folder)
+    description, tensors = read_folder(folder)
+    path = folder / DESCRIPTION
+    try:
+        front = front_from_dict(description.front)
+        members = _members(description, tensors, front, encoder)
+        weights = Weights(
+            tuple(float(weight) for weight in description.weights["members"]),
+            float(description.weights["complete"]),
+        )
+    except HalfseenError as error:
+        raise InputError(f"{path} cannot be understood: {error}") from None
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise InputError(f"{path} cannot be understood: {error!r}.") from None
+    if len(weights.members) != len(members):
+        raise InputError(
+            f"{path} cannot be understood: it has {len(members)} members and "
+            f"{len(weights.members)} weights."
+        )
+    return Model(
+        front,
+        members,
+        weights,
+        description.seed,
+        dict(description.metrics),
+        dict(description.training_data),
+        dict(description.versions),
+    )
+
+
+def load_table_model(folder: str | Path) -> Model:
+    """Load a model that takes tables, or say what else the folder holds."""
+    model = load(folder)
+    if not isinstance(model.front, TableFront):
+        raise InputError(
+            f"{folder} holds a model of images: use it in Python with halfseen.load. Commands take "
+            "models of tables."
+        )
+    return model
+
+
+def _members(
+    description: Description,
+    tensors: Mapping[str, Tensor],
+    front: Front,
+    encoder: nn.Module | EncoderFactory | None,
+) -> tuple[Member, ...]:
+    own: list[dict[str, Tensor]] = [{} for _ in description.members]
+    for name, tensor in tensors.items():
+        number, _, rest = name.partition("/")
+        if not number.isdecimal() or int(number) >= len(own):
+            raise InputError(f"it has an unexpected tensor {name!r}.")
+        own[int(number)][rest] = tensor
+    found: list[Member] = []
+    for described, its_tensors in zip(description.members, own, strict=True):
+        facts: dict[str, Any] = dict(described)
+        kind = facts.pop("kind")
+        if kind not in MEMBERS:
+            raise InputError(f"there is no member of kind {kind!r} in this version of halfseen.")
+        blocks, classes = front.blocks, len(front.classes)
+        found.append(MEMBERS[kind].restored(facts, its_tensors, blocks, classes, encoder=encoder))
+    return tuple(found)

@@ -1,0 +1,134 @@
+"""Both domains as members learn from them: prepared rows, in memory or streamed, in folds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from halfseen.blocks import Blocks
+from halfseen.front.inference import Understanding
+from halfseen.front.streaming import RowStream
+from halfseen.members.tasks import Sample
+from halfseen.model.streams import StreamedBatches
+from halfseen.networks.training.parallel import present_ranks
+
+__all__ = ["Fold", "PreparedRows", "prepared_in_memory", "prepared_streams", "prepared_tables"]
+
+HELD_OUT = 0.2
+MOST_HELD_OUT = 100_000
+"""A fifth of the source is held out to measure on, up to this many rows."""
+SMALL = 1_000
+"""Source rows below which every fifth is held out in turn, so that all rows are measured on."""
+FOLDS = 5
+REFIT_ROWS = 5_000
+"""Source rows up to which the chosen model is trained again on all of them."""
+SAMPLE_ROWS = 20_000
+"""Rows of a streamed table that stand for all where a few will do."""
+
+Matrix = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Source rows to train on (or a sample of them), and rows held out."""
+
+    training: Sample
+    held_out: Sample
+
+
+@dataclass(frozen=True)
+class PreparedRows:
+    """Both domains, ready for the members.
+
+    Parameters
+    ----------
+    blocks, n_classes
+        Which inputs are missing, and how many classes there are.
+    target
+        Target rows, the missing block hidden; a sample of them where they are streamed.
+    whole
+        All source rows, where they are at hand.
+    folds
+        Ways to hold rows out; none where nothing is measured.
+    stream
+        All training rows of both domains from disk, where memory does not hold them.
+    fingerprint
+        What tells these rows from others.
+    """
+
+    blocks: Blocks
+    n_classes: int
+    target: Matrix
+    whole: Sample | None
+    folds: Sequence[Fold] = ()
+    stream: StreamedBatches | None = None
+    fingerprint: str = field(default="", compare=False)
+
+    @property
+    def refits(self) -> bool:
+        """Whether the final model is trained on all rows, after measuring on those held out."""
+        whole = self.whole
+        return whole is not None and (not self.folds or len(whole) <= REFIT_ROWS)
+
+
+def prepared_in_memory(
+    blocks: Blocks, n_classes: int, source: Sample, target: Matrix, *, hold_out: bool, seed: int
+) -> PreparedRows:
+    """Return rows that are in memory, split where some are held out.
+
+    Fewer than :data:`SMALL` source rows are held out fold by fold; of more, a fifth is held out.
+    """
+    folds = _folds(source, n_classes, seed) if hold_out else ()
+    digest = hashlib.sha256()
+    for array in (source.inputs, source.labels, target):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return PreparedRows(blocks, n_classes, target, source, folds, None, digest.hexdigest())
+
+
+def prepared_tables(found: Understanding, *, hold_out: bool, seed: int) -> PreparedRows:
+    """Return both tables in memory."""
+    source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
+    target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
+    classes = len(found.schema.classes)
+    blocks = found.schema.blocks
+    return prepared_in_memory(blocks, classes, source, target, hold_out=hold_out, seed=seed)
+
+
+def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
+    """Return both tables as streams from disk, with samples of them in memory."""
+    share = min(HELD_OUT, MOST_HELD_OUT / found.source.rows)
+    source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
+    target = RowStream(found.target.table, found.schema, is_source=False)
+
+    def samples() -> tuple[Fold, Matrix]:
+        held_out = Sample(*source.all(held_out=True))
+        training = Sample(*source.some(SAMPLE_ROWS / found.source.rows))
+        return Fold(training, held_out), target.some(SAMPLE_ROWS / found.target.rows)[0]
+
+    fold, some = present_ranks().from_first(samples)
+    batches = StreamedBatches(
+        source,
+        target,
+        source_rows=found.source.rows - len(fold.held_out),
+        target_rows=found.target.rows,
+    )
+    classes = len(found.schema.classes)
+    return PreparedRows(found.schema.blocks, classes, some, None, [fold], batches)
+
+
+def _folds(source: Sample, n_classes: int, seed: int) -> list[Fold]:
+    labels = source.labels
+    rarest = int(np.unique(labels, return_counts=True)[1].min())
+    if len(labels) < SMALL and rarest >= 2:
+        dealt = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=seed)
+        splits = list(dealt.split(source.inputs, labels))
+    else:
+        size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), n_classes))
+        rows = np.arange(len(labels))
+        splits = [tuple(train_test_split(rows, test_size=size, stratify=labels, random_state=seed))]
+    return [Fold(source[training], source[held_out]) for training, held_out in splits]

@@ -1,0 +1,151 @@
+"""How to fit: which models and members, with which options. Both faces give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from halfseen.errors import OptionError
+from halfseen.members import MEMBERS, Learner, NetworksLearner, NetworksMember, RegressionLearner
+from halfseen.networks.methods import METHODS, Method, method_named
+from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.training import Augmentation, EpochHook
+from halfseen.options import Inputs, Options, Preset, make_options, preset
+
+__all__ = ["FitSettings", "needs_complete_target"]
+
+IN_MEMORY = 256 * 2**20
+"""Bytes of prepared rows, of both tables together, up to which they are held in memory."""
+STREAMED: dict[str, Any] = {
+    "training.batch_size": 1024,
+    "training.warmup_batch_size": 1024,
+    "training.warmup_epochs": 1,
+    "training.joint_epochs": 2,
+}
+"""Settings for tables that are streamed, where the user gives none."""
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to fit.
+
+    Parameters
+    ----------
+    models
+        Names of the paper's models to choose from.
+    members
+        What learns beside each other; by default networks and logistic regression for tables,
+        and networks alone for images and for presets that repeat the paper.
+    preset, divergence, options
+        Where the networks' settings start, and what replaces them.
+    refine
+        Whether models that adapt end with self-training.
+    seed
+        Same rows, settings and seed: the same model.
+    memory
+        Bytes of prepared rows up to which tables are held in memory.
+    measure
+        Whether to hold rows out to measure on, even where nothing is chosen or weighed by them.
+    device, encoder, augmentation, on_epoch, epoch_choice, held_out, patience
+        As for :class:`halfseen.members.NetworksLearner`.
+    """
+
+    models: tuple[str, ...] = ("Adaptation-Imputation",)
+    members: tuple[str, ...] | None = None
+    preset: Preset = "default"
+    divergence: str = "adversarial"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    refine: bool = False
+    seed: int = 0
+    memory: int = IN_MEMORY
+    measure: bool = True
+    device: str = "auto"
+    encoder: nn.Module | EncoderFactory | None = None
+    augmentation: Augmentation | None = None
+    on_epoch: EpochHook | None = None
+    epoch_choice: str = "last"
+    held_out: float = 0.2
+    patience: int | None = None
+
+    def check(self, inputs: Inputs = "table") -> None:
+        """Refuse what contradicts itself, before any work."""
+        if not self.models:
+            raise OptionError(f"Name at least one model of {[m.name for m in METHODS]}.")
+        methods = [method_named(name) for name in self.models]
+        if len({method.needs_complete_target for method in methods}) > 1:
+            raise OptionError(
+                "Full models need a target with every column, the others one without; they "
+                "cannot be trained together."
+            )
+        kinds = self.members_for(inputs)
+        unknown = [kind for kind in kinds if kind not in MEMBERS]
+        if unknown or not kinds or len(set(kinds)) < len(kinds):
+            raise OptionError(
+                f"members={list(kinds)} must name one or more of {list(MEMBERS)}, each once."
+            )
+        if NetworksMember.kind not in kinds:
+            raise OptionError(f"members={list(kinds)} lacks 'networks', which give the latents.")
+        if inputs == "image" and kinds != (NetworksMember.kind,):
+            raise OptionError(f"members={list(kinds)}: images have networks alone.")
+        if self.refine and not any(method.adapts for method in methods):
+            raise OptionError(
+                f"{methods[0].name} does not adapt, so there is nothing to refine; refine=True "
+                "needs a model that adapts."
+            )
+        for method in methods:
+            self.options_for(method, inputs=inputs)
+
+    def members_for(self, inputs: Inputs) -> tuple[str, ...]:
+        """Return the kinds of members, the simplest last."""
+        if self.members is not None:
+            return tuple(self.members)
+        blended = inputs == "table" and self.preset == "default"
+        return ("networks", "regression") if blended else ("networks",)
+
+    def holds_out(self, inputs: Inputs) -> bool:
+        """Whether rows must be held out: to choose, to weigh, or to measure."""
+        return self.measure or len(self.models) > 1 or len(self.members_for(inputs)) > 1
+
+    def options_for(
+        self, method: Method, *, inputs: Inputs = "table", resident: bool = True
+    ) -> Options:
+        """Return every setting of the networks of one model."""
+        base = preset(
+            self.preset, inputs=inputs, divergence=self.divergence, imputes=method.imputes
+        )
+        options = base if resident else make_options(STREAMED, base)
+        chosen = make_options(self.options, options)
+        if resident:
+            return chosen
+        # Oversampling needs all rows at hand.
+        return make_options({"training.balanced": False}, chosen)
+
+    def learners(
+        self, method: Method, *, inputs: Inputs, resident: bool
+    ) -> tuple[Learner, ...]:
+        """Return what fits each member of one model."""
+        found: dict[str, Learner] = {
+            "networks": NetworksLearner(
+                method,
+                self.options_for(method, inputs=inputs, resident=resident),
+                self.refine,
+                self.device,
+                self.encoder,
+                self.augmentation,
+                self.on_epoch,
+                None,
+                self.epoch_choice,
+                self.held_out,
+                self.patience,
+            ),
+            "regression": RegressionLearner(),
+        }
+        return tuple(found[kind] for kind in self.members_for(inputs))
+
+
+def needs_complete_target(models: Sequence[str]) -> bool:
+    """Whether the models are those of a target that lacks nothing."""
+    return any(method_named(name).needs_complete_target for name in models)
