@@ -32,6 +32,7 @@ from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
 from halfseen.errors import HalfseenError, InputError
+from halfseen.files import sync_file, sync_folder, temporary_path
 from halfseen.methods import method_named
 from halfseen.nets import EncoderFactory, Networks, build_networks
 from halfseen.options import Options, make_options
@@ -136,8 +137,7 @@ def write_model(
             "versions": description.versions or library_versions(),
         }
     )
-    partial = folder.with_name(f".{os.getpid()}.partial.{folder.name}")
-    former = folder.with_name(f".{os.getpid()}.former.{folder.name}")
+    partial, former = temporary_path(folder, "partial"), temporary_path(folder, "former")
     try:
         partial.mkdir(parents=True)
         (partial / TENSORS).write_bytes(content)
@@ -146,9 +146,13 @@ def write_model(
         if report is not None:
             facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
             (partial / REPORT).write_text(facts + "\n", encoding="utf-8")
+        for file in partial.iterdir():
+            sync_file(file)
+        sync_folder(partial)
         if folder.is_dir():
             os.replace(folder, former)
         os.replace(partial, folder)
+        sync_folder(folder.parent)
     except OSError as error:
         if former.is_dir() and not folder.exists():
             os.replace(former, folder)
@@ -286,6 +290,8 @@ def _inside(folder: Path, name: str) -> Path:
 
 def check_replaceable(folder: Path) -> None:
     """Refuse a place where a model cannot be written without touching other things."""
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a symbolic link; name the folder itself for the model.")
     if not folder.exists():
         return
     if not folder.is_dir():
