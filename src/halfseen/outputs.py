@@ -82,9 +82,7 @@ another place with -o.
     """
     try:
         for output in outputs:
-            if output.path.is_symlink():
-                remedy = f"name the place itself with {output.option}"
-                raise output.refused("is a symbolic link", remedy)
+            _check_kind(output)
         for first, second in combinations(outputs, 2):
             _check_apart(first, second)
         for output in outputs:
@@ -117,6 +115,20 @@ def head(path: Path) -> bytes:
             return file.read(4096)
     except OSError:
         return b""
+
+
+def _check_kind(output: Output) -> None:
+    """Refuse a link, and a file where a folder is due, or the other way round."""
+    path, option = output.path, output.option
+    if path.is_symlink():
+        raise output.refused("is a symbolic link", f"name the place itself with {option}")
+    if not path.exists() or (path.is_dir() if output.is_folder else path.is_file()):
+        return
+    if output.is_folder:
+        raise output.refused("is a file and no folder", f"name a folder with {option}")
+    if path.is_dir():
+        raise output.refused("is a folder", f"name a file in it with {option}")
+    raise output.refused("is neither a file nor a folder", f"name a file with {option}")
 
 
 def _check_apart(first: Output, second: Output) -> None:
@@ -156,16 +168,9 @@ def _check_no_model(output: Output) -> None:
 
 def _check_replaceable(output: Output, force: bool) -> None:
     path, another = output.path, f"name another with {output.option}"
-    if not os.path.lexists(path):
+    if not path.exists():
         return
-    if output.is_folder:
-        if not path.is_dir():
-            raise output.refused("is a file and no folder", another)
-    elif path.is_dir():
-        raise output.refused("is a folder", f"name a file in it with {output.option}")
-    elif not path.is_file():
-        raise output.refused("is neither a file nor a folder", another)
-    elif not path.stat().st_size:
+    if path.is_file() and not path.stat().st_size:
         return  # nothing to lose
     if output.ours(path):
         return

@@ -83,7 +83,7 @@ INPUTS = [
     ("tune many target.csv --label click -o many/best.toml", "lies inside the source table many"),
     ("export model --onnx model/model.safetensors", "lies inside the model model"),
     ("export model --onnx model/graph.onnx", "lies inside the model model"),
-    ("export model --onnx model --card card.md", "is the model itself"),
+    ("export model --onnx model --card card.md", "is a folder: name a file in it"),
     ("export model --onnx graph.onnx --card model/model.json", "lies inside the model model"),
     ("predict model target.csv -o target.csv", "which is the table itself"),
     ("predict model many -o many/one.parquet", "lies inside the table many"),
@@ -95,7 +95,7 @@ INPUTS = [
     ("report model -o model/model.json", "lies inside the model model"),
     ("report model/model.json -o model/report.html", "lies inside the model model"),
     ("report model -o notes.json --rehearsal notes.json", "which is the rehearsal itself"),
-    (f"{FIT} -o source.csv", "which is the source table itself"),
+    (f"{FIT} -o source.csv", "source.csv, which is a file and no folder"),
     (f"{FIT} -o ../place", "holds the source table source.csv"),
     (f"{FIT} -o .", "is no folder of the model's own"),
     ("fit many target.csv --label click -o many", "which is the source table itself"),
@@ -210,11 +210,13 @@ def test_tune_replaces_what_it_wrote(place):
     ]
 
 
-def test_rehearse_replaces_what_it_wrote(place):
+def test_rehearse_replaces_what_it_wrote(place, request):
     words = f"{REHEARSE} --models Source-IgnoreComponent -o found.json"
     passed(words)
-    passed(words)
     assert "verdict" in json.loads((place / "found.json").read_text())
+    request.getfixturevalue("no_work")
+    with pytest.raises(AssertionError, match="it began to work"):
+        halfseen(*words.split())
 
 
 def test_export_replaces_what_it_wrote(place):
