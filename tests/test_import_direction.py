@@ -10,7 +10,7 @@ ROOT = Path(halfseen.__file__).parent
 # Rooms from the ground up; rooms in one set may not import each other.
 STOREYS = [
     {"errors"},
-    {"files"},
+    {"files", "outputs"},
     {"arrays"},
     {"evidence"},
     {"blocks", "options"},

@@ -117,9 +117,11 @@ def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
+def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
     scenario = Scenario(rows=100, test_rows=100)
-    (tmp_path / "card.json").write_text("of an earlier export")
+    earlier = {"card.json": "of an earlier export", "source.parquet": "its rows"}
+    for name, text in earlier.items():
+        (tmp_path / name).write_text(text)
 
     def interrupted() -> Iterator[tuple[str, object]]:
         for number, chunk in enumerate(simulated_tables(scenario, chunk=50)):
@@ -129,7 +131,7 @@ def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         write_tables(tmp_path, interrupted(), card(scenario), classes=CLASSES)
-    assert list(tmp_path.iterdir()) == []
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == earlier
 
 
 def test_images_and_unknown_formats_are_refused(tmp_path: Path) -> None:

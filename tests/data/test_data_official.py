@@ -3,11 +3,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import os
 
 import pytest
 
 from halfseen.errors import HalfseenError, InputError
-from halfseen.files import written_whole
+from halfseen.files import write_text, written_whole
 from halfseen_bench.data import amazon, criteo, digits, heart
 from halfseen_bench.data.official import (
     content,
@@ -70,6 +71,26 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
         stopped()
     assert path.read_text() == "first"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch):
+    done = []
+    sync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda number: (done.append("sync"), sync(number)))
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append("rename"), replace(*names)))
+    write_text(tmp_path / "file", "whole")
+    assert done == ["sync", "rename", "sync"], "the file, its name, the folder"
+
+
+def test_processes_of_one_number_do_not_share_a_temporary_name(tmp_path):
+    path = tmp_path / "file.npz"
+    with written_whole(path) as one, written_whole(path) as other:
+        assert one != other, "containers have the same process ids"
+        assert one.suffix == ".npz"
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one", "the outer block ends last"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_no_space_is_a_sentence(tmp_path):

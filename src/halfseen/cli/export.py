@@ -7,11 +7,15 @@ from typing import Annotated
 
 import typer
 
-from halfseen.cli.terminal import Json, Terminal
+from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import HalfseenError
 from halfseen.files import write_text
+from halfseen.outputs import Output, check_outputs, derived_path, head
 
 __all__ = ["export"]
+
+_PRODUCER = b"\x12\x08halfseen"
+"""The producer's name, as it stands at the beginning of a graph."""
 
 
 def export(
@@ -21,6 +25,7 @@ def export(
         Path | None,
         typer.Option(help="Where to write the model card; by default beside the graph, as .md."),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a model as one ONNX graph, from raw columns to probabilities.
@@ -30,15 +35,21 @@ def export(
 
     Example: halfseen export model/ --onnx model.onnx
     """
+    card = derived_path(onnx, ".md") if card is None else card
+    outputs = [
+        Output(onnx, "the graph", lambda path: _PRODUCER in head(path)[:64], "--onnx"),
+        Output(card, "the card", lambda path: head(path).startswith(b"# Model card:"), "--card"),
+    ]
+    check_outputs(outputs, {"the model": model}, force=force)
     try:
         from halfseen.export import onnx as onnx_export
         from halfseen.export.model_card import model_card
+        from halfseen.model.loading import load_table_model
     except ImportError as error:
         raise HalfseenError(
             f"Export needs libraries of its own ({error}); install them with: "
             "pip install 'halfseen[onnx]'"
         ) from None
-    card = onnx.with_suffix(".md") if card is None else card
     loaded = load_table_model(model)
     graph = onnx_export.onnx_model(loaded)
     difference = onnx_export.check_parity(loaded, graph)

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from halfseen.cli.config import FitConfig, ReportDetail, read_config
-from halfseen.cli.terminal import Json, Terminal, new_table, plain
+from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
+from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
     from halfseen.networks.training.parallel import Ranks
@@ -72,6 +73,7 @@ def fit(
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Learn from a complete, labelled table for one that lacks columns and labels.
@@ -92,6 +94,14 @@ def fit(
 
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
+        if output is not None:
+            places = _outputs(output)
+            read = {
+                "the source table": source,
+                "the target table": target,
+                "the settings file": config,
+            }
+            ranks.from_first(lambda: check_outputs(places, read, force=force))
         _fit(source, target, settings, output, terminal, dry_run=dry_run, ranks=ranks)
 
 
@@ -121,6 +131,30 @@ def given_settings(
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _outputs(output: Path) -> list[Output]:
+    """Return what a fit writes: the model, and until it is finished a folder beside it."""
+    from halfseen.model_folder import DESCRIPTION, check_replaceable
+
+    if output.name in ("", ".."):
+        raise OptionError(f"{output} is no folder of the model's own; name one with -o.")
+
+    def is_model(folder: Path) -> bool:
+        check_replaceable(folder)
+        return b'"format"' in head(folder / DESCRIPTION) or not any(folder.iterdir())
+
+    def is_unfinished(folder: Path) -> bool:
+        return all("safetensors" in file.name for file in folder.iterdir())
+
+    return [
+        Output(output, "the model", is_model, is_folder=True),
+        Output(_unfinished(output), "the unfinished model", is_unfinished, is_folder=True),
+    ]
+
+
+def _unfinished(output: Path) -> Path:
+    return output.with_name(f".{output.name}.unfinished")
+
+
 def _fit(
     source: Path,
     target: Path,
@@ -134,14 +168,11 @@ def _fit(
     from halfseen.front.files import open_table
     from halfseen.model.fitting import fit_tables, is_resident
     from halfseen.networks.methods import method_named
-    from halfseen.saving.folder import check_replaceable
 
     started = time.perf_counter()
     settings = config.settings()
 
     def look() -> Any:
-        if output is not None:
-            check_replaceable(output)
         with terminal.status("Reading the tables"):
             tables = open_table(source), open_table(target)
         return understood(*tables, config, terminal.errors)
@@ -161,7 +192,7 @@ def _fit(
     if dry_run or output is None:
         terminal.document(document | {"model": None})
         return
-    unfinished = output.with_name(f".{output.name}.unfinished")
+    unfinished = _unfinished(output)
     if unfinished.is_dir():
         terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     try:

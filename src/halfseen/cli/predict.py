@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.terminal import Json, Terminal
+from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError
+from halfseen.outputs import Output, check_outputs
 
 if TYPE_CHECKING:
     from halfseen.evidence import PriorEstimate
@@ -34,6 +35,7 @@ def predict(
             "corrected for the class proportions estimated with them, or refused.",
         ),
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table: one probability per class, and the most probable class.
@@ -43,10 +45,12 @@ def predict(
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
     from halfseen.front.files import open_table
-    from halfseen.model.scoring import check_output, score_table
+    from halfseen.model.scoring import check_output, is_scores, score_table
     from halfseen.model.loading import load_table_model
 
     terminal = Terminal(as_json=as_json)
+    inputs = {"the model": model, "the table": data, "the labelled table": correct_prior}
+    check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     loaded = load_table_model(model)
     with terminal.status("Reading the table"):
         table = open_table(data)

@@ -11,9 +11,13 @@ from rich.console import Console
 
 from halfseen.cli.config import read_config
 from halfseen.cli.fit import Names, print_understanding, split_names, understanding, understood
-from halfseen.cli.terminal import Json, Terminal, new_table, plain, plain_data
+from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain_data
+from halfseen.outputs import Output, check_outputs, head
 
 __all__ = ["rehearse"]
+
+_FOUND = b'{\n "source": {\n  "path": '
+"""How the JSON file begins."""
 
 
 def rehearse(
@@ -44,6 +48,7 @@ def rehearse(
     config: Annotated[
         Path | None, typer.Option(help="TOML file with the settings of `halfseen fit`.")
     ] = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Rehearse on your own data which model, and which way of choosing one, would have won.
@@ -69,6 +74,14 @@ def rehearse(
     settings = read_config(config, {name: v for name, v in given.items() if v is not None})
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})
+    if output is not None:
+        found_before = Output(output, "what is found", lambda path: head(path).startswith(_FOUND))
+        inputs = {
+            "the source table": source,
+            "the target table": target,
+            "the settings file": config,
+        }
+        check_outputs([found_before], inputs, force=force)
     training = settings.settings()
     with terminal.status("Reading the tables"):
         tables = open_table(source), open_table(target)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from halfseen.cli.terminal import Json, Terminal
+from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
+from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
     from halfseen.report.page import Page
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["report"]
 
 MODEL = "model.json"
+_MARK = b'<meta name="generator" content="halfseen'
 
 
 def report(
@@ -39,6 +41,7 @@ def report(
         Path | None, typer.Option(help="What `halfseen rehearse --output` wrote, to be shown too.")
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page on a model or a benchmark: what is missing, what shifted, what to expect.
@@ -52,8 +55,9 @@ def report(
     if (source is None) != (target is None):
         raise OptionError("--source and --target go together: give both tables, or none.")
     written = output or Path(f"{path.resolve().name}-report.html")
-    if written.is_dir():
-        raise OptionError(f"{written} is a folder; name the page to write: -o report.html.")
+    page = Output(written, "the report", lambda path: _MARK in head(path))
+    inputs = {"the source table": source, "the target table": target, "the rehearsal": rehearsal}
+    check_outputs([page], _read(path) | inputs, force=force)
     try:
         from halfseen.report.page import write_page
     except ImportError as error:
@@ -66,6 +70,19 @@ def report(
     terminal.document({"report": written})
     if open_:
         webbrowser.open(written.resolve().as_uri())
+
+
+def _read(path: Path) -> dict[str, Path | None]:
+    """Return what is read: a model with all of its folder, of a benchmark the log alone."""
+    folder = path.parent if path.is_file() else path
+    if (folder / MODEL).is_file():
+        return {"the model": folder}
+    logs = entry_points(group="halfseen.pages").names
+    return {
+        f"the log {name}{ending}": folder / f"{name}{ending}"
+        for name in logs
+        for ending in ("", ".gz")
+    }
 
 
 def _page(path: Path, source: Path | None, target: Path | None, rehearsal: Path | None) -> Page:

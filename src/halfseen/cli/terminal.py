@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXIT_CODES",
+    "Force",
     "Json",
     "Terminal",
     "make_console",
@@ -53,6 +54,15 @@ WIDE = 160
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON document; all else goes to standard error."),
+]
+
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace what exists and this command did not write; never what it reads, nor a "
+        "file of a model.",
+    ),
 ]
 
 _verbosity = 0

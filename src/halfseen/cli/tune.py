@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,11 +16,14 @@ from rich.markup import escape
 from halfseen.cli import fit as fitting
 from halfseen.cli.config import FitConfig, read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
-from halfseen.cli.terminal import Json, Terminal, new_table, plain
+from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
 from halfseen.options import Options
+from halfseen.outputs import Output, check_outputs, derived_path, head
 
 __all__ = ["tune"]
+
+_FOUND = "# Found by halfseen tune:"
 
 
 def tune(
@@ -55,6 +59,7 @@ def tune(
     models: fitting.Models = None,
     seed: fitting.Seed = None,
     config: fitting.Config = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Search learning rate and loss weights by a score that needs no target label.
@@ -66,7 +71,9 @@ def tune(
     """
     given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
     settings = read_config(config, given)
-    kept = storage or str(output.with_suffix(".journal"))
+    kept = storage or str(derived_path(output, ".journal"))
+    inputs = {"the source table": source, "the target table": target, "the settings file": config}
+    check_outputs(_outputs(output, storage, kept), inputs, force=force)
     _tune(
         source,
         target,
@@ -79,6 +86,28 @@ def tune(
         jobs=jobs,
         prune=prune,
     )
+
+
+def _outputs(output: Path, storage: str | None, kept: str) -> list[Output]:
+    """Return what a search writes: settings, trials, and the journal where it is a file."""
+
+    def is_table(path: Path) -> bool:
+        return re.match(rb"model,\w+,state\b", head(path)) is not None
+
+    found = [
+        Output(output, "the settings", lambda path: head(path).startswith(_FOUND.encode())),
+        Output(derived_path(output, ".csv"), "the table of trials", is_table),
+    ]
+    if "://" in kept:
+        return found
+    journal = Output(
+        Path(kept),
+        "the journal of trials",
+        lambda path: head(path).startswith(b'{"op_code"'),
+        option="-o" if storage is None else "--storage",
+        is_continued=True,
+    )
+    return [*found, journal]
 
 
 def _tune(
@@ -136,7 +165,7 @@ def _tune(
         plain(terminal.errors, again)
         raise
     print_result(result, terminal.results)
-    table = output.with_suffix(".csv")
+    table = derived_path(output, ".csv")
     write_table(result, table)
     write_text(output, best_config(config, result))
     terminal.say(f"All trials: {table}")
@@ -203,8 +232,7 @@ def best_config(config: FitConfig, result: Any) -> str:
     options = config.options | {n: v for n, v in best.settings.items() if n not in settings}
     assert set(options) <= set(Options.model_fields)
     lines = [
-        f"# Found by halfseen tune: {result.score} {best.value:.6g}, the best of "
-        f"{len(result.trials)} trials.",
+        f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",
         *_toml(settings),
         "",
         "[options]",

@@ -23,7 +23,7 @@ import pyarrow.parquet
 from halfseen.errors import InputError
 from halfseen.front import ipc
 
-__all__ = ["BATCH_ROWS", "Part", "TableFiles", "open_table"]
+__all__ = ["BATCH_ROWS", "Part", "TableFiles", "column_names", "open_table"]
 
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
@@ -184,6 +184,13 @@ def open_table(path: str | Path) -> TableFiles:
     if next(opened.batches(), None) is None:
         raise InputError(f"{path} holds column names and no rows.")
     return opened
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the columns of one file, without reading it through."""
+    files, format = _find(path)
+    delimiter = _delimiter(path) if format == "CSV" else ","
+    return _names(TableFiles(path, files, format, (), delimiter=delimiter), path)
 
 
 def _valid(batch: Any) -> Any:

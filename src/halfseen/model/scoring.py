@@ -17,11 +17,19 @@ import pyarrow.parquet
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
-from halfseen.front.files import FORMATS, TableFiles
+from halfseen.front.files import FORMATS, TableFiles, column_names
 from halfseen.front.schema import TableSchema
 from halfseen.model.model import Model
 
-__all__ = ["PREDICTION", "Scored", "Scorer", "check_output", "score_names", "score_table"]
+__all__ = [
+    "PREDICTION",
+    "Scored",
+    "Scorer",
+    "check_output",
+    "is_scores",
+    "score_names",
+    "score_table",
+]
 
 PREDICTION = "prediction"
 
@@ -169,6 +177,15 @@ def check_output(output: Path, table: TableFiles) -> None:
         raise InputError(f"{output} is a folder; name a file in it.")
     if output.resolve() in [file.resolve() for file in table.files]:
         raise InputError(f"{output} is the table itself; name another file for the scores.")
+
+
+def is_scores(path: Path) -> bool:
+    """Whether a file has the columns that :func:`score_table` writes."""
+    try:
+        *_, first, second, last = column_names(path)
+    except ValueError:  # not a table, or one of fewer columns
+        return False
+    return first.startswith("p_") and second.startswith("p_") and last == PREDICTION
 
 
 def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...]:

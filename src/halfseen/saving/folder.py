@@ -29,6 +29,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from halfseen.errors import HalfseenError, InputError
+from halfseen.files import sync_file, sync_folder, temporary_path
 
 __all__ = [
     "FORMAT",
@@ -129,8 +130,7 @@ def write_folder(
     check_replaceable(folder)
     content = save_tensors({n: t.detach().cpu().contiguous() for n, t in tensors.items()})
     described = description.sealed(hashlib.sha256(content).hexdigest())
-    partial = folder.with_name(f".{os.getpid()}.partial.{folder.name}")
-    former = folder.with_name(f".{os.getpid()}.former.{folder.name}")
+    partial, former = temporary_path(folder, "partial"), temporary_path(folder, "former")
     try:
         partial.mkdir(parents=True)
         (partial / TENSORS).write_bytes(content)
@@ -139,9 +139,13 @@ def write_folder(
         if report is not None:
             facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
             (partial / REPORT).write_text(facts + "\n", encoding="utf-8")
+        for file in partial.iterdir():
+            sync_file(file)
+        sync_folder(partial)
         if folder.is_dir():
             os.replace(folder, former)
         os.replace(partial, folder)
+        sync_folder(folder.parent)
     except OSError as error:
         if former.is_dir() and not folder.exists():
             os.replace(former, folder)
@@ -225,6 +229,8 @@ def read_report(folder: str | Path, description: Description) -> dict[str, Any] 
 
 def check_replaceable(folder: Path) -> None:
     """Refuse a place where a model cannot be written without touching other things."""
+    if folder.is_symlink():
+        raise InputError(f"{folder} is a symbolic link; name the folder itself for the model.")
     if not folder.exists():
         return
     if not folder.is_dir():

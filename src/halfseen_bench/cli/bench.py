@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.markup import escape
 
-from halfseen.cli.terminal import Json, Terminal, new_table, print_failures
+from halfseen.cli.data import data_inputs
+from halfseen.cli.terminal import Force, Json, Terminal, new_table, print_failures
 from halfseen.errors import InputError, OptionError
+from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
     from halfseen_bench.models import Record
@@ -23,6 +25,9 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
+
+_MARK = b"Software\0halfseen"
+"""What a picture says of its origin."""
 
 Names = list[str] | None
 SuiteName = Annotated[str, typer.Argument(help="A suite, as `halfseen bench list` shows.")]
@@ -126,6 +131,13 @@ def run(
     )
     plan = plan_runs(chosen, spent, selection)
     folder = output or _default_folder(suite, budget)
+    log = Output(
+        folder / LOG,
+        "the log",
+        lambda path: head(path).startswith(b'{"key"'),
+        is_continued=True,
+    )
+    check_outputs([log], data_inputs(data_dir))
     terminal = Terminal(as_json=as_json)
     for sentence in plan.left_out:
         terminal.say(sentence)
@@ -138,11 +150,10 @@ def run(
         title=f"{suite}, {budget}",
         quiet=terminal.errors.quiet,
     )
-    log = folder / LOG
-    terminal.result(f"{len(results)} of {len(plan.runs)} runs finished: {log}")
+    terminal.result(f"{len(results)} of {len(plan.runs)} runs finished: {log.path}")
     print_failures(failures, terminal.results)
     terminal.document(
-        {"log": log, "runs": len(plan.runs), "finished": len(results), "failures": failures}
+        {"log": log.path, "runs": len(plan.runs), "finished": len(results), "failures": failures}
     )
     if failures:
         raise typer.Exit(1)
@@ -228,6 +239,7 @@ def figures(
     to: Annotated[
         Path | None, typer.Option(help="Folder for the pictures; that of the sweep by default.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Draw a suite's figures from its finished runs.
 
@@ -248,8 +260,10 @@ def figures(
     folder = output or _default_folder(suite, budget)
     sweep = Sweep(chosen, _results(folder, suite, pairs), folder, data_dir)
     terminal = Terminal()
-    for name, figure in suite_figures(sweep).items():
-        path = (to or folder) / f"{name}.png"
+    drawn = {(to or folder) / f"{name}.png": f for name, f in suite_figures(sweep).items()}
+    outputs = [Output(path, "a figure", lambda path: _MARK in head(path), "--to") for path in drawn]
+    check_outputs(outputs, data_inputs(data_dir), force=force)
+    for path, figure in drawn.items():
         save_figure(figure, path)
         terminal.result(str(path))
 

@@ -20,8 +20,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from halfseen.cli.terminal import Json, Terminal, new_table
+from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import InputError, OptionError
+from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
     from halfseen_bench.data.catalog import DataSet, Family
@@ -193,6 +194,7 @@ def export(
     format: Annotated[str, typer.Option(help="parquet or csv.")] = "parquet",
     settings: Settings = None,
     data_dir: DataDir = None,
+    force: Force = False,
 ) -> None:
     """Write a pair as two tables a person could have been given, and the labels apart.
 
@@ -211,6 +213,12 @@ def export(
     terminal = Terminal()
     if not of.is_table:
         raise OptionError(f"{of.name} holds images; only tables can be exported.")
+    files = [f"{table}.{chosen}" for table in ("source", "target", "target_labels")]
+    check_outputs(
+        [Output(output / file, f"the file {file}", _is_exported) for file in (*files, "card.json")],
+        data_inputs(data_dir),
+        force=force,
+    )
     if of.name == "ads-sim":
         _check_simulated(pair, of)
         scenario = simulator.Scenario.of(options)
@@ -274,6 +282,19 @@ def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]
             progress.update(tasks[what], completed=done, total=total)
 
         return obtain(root, data_set, progress=show)
+
+
+def data_inputs(data_dir: Path | None) -> dict[str, Path | None]:
+    """Return the folders of the data sets, into which nothing is written."""
+    from halfseen.data.catalog import data_folder, data_sets
+
+    root = data_folder(data_dir)
+    return {f"the data set {found.name}": root / found.name for found in data_sets()}
+
+
+def _is_exported(path: Path) -> bool:
+    """Whether a file stands beside the card of an export."""
+    return b'"licence"' in head(path.with_name("card.json"))
 
 
 def _check_simulated(pair: str | None, of: Family) -> None:

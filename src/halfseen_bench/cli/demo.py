@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from halfseen.cli.terminal import Terminal, new_table, plain, print_failures
+from halfseen.cli.terminal import Force, Terminal, new_table, plain, print_failures
+from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
     from halfseen_bench.demo import DemoResult
@@ -40,6 +41,7 @@ def demo(
     quick: Annotated[
         bool, typer.Option(help="One epoch per phase: to try the command, not the method.")
     ] = False,
+    force: Force = False,
 ) -> None:
     """Train the seven models on half-seen digits, print a table and write a report.
 
@@ -50,6 +52,12 @@ def demo(
     """
     from halfseen_bench.demo import run_demo
 
+    log = Output(output / "runs.jsonl", "the log", _is_demo, is_continued=True)
+    files = [
+        Output(output / name, f"the file {name}", _is_demo)
+        for name in ("results.json", "report.html", "domains.png")
+    ]
+    check_outputs([log, *files], {}, force=force)
     result = run_demo(output, divergence=divergence, seeds=seeds, jobs=jobs, quick=quick)
     terminal = Terminal()
     print_results(result, terminal.results)
@@ -64,6 +72,11 @@ def demo(
     terminal.result(f"Results: {output / 'results.json'}")
     if result.failures:
         raise typer.Exit(1)
+
+
+def _is_demo(path: Path) -> bool:
+    """Whether a file stands beside the log of a demo, or is it."""
+    return head(path.with_name("runs.jsonl")).startswith(b'{"key"')
 
 
 def print_results(result: DemoResult, console: Console) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -48,8 +48,6 @@ def write_tables(
     rows: dict[str, int] = {}
     writers: dict[str, Any] = {}
     card_path = folder / "card.json"
-    with suppress(OSError):
-        card_path.unlink()
     with ExitStack() as names, ExitStack() as streams:
         for name, table in chunks:
             if name not in writers:
@@ -57,6 +55,8 @@ def write_tables(
                 writers[name] = streams.enter_context(_writer(part, table.schema, format))
             writers[name].write_table(table)
             rows[name] = rows.get(name, 0) + len(table)
+        # Only now: an export that fails leaves the former one whole.
+        card_path.unlink(missing_ok=True)
     with written_whole(card_path) as part:
         about = asdict(card) | {"classes": list(classes)}
         part.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")

@@ -80,4 +80,4 @@ def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in one piece."""
     with written_whole(path) as partial:
-        figure.savefig(partial, dpi=150)
+        figure.savefig(partial, dpi=150, metadata={"Software": "halfseen"})
