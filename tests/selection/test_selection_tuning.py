@@ -14,12 +14,14 @@ import pytest
 from halfseen import (
     AdaptationImputationClassifier,
     DomainAdaptationClassifier,
+    HalfseenError,
     InputError,
     OptionError,
     preset,
 )
 from halfseen.networks.methods import method_named
 from halfseen.selection import Range, paper_space, score_model, search, split_held_out
+from halfseen.selection import trials as one_trial
 
 pytest.importorskip("optuna")
 
@@ -177,11 +179,11 @@ def test_a_killed_trial_goes_on_from_its_last_epoch(tmp_path):
             break
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert list((tmp_path / "trials.journal.running").iterdir())
+    assert list(tmp_path.glob("trials.journal.running.*"))
     found, lines = stopped_search(storage)
     assert lines == ["joint 4", "joint 5", "joint 6"]
     assert found.best.value == stopped_search(tmp_path / "whole.journal")[0].best.value
-    assert not (tmp_path / "trials.journal.running").exists()
+    assert not list(tmp_path.glob("trials.journal.running*"))
 
 
 def test_a_poor_trial_is_given_up(tmp_path):
@@ -207,6 +209,102 @@ def test_trials_in_parallel(tmp_path):
     assert len(found.trials) == 3
     assert all(trial.state == "complete" for trial in found.trials)
     assert found.trials[0].settings == {"learning_rate": 1e-3}
+
+
+def test_a_trial_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, monkeypatch):
+    from halfseen.training import checkpoints
+
+    save_file, ended = checkpoints.save_file, []
+    arguments = {"score": "source_loss", "space": RATES, "storage": tmp_path / "trials.journal"}
+
+    def save_after_another_has_ended(*given, **named):
+        if not ended:
+            ended.append("begun, so that its own checkpoints are simply saved")
+            ended.append(search({"another": model()}, *domains(), **arguments, trials=1))
+        return save_file(*given, **named)
+
+    monkeypatch.setattr(checkpoints, "save_file", save_after_another_has_ended)
+    found = search(model(), *domains(), **arguments, trials=1)
+    assert found.best.value == ended[1].best.value
+    assert [p.name for p in tmp_path.iterdir()] == ["trials.journal"]
+
+
+def without_training(monkeypatch) -> None:
+    """Let the value of a trial be its learning rate."""
+
+    def rate(self, trial):
+        return trial.params["learning_rate"]
+
+    monkeypatch.setattr(one_trial.TrialRunner, "_value", rate)
+
+
+def test_a_search_goes_on_whatever_byte_of_its_journal_a_kill_came_at(tmp_path, monkeypatch):
+    without_training(monkeypatch)
+    arguments = {"score": "source_loss", "space": RATES, "trials": 3}
+    storage = tmp_path / "trials.journal"
+    search(model(), *domains(), **arguments, storage=storage)
+    whole = storage.read_bytes()
+    ends = [place for place, byte in enumerate(whole) if byte == ord("\n")]
+    assert len(ends) > 10
+    for end in (0, *ends):
+        for cut in (end + 1, end + 20):  # between two lines, and within one
+            storage.write_bytes(whole[:cut])
+            for _ in range(2):
+                found = search(model(), *domains(), **arguments, storage=storage)
+                rates = sorted(trial.settings["learning_rate"] for trial in found.trials)
+                assert rates == [1e-9, 1e-3, 1e-2], f"cut at byte {cut}"
+
+
+def test_others_write_on_when_a_process_is_killed_while_it_writes(tmp_path, monkeypatch):
+    without_training(monkeypatch)
+    storage = tmp_path / "trials.journal"
+    arguments = {"score": "source_loss", "space": RATES, "storage": storage, "trials": 3}
+
+    def killed(trial):
+        with storage.open("ab") as file:
+            file.write(b'{"op_code":5,"worker_id"')
+
+    for on_trial in (killed, lambda trial: None):
+        assert len(search(model(), *domains(), **arguments, on_trial=on_trial).trials) == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda line: line[:-5] + b"\n", "line 3 is damaged. Remove it and all lines after it"),
+        (lambda line: b"\xff\x00\n", "line 3 is damaged"),
+        (lambda line: b"{}\n", "line 3 is damaged"),
+        (lambda line: b'{"op_code":4}\n', "contradict each other"),
+        (lambda line: b'{"op_code":99,"worker_id":""}\n', "contradict each other"),
+    ],
+)
+def test_a_damaged_journal_is_refused(damage, message, tmp_path, monkeypatch):
+    without_training(monkeypatch)
+    storage = tmp_path / "trials.journal"
+    arguments = {"score": "source_loss", "space": RATES, "storage": storage}
+    search(model(), *domains(), **arguments, trials=1)
+    lines = storage.read_bytes().splitlines(keepends=True)
+    lines[2] = damage(lines[2])
+    storage.write_bytes(b"".join(lines))
+    with pytest.raises(InputError, match=message):
+        search(model(), *domains(), **arguments, trials=2)
+    assert storage.read_bytes() == b"".join(lines)
+
+
+@pytest.mark.parametrize("content", ["id,age\n1,30", "id,age", '{"my": "notes"}', "\n\n"])
+def test_a_file_that_is_no_journal_is_left_alone(content, tmp_path):
+    storage = tmp_path / "source.csv"
+    storage.write_text(content)
+    with pytest.raises(InputError, match="not the journal of a search"):
+        search(model(), *domains(), score="source_loss", space=RATES, storage=storage)
+    assert storage.read_text() == content
+
+
+def test_a_storage_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    for storage in (tmp_path, tmp_path / "file" / "trials.journal"):
+        with pytest.raises(HalfseenError, match="The trials cannot be kept in"):
+            search(model(), *domains(), score="source_loss", space=RATES, storage=storage)
 
 
 def test_a_trial_that_diverges_counts_and_is_told():

@@ -9,7 +9,6 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,13 +34,11 @@ __all__ = [
     "TrialRunner",
     "is_abandoned",
     "is_spent",
-    "load_study",
+    "is_under_way",
     "optuna",
     "this_process",
 ]
 
-FIRST_NOT_PRUNED = 5
-"""Trials of a model that run to their end before any is pruned."""
 EPOCHS_BETWEEN = 5
 """After every so many epochs a trial is compared with the others."""
 MOST_PROPOSALS = 10
@@ -75,14 +72,13 @@ class Rows:
 class TrialRunner:
     """Runs the trials of one model; can be sent to another process.
 
-    Its parameters are those of :func:`halfseen.selection.search` for one model; `study` and
-    `storage` say where trials are kept, `checkpoints` where a fit under way is, `owner` which
-    process has called for them, `budget` how many there may be.
+    Its parameters are those of :func:`halfseen.selection.search` for one model; `study` keeps the
+    trials, `checkpoints` is how names of files with a fit under way begin, `owner` which process
+    has called for the trials, `budget` how many there may be.
     """
 
     name: str
-    study: str
-    storage: str
+    study: Study
     estimator: Any
     space: Mapping[str, Sequence[Any] | Range]
     score: str
@@ -91,7 +87,7 @@ class TrialRunner:
     back: Any
     seed: int
     prune: bool
-    checkpoints: Path | None
+    checkpoints: str | None
     owner: str
     budget: int
 
@@ -102,13 +98,14 @@ class TrialRunner:
         storage use up the budget.
         """
         state = optuna().trial.TrialState
-        known = load_study(self, self.seed).trials
-        taken = sum(is_spent(trial) or trial.state == state.RUNNING for trial in known)
+        study = self.study
+        taken = sum(is_spent(trial) or is_under_way(trial) for trial in study.trials)
         if taken >= self.budget:
             return None
         # Others may be ahead: a seed of theirs would propose what they have tried.
         seed = derived_seed(self.seed, max(number, taken))
-        study = load_study(self, seed)
+        # Proposals of parallel trials keep away from each other (constant_liar).
+        study.sampler = optuna().samplers.TPESampler(seed=seed, constant_liar=True)
         trial = self._ask(study, seed)
         if trial is None:
             return None
@@ -132,7 +129,11 @@ class TrialRunner:
         return int(trial.number)
 
     def _ask(self, study: Study, seed: int) -> Trial | None:
-        """Return a trial whose settings are new: training again would give the same value."""
+        """Return a trial whose settings are new: training again would give the same value.
+
+        Optuna's samplers for grids do not learn from the scores, and raise where somebody asks for
+        trials; its other samplers propose again what was tried. So a repetition is replaced here.
+        """
         for attempt in range(MOST_PROPOSALS):
             trial = study.ask()
             trial.set_user_attr(OWNER, self.owner)
@@ -150,11 +151,10 @@ class TrialRunner:
 
     def _tried(self, study: Study, number: int) -> list[dict[str, Any]]:
         """Return the settings that are spent, or under way in a trial that began before."""
-        running = optuna().trial.TrialState.RUNNING
         return [
             trial.params
             for trial in study.trials
-            if is_spent(trial) or (trial.state == running and trial.number < number)
+            if is_spent(trial) or (is_under_way(trial) and trial.number < number)
         ]
 
     def _propose(self, trial: Trial) -> dict[str, Any]:
@@ -264,8 +264,10 @@ class TrialRunner:
     def _checkpoint(self, settings: dict[str, Any]) -> Path | None:
         if self.checkpoints is None:
             return None
-        text = json.dumps([self.study, settings], sort_keys=True, default=str)
-        return self.checkpoints / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.safetensors"
+        text = json.dumps([self.study.study_name, settings], sort_keys=True, default=str)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        # No folder of their own, which one process might remove while another writes into it.
+        return Path(f"{self.checkpoints}{digest}.safetensors")
 
 
 def is_spent(trial: FrozenTrial) -> bool:
@@ -273,6 +275,11 @@ def is_spent(trial: FrozenTrial) -> bool:
     state = optuna().trial.TrialState
     failed = trial.state == state.FAIL and "error" in trial.user_attrs
     return trial.state in (state.COMPLETE, state.PRUNED) or failed
+
+
+def is_under_way(trial: FrozenTrial) -> bool:
+    """Whether a process has a trial; one killed between asking and signing has left it."""
+    return trial.state == optuna().trial.TrialState.RUNNING and OWNER in trial.user_attrs
 
 
 def this_process() -> str:
@@ -283,7 +290,8 @@ def this_process() -> str:
 def is_abandoned(trial: FrozenTrial) -> bool:
     """Whether a running trial's process is gone; of other machines that cannot be known.
 
-    One of this very process is: a search begins with none under way.
+    One of this very process is: a search begins with none under way. Optuna's heartbeat would know
+    of other machines too, but it exists for databases only, not for a journal.
     """
     host, _, process = str(trial.user_attrs.get(OWNER, "")).rpartition(":")
     if host != socket.gethostname():
@@ -303,39 +311,7 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def load_study(runner: TrialRunner, seed: int, *, create: bool = False) -> Study:
-    """Open the study of a runner, whose proposals follow the seed."""
-    module = optuna()
-    storage = runner.storage
-    if "://" not in storage:
-        journal = module.storages.journal
-        storage = module.storages.JournalStorage(
-            journal.JournalFileBackend(storage, journal.JournalFileOpenLock(storage))
-        )
-    better = SCORES[runner.score].better
-    common = {
-        "study_name": runner.study,
-        "storage": storage,
-        # Proposals of parallel trials keep away from each other (constant_liar).
-        "sampler": module.samplers.TPESampler(seed=seed, constant_liar=True),
-        "pruner": module.pruners.MedianPruner(FIRST_NOT_PRUNED)
-        if runner.prune
-        else module.pruners.NopPruner(),
-    }
-    if create:
-        study: Study = module.create_study(
-            **common,
-            direction="minimize" if better == "lower" else "maximize",
-            load_if_exists=True,
-        )
-        return study
-    loaded: Study = module.load_study(**common)
-    return loaded
-
-
 def _discard(checkpoint: Path | None) -> None:
-    """Remove a checkpoint that is not needed any more, and its folder when it is the last."""
+    """Remove a checkpoint that is not needed any more."""
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
-        with suppress(OSError):
-            checkpoint.parent.rmdir()

@@ -19,13 +19,14 @@ from halfseen.evidence.registry import SCORES
 from halfseen.front.inputs import encode_labels, read_inputs, take_rows
 from halfseen.selection.choosing import split_held_out
 from halfseen.selection.evidence import ONE_FIT_SCORES
+from halfseen.selection.journal import open_journal
 from halfseen.selection.spaces import Space, paper_space, with_given, with_settings
 from halfseen.selection.trials import (
     Rows,
     TrialRunner,
     is_abandoned,
     is_spent,
-    load_study,
+    is_under_way,
     optuna,
     this_process,
 )
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 __all__ = ["SearchResult", "SearchTrial", "search"]
+
+FIRST_NOT_PRUNED = 5
+"""Trials of a model that run to their end before any is pruned."""
 
 
 @dataclass(frozen=True)
@@ -198,37 +202,48 @@ def search(
     if not named:
         raise InputError("There is no model to search the settings of.")
     rows = _split(X, y, X_target, held_out, seed)
-    with _kept(storage) as (place, checkpoints), _quiet():
+    with _quiet(), _kept(storage) as (kept, checkpoints):
         runners = {}
         for name, estimator in named.items():
             method, options = estimator.plan(image=getattr(X, "ndim", 2) > 2)
             own = paper_space(method, options) if space is None else _space_of(space, name)
             widened, given = with_given(own, estimator, options)
+            pruned = prune and score in ONE_FIT_SCORES
             runner = TrialRunner(
-                name, f"{name} by {score}", place, estimator, widened, score, rows,
-                prior, back, seed, prune and score in ONE_FIT_SCORES, checkpoints,
-                this_process(), trials,
+                name, _study(kept, f"{name} by {score}", score, prune=pruned), estimator, widened,
+                score, rows, prior, back, seed, pruned, checkpoints, this_process(), trials,
             )  # fmt: skip
-            study = load_study(runner, seed, create=True)
-            _check_same(study, _fingerprint(runner, options, held_out))
-            _recover(study, given)
+            _check_same(runner.study, _fingerprint(runner, options, held_out))
+            _recover(runner.study, given)
             runners[name] = runner
         for runner, number in _ended(_plan(runners, trials), n_jobs):
-            on_trial(_trial(runner.name, load_study(runner, seed).trials[number]))
+            on_trial(_trial(runner.name, runner.study.trials[number]))
         found = [
             _trial(name, trial)
             for name, runner in runners.items()
-            for trial in load_study(runner, seed).trials
+            for trial in runner.study.trials
             if is_spent(trial)
         ]
     return SearchResult(score, tuple(found), named)
+
+
+def _study(storage: Any, name: str, score: str, *, prune: bool) -> Study:
+    pruners = optuna().pruners
+    study: Study = optuna().create_study(
+        storage=storage,
+        study_name=name,
+        direction="minimize" if SCORES[score].better == "lower" else "maximize",
+        pruner=pruners.MedianPruner(FIRST_NOT_PRUNED) if prune else pruners.NopPruner(),
+        load_if_exists=True,
+    )
+    return study
 
 
 def _plan(runners: Mapping[str, TrialRunner], budget: int) -> list[tuple[TrialRunner, int]]:
     """Return what is left to run, in turns, so that a stopped search has spent evenly."""
     left = []
     for place, runner in enumerate(runners.values()):
-        done = sum(is_spent(trial) for trial in load_study(runner, runner.seed).trials)
+        done = sum(is_spent(trial) for trial in runner.study.trials)
         left += [(number, place, runner) for number in range(done, budget)]
     return [(runner, number) for number, _, runner in sorted(left, key=lambda entry: entry[:2])]
 
@@ -251,21 +266,22 @@ def _run(place: int, runner: TrialRunner, number: int) -> tuple[int, int | None]
 
 
 def _recover(study: Study, given: Mapping[str, Any]) -> None:
-    """Line up what a search starts with: the settings as given, or trials that were stopped."""
+    """Line up what a search starts with: trials that were stopped, and the settings as given."""
     state = optuna().trial.TrialState
-    if not study.trials:
-        study.enqueue_trial(dict(given))
-        return
     for trial in study.get_trials(states=(state.RUNNING,)):
         if is_abandoned(trial):
             study.tell(trial.number, state=state.FAIL)
-    under_way = (state.WAITING, state.RUNNING)
-    others = [t for t in study.trials if is_spent(t) or t.state in under_way]
-    known = [t.params or t.system_attrs.get("fixed_params") for t in others]
-    for trial in study.get_trials(states=(state.FAIL,)):
-        if not is_spent(trial) and trial.params and trial.params not in known:
-            study.enqueue_trial(trial.params)
-            known.append(trial.params)
+    known, stopped = [], []
+    for trial in study.trials:
+        if is_spent(trial) or is_under_way(trial) or trial.state == state.WAITING:
+            known.append(trial.params or trial.system_attrs.get("fixed_params", {}))
+        elif trial.state == state.FAIL and trial.params:
+            stopped.append(trial.params)
+    # Optuna's skip_if_exists would skip what was stopped too.
+    for settings in (*stopped, given):
+        if not any(settings.items() <= other.items() for other in known):
+            study.enqueue_trial(dict(settings))
+            known.append(settings)
 
 
 def _trial(model: str, trial: FrozenTrial) -> SearchTrial:
@@ -332,17 +348,15 @@ def _check_same(study: Study, fingerprint: str) -> None:
 
 
 @contextmanager
-def _kept(storage: str | Path | None) -> Iterator[tuple[str, Path | None]]:
-    """Give the storage's address and a folder for checkpoints; temporary ones where none is."""
+def _kept(storage: str | Path | None) -> Iterator[tuple[Any, str | None]]:
+    """Give the storage, temporary where none is, and how the names of checkpoints begin."""
     if storage is None:
         with tempfile.TemporaryDirectory() as folder:
-            yield str(Path(folder) / "trials.journal"), None
+            yield open_journal(Path(folder) / "trials.journal"), None
     elif "://" in str(storage):
         yield str(storage), None
     else:
-        path = Path(storage)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield str(path), path.with_name(path.name + ".running")
+        yield open_journal(Path(storage)), f"{storage}.running."
 
 
 @contextmanager

@@ -1,0 +1,99 @@
+"""The file that keeps a search's trials: Optuna's journal, made safe against kills and damage."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from halfseen.errors import HalfseenError, InputError
+
+if TYPE_CHECKING:
+    from optuna.storages import JournalStorage
+
+__all__ = ["open_journal"]
+
+_BEGINNING = b'{"op_code":'
+"""How every line of Optuna's begins."""
+
+
+def open_journal(path: Path) -> JournalStorage:
+    """Open a journal, or begin one; a file that is damaged or something else is refused.
+
+    Optuna alone would append to any file, and end in a traceback at a line it cannot read.
+    """
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            _check(path)
+        lock: Any = _TrimmingLock(path, JournalFileOpenLock(str(path)))
+        return JournalStorage(JournalFileBackend(str(path), lock))
+    except HalfseenError:
+        raise
+    except OSError as error:
+        raise HalfseenError(f"The trials cannot be kept in {path}: {error}.") from error
+    except Exception as error:  # whatever a line that says something else leads to
+        raise InputError(
+            f"{path} is damaged: its lines contradict each other ({error!r}). Put a copy of it "
+            "back, or delete it to begin anew."
+        ) from error
+
+
+@dataclass(frozen=True)
+class _TrimmingLock:
+    """Optuna's lock on a journal, whose holder first cuts off an incomplete last line.
+
+    A process that is killed while it writes leaves one; Optuna would write on in the same line
+    and could read neither part again.
+    """
+
+    path: Path
+    lock: Any
+
+    def acquire(self) -> bool:
+        try:
+            self.lock.acquire()
+            try:
+                _trim(self.path)
+            except BaseException:
+                self.lock.release()
+                raise
+        except OSError as error:
+            raise HalfseenError(f"{self.path} could not be written: {error}.") from error
+        return True
+
+    def release(self) -> None:
+        self.lock.release()
+
+
+def _trim(path: Path) -> None:
+    with path.open("rb+") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        if file.read(1) not in (b"", b"\n"):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
+
+
+def _check(path: Path) -> None:
+    """Refuse a file with a line that is not Optuna's; an incomplete last one may be anything."""
+    *lines, last = path.read_bytes().split(b"\n")
+    opening = lines[0] if lines else last
+    if not opening.startswith(_BEGINNING) and (lines or not _BEGINNING.startswith(opening)):
+        raise InputError(
+            f"{path} is not the journal of a search, so no trials are kept in it: give the search "
+            "a storage of its own."
+        )
+    for number, line in enumerate(lines, 1):
+        try:
+            if not isinstance(json.loads(line)["op_code"], int):
+                raise TypeError
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise InputError(
+                f"{path}: line {number} is damaged. Remove it and all lines after it to go on with "
+                "the trials before it, or delete the file to begin anew."
+            ) from None
