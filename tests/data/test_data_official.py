@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from halfseen.data import amazon, criteo, digits, heart
+from halfseen.data import amazon, bank, criteo, digits, gas, heart, shoppers
 from halfseen.data.official import (
     content,
     content_sha256,
@@ -44,6 +44,13 @@ def test_packed_files_that_are_not(tmp_path, name):
     (tmp_path / name).write_bytes(TEXT)
     with pytest.raises(InputError, match=rf"{name} cannot be read"):
         content(tmp_path / name)
+
+
+def test_content_has_a_limit(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(3_000_000)))
+    assert len(content(tmp_path / "a.gz")) == 3_000_000
+    with pytest.raises(InputError, match=r"a\.gz unpacks to more than 2,000,000 bytes"):
+        content(tmp_path / "a.gz", limit=2_000_000)
 
 
 def test_locate_takes_the_first_that_exists_in_any_packing(tmp_path):
@@ -86,7 +93,7 @@ def test_a_module_that_is_not_installed():
         optional_module("no_such_module.part", "Reading X")
 
 
-@pytest.mark.parametrize("family", [digits, amazon, criteo, heart])
+@pytest.mark.parametrize("family", [digits, amazon, criteo, heart, gas, bank, shoppers])
 def test_every_family_has_the_same_entry(family, tmp_path):
     assert len(family.DOMAINS) == len(set(family.DOMAINS)) > 1
     assert all(f.sha256 is None or len(f.sha256) == 64 for f in family.FILES)

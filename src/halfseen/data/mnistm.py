@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.data.digit_files import Labels, Split, read_mnist
-from halfseen.data.official import content, locate, optional_module
+from halfseen.data.official import cache_folder, content, locate, optional_module
 from halfseen.errors import InputError
 from halfseen.files import written_whole
 
@@ -79,8 +79,7 @@ def read_photos(root: Path, smallest: tuple[int, int] = (28, 28)) -> list[Bytes]
 
 def default_cache() -> Path:
     """Return the folder where made data go unless the caller names another."""
-    platformdirs = optional_module("platformdirs", "Finding the user cache directory")
-    return Path(platformdirs.user_cache_dir("halfseen")) / "mnistm"
+    return cache_folder() / "mnistm"
 
 
 def _cached(path: Path, shape: tuple[int, ...]) -> Bytes | None:
