@@ -21,7 +21,7 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
 from halfseen.model.fitting import Settings, fit_tables
-from halfseen.saving.onnx_export import check_parity, onnx_model, write_onnx
+from halfseen.export.onnx import check_parity, onnx_model, write_onnx
 
 
 def fit(folder: Path, epochs: int | str) -> pd.DataFrame:

@@ -320,7 +320,9 @@ class AdaptationImputationClassifier(
             del self.feature_names_in_
         return self
 
-    def _fit_table(self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings) -> Fit:
+    def _fit_table(
+        self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings
+    ) -> Fit:
         if isinstance(target, Images):
             raise InputError("The source is a table and the target holds images.")
         found = understand_frames(
@@ -345,9 +347,7 @@ class AdaptationImputationClassifier(
         classes, positions = np.unique(labels, return_inverse=True)
         front = ImageFront(blocks, tuple(classes.tolist()))
         shown = Images(source.array, "the target") if target is None else target
-        sample = Sample(
-            prepare_images(source, blocks, complete=True), positions.astype(np.int64)
-        )
+        sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
         rows = prepare_images(shown, blocks, complete=complete)
         self.notes_: list[str] = []
         return fit_images(front, sample, rows, settings, self._hooks())
@@ -429,9 +429,7 @@ class AdaptationImputationClassifier(
     ) -> PriorEstimate:
         """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
         model = self._fitted()
-        return model.estimate_target_prior(
-            X, y, X_target, method=method, random_state=random_state
-        )
+        return model.estimate_target_prior(X, y, X_target, method=method, random_state=random_state)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.

@@ -106,17 +106,28 @@ def test_a_busy_server_is_asked_again(site: Site, tmp_path: Path) -> None:
 
 def test_wrong_bytes_are_refused_and_not_kept(site: Site, tmp_path: Path) -> None:
     site.body = b"x" + BODY[1:]
-    with pytest.raises(DownloadError, match=r"not give the official file: its sha256 is .*, not"):
+    with pytest.raises(
+        DownloadError,
+        match=r"not give the official file: SHA256 hash .* expected sha256:\w+ but got \w+",
+    ):
         quick(site, tmp_path / "file.gz")
     assert left_in(tmp_path) == []
 
 
 def test_wrong_bytes_leave_the_file_that_was_there(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "file.gz").write_bytes(BODY)
+    (tmp_path / "file.gz").write_bytes(b"an earlier version")
     site.body = b"x" + BODY[1:]
     with pytest.raises(DownloadError):
         quick(site, tmp_path / "file.gz")
-    assert (tmp_path / "file.gz").read_bytes() == BODY
+    assert (tmp_path / "file.gz").read_bytes() == b"an earlier version"
+    site.body = BODY
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+
+
+def test_a_file_that_has_the_checksum_is_not_fetched_again(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "file.gz").write_bytes(BODY)
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert site.asked == []
 
 
 def test_a_part_of_another_version_is_thrown_away(site: Site, tmp_path: Path) -> None:

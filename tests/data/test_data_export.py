@@ -63,6 +63,27 @@ def test_the_target_has_neither_label_nor_missing_columns(tmp_path: Path, format
     assert (about["licence"], about["classes"]) == ("licence", ["no", "yes"])
 
 
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_codes_with_names_become_words(tmp_path: Path, format: str) -> None:
+    pair = small_pair(transductive=True)
+    source = np.array([[60, 0, 1], [50, np.nan, 0]], dtype=np.float32)
+    words = {"chol": ("low", "high"), "thal": ("normal", "fixed")}
+    target = pair.blocks.hide(np.array([[61, 1, 0], [51, 0, 0]], dtype=np.float32))
+    pair = replace(
+        pair,
+        source_train=Labelled(source, np.array([0, 1])),
+        source_test=Labelled(source[:1], np.array([0])),
+        target_train=target,
+        target_test=target,
+        categories=words,
+    )
+    write_tables(tmp_path, pair_tables(pair), CARD, classes=pair.classes, format=format)
+    table = read(tmp_path, "source", format)
+    assert table["thal"].tolist() == ["fixed", "normal", "fixed"]
+    assert table["chol"].fillna("").tolist() == ["low", "", "low"]
+    assert read(tmp_path, "target", format)["chol"].tolist() == ["high", "low"]
+
+
 def test_an_input_called_label_keeps_its_name(tmp_path: Path) -> None:
     pair = small_pair(transductive=True)
     blocks = Blocks.columns(["age", "label", "thal"], missing=["thal"])

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import tarfile
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,6 +63,14 @@ def archive(members: dict[str, bytes]) -> bytes:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in members.items():
+            packed.writestr(name, data)
     return stream.getvalue()
 
 
@@ -170,6 +179,39 @@ def test_a_damaged_archive_is_not_tried_again(reviews: DataSet, site: Site, tmp_
     assert all(finding.verdict == "official" for finding in obtain(tmp_path, reviews, **QUICK))
 
 
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_an_archive_that_unpacks_to_too_much_is_removed(
+    reviews: DataSet, site: Site, tmp_path: Path, kind: str
+) -> None:
+    (remote,) = reviews.remotes
+    suffix = {"tar": ".tar.gz", "zip": ".zip"}[kind]
+    path = remote.path.replace(".tar.gz", suffix)
+    members = {"processed_acl/books/positive.review": bytes(3_000_000)}
+    site.body = archive(members) if kind == "tar" else zipped(members)
+    assert len(site.body) < 20_000
+    small = replace(reviews, remotes=(replace(remote, path=path, limit=1_000_000),))
+    with pytest.raises(DownloadError, match="more than the 1,000,000 bytes allowed for it"):
+        obtain(tmp_path, small, **QUICK)
+    assert files_in(tmp_path) == []
+
+
+def test_a_zip_gives_the_wanted_files(reviews: DataSet, site: Site, tmp_path: Path) -> None:
+    (remote,) = reviews.remotes
+    site.body = zipped(
+        {
+            "processed_acl/books/positive.review": b"good:1 #label#:positive\n",
+            "processed_acl/dvd/negative.review": b"bad:1 #label#:negative\n",
+            "processed_acl/../../outside.review": b"y",
+        }
+    )
+    packed = replace(reviews, remotes=(replace(remote, path="amazon/processed_acl.zip"),))
+    assert [f.verdict for f in obtain(tmp_path, packed, **QUICK)] == ["official", "official"]
+    assert files_in(tmp_path) == [
+        "amazon/processed_acl/books/positive.review",
+        "amazon/processed_acl/dvd/negative.review",
+    ]
+
+
 def test_a_complete_file_replaces_a_subset_of_another_name(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,8 +285,11 @@ def test_every_set_has_files_and_every_file_a_source() -> None:
             if remote.checksum:
                 algorithm, digest = remote.checksum.split(":")
                 assert len(digest) == {"sha256": 64, "md5": 32}[algorithm]
-    heart_served = {r.path: r.checksum for r in DATA_SETS["heart"].remotes}
+    patients = DATA_SETS["heart"]
+    heart_served = {r.path: patients.checksum(r) for r in patients.remotes}
     assert heart_served == {f.path: f"sha256:{f.sha256}" for f in heart.FILES}
+    images = DATA_SETS["mnist"]  # packed: the served bytes have another hash than the content
+    assert images.checksum(images.remotes[0]) == images.remotes[0].checksum
     held = {d.name for d in DATA_SETS.values() if d.family == "digits"}
     assert {f.path.split("/")[0] for f in digits.FILES} == held
 

@@ -3,13 +3,12 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
-import os
 
 import pytest
 
 from halfseen.errors import HalfseenError, InputError
-from halfseen.files import write_text, written_whole
-from halfseen_bench.data import amazon, criteo, digits, heart
+from halfseen.files import written_whole
+from halfseen_bench.data import amazon, bank, criteo, digits, gas, heart, shoppers
 from halfseen_bench.data.official import (
     content,
     content_sha256,
@@ -47,6 +46,13 @@ def test_packed_files_that_are_not(tmp_path, name):
         content(tmp_path / name)
 
 
+def test_content_has_a_limit(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(3_000_000)))
+    assert len(content(tmp_path / "a.gz")) == 3_000_000
+    with pytest.raises(InputError, match=r"a\.gz unpacks to more than 2,000,000 bytes"):
+        content(tmp_path / "a.gz", limit=2_000_000)
+
+
 def test_locate_takes_the_first_that_exists_in_any_packing(tmp_path):
     (tmp_path / "b.gz").touch()
     (tmp_path / "c").touch()
@@ -73,26 +79,6 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch):
-    done = []
-    sync, replace = os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda number: (done.append("sync"), sync(number)))
-    monkeypatch.setattr(os, "replace", lambda *names: (done.append("rename"), replace(*names)))
-    write_text(tmp_path / "file", "whole")
-    assert done == ["sync", "rename", "sync"], "the file, its name, the folder"
-
-
-def test_processes_of_one_number_do_not_share_a_temporary_name(tmp_path):
-    path = tmp_path / "file.npz"
-    with written_whole(path) as one, written_whole(path) as other:
-        assert one != other, "containers have the same process ids"
-        assert one.suffix == ".npz"
-        one.write_text("one")
-        other.write_text("other")
-    assert path.read_text() == "one", "the outer block ends last"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_no_space_is_a_sentence(tmp_path):
     with (
         pytest.raises(HalfseenError, match=r"file could not be written: .*No space left"),
@@ -107,7 +93,7 @@ def test_a_module_that_is_not_installed():
         optional_module("no_such_module.part", "Reading X")
 
 
-@pytest.mark.parametrize("family", [digits, amazon, criteo, heart])
+@pytest.mark.parametrize("family", [digits, amazon, criteo, heart, gas, bank, shoppers])
 def test_every_family_has_the_same_entry(family, tmp_path):
     assert len(family.DOMAINS) == len(set(family.DOMAINS)) > 1
     assert all(f.sha256 is None or len(f.sha256) == 64 for f in family.FILES)

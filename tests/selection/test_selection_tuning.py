@@ -212,7 +212,7 @@ def test_trials_in_parallel(tmp_path):
 
 
 def test_a_trial_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, monkeypatch):
-    from halfseen.training import checkpoints
+    from halfseen.networks.training import checkpoints
 
     save_file, ended = checkpoints.save_file, []
     arguments = {"score": "source_loss", "space": RATES, "storage": tmp_path / "trials.journal"}

@@ -12,7 +12,7 @@ import time
 
 import uvicorn
 
-from halfseen.saving.onnx_export import onnx_model
+from halfseen.export.onnx import onnx_model
 from halfseen.serve import Limits, Scorer, create_app
 from halfseen.serve.run import listen
 from table_models import table_model

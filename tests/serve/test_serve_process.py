@@ -15,7 +15,7 @@ from local_server import ROW, Process, answer_of, begin_request
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.cli import main
-from halfseen.saving.onnx_export import onnx_model, write_onnx
+from halfseen.export.onnx import onnx_model, write_onnx
 from table_models import rows_of, table_model
 
 BODY = json.dumps({"records": [ROW]}).encode()
@@ -147,7 +147,7 @@ def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch,
     for name in [name for name in sys.modules if name.startswith("halfseen.saving.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("halfseen.serve", raising=False)
-    monkeypatch.delattr("halfseen.saving.onnx_export", raising=False)
+    monkeypatch.delattr("halfseen.export.onnx", raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(sys, "argv", ["halfseen", *command])
     with pytest.raises(SystemExit) as end:

@@ -133,7 +133,7 @@ def given_settings(
 
 def _outputs(output: Path) -> list[Output]:
     """Return what a fit writes: the model, and until it is finished a folder beside it."""
-    from halfseen.model_folder import DESCRIPTION, check_replaceable
+    from halfseen.saving.folder import DESCRIPTION, check_replaceable
 
     if output.name in ("", ".."):
         raise OptionError(f"{output} is no folder of the model's own; name one with -o.")

@@ -78,7 +78,9 @@ class TableFront:
         sentence = None
         extra = [name for name in rows.names if name not in self.schema.order]
         if named and rows.positional:
-            sentence = f"X does not have valid feature names, but {model} was fitted with feature names"
+            sentence = (
+                f"X does not have valid feature names, but {model} was fitted with feature names"
+            )
         elif not named and not rows.positional:
             sentence = f"X has feature names, but {model} was fitted without feature names"
         elif named and extra:

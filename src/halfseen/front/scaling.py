@@ -14,9 +14,7 @@ from halfseen.networks.training.scaling import FEWEST_COLUMNS, MOST_ROWS, shared
 __all__ = ["settle_scales"]
 
 
-def settle_scales(
-    schema: TableSchema, source: Table, rows: int
-) -> tuple[TableSchema, str | None]:
+def settle_scales(schema: TableSchema, source: Table, rows: int) -> tuple[TableSchema, str | None]:
     """Return the schema with the scale that suits its columns of measurements, and a note.
 
     Principal components and embeddings come on one common scale, and their spread says how much

@@ -245,5 +245,3 @@ def _check_same(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -
                 f"its tensor {name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}; the "
                 f"networks described need {wanted.dtype} of shape {tuple(wanted.shape)}."
             )
-
-

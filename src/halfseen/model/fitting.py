@@ -78,9 +78,7 @@ def is_resident(found: Understanding, settings: FitSettings) -> bool:
     return rows * len(found.schema.inputs) * 4 <= settings.memory
 
 
-def fit_tables(
-    found: Understanding, settings: FitSettings, hooks: Hooks | None = None
-) -> Fit:
+def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None = None) -> Fit:
     """Fit two understood tables; choose among models without target labels, and measure.
 
     Processes that have joined (:func:`halfseen.networks.training.parallel.joined`) train
@@ -216,7 +214,10 @@ class Fit:
         names = [candidate.method.name for candidate in candidates]
         chosen = candidates[int(np.argmin(risks))]
         self.hooks.say(f"Chosen: {chosen.method.name}, by the {RULE}.")
-        return chosen, {"rule": RULE, "weighted_cross_entropy": dict(zip(names, risks, strict=True))}
+        return chosen, {
+            "rule": RULE,
+            "weighted_cross_entropy": dict(zip(names, risks, strict=True)),
+        }
 
     def _model(self) -> Model:
         """Return the chosen candidate, fitted on all rows where they are few, weighed, measured."""
@@ -242,9 +243,7 @@ class Fit:
         metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
         metrics["trained_on"] = trained_on
         metrics |= {"choice": self.choice} if self.choice else {}
-        return Model(
-            self.front, members, weights, self.settings.seed, metrics, self.training_data
-        )
+        return Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
 
     def _class_prior(self, chosen: Candidate, shares: Floats) -> Floats:
         """Return the class shares that probabilities speak of: equal ones for balanced images."""
@@ -318,5 +317,3 @@ class Fit:
 def last_fold(fit: Fit) -> Fold:
     """Return the fold that the chosen candidate's members were fitted on last."""
     return fit.rows.folds[-1]
-
-

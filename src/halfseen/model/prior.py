@@ -22,9 +22,7 @@ MOST_ROWS = 5_000
 Matrix = npt.NDArray[np.float64]
 
 
-def estimate_table_prior(
-    model: Model, held_out: TableFiles, table: TableFiles
-) -> PriorEstimate:
+def estimate_table_prior(model: Model, held_out: TableFiles, table: TableFiles) -> PriorEstimate:
     """Estimate a table's class proportions, and check whether they can be used.
 
     Parameters

@@ -123,9 +123,7 @@ class FitSettings:
         # Oversampling needs all rows at hand.
         return make_options({"training.balanced": False}, chosen)
 
-    def learners(
-        self, method: Method, *, inputs: Inputs, resident: bool
-    ) -> tuple[Learner, ...]:
+    def learners(self, method: Method, *, inputs: Inputs, resident: bool) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
         found: dict[str, Learner] = {
             "networks": NetworksLearner(

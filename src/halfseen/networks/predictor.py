@@ -79,9 +79,7 @@ class Predictor:
         none that the classifier has ever seen, and its loss says nothing.
         """
         networks = self.networks
-        if not (
-            self.options.networks.prediction_statistics == "target" and self.method.adapts
-        ):
+        if not (self.options.networks.prediction_statistics == "target" and self.method.adapts):
             yield
             return
         kept = {name: buffer.clone() for name, buffer in networks.named_buffers()}

@@ -15,14 +15,14 @@ from pydantic import ValidationError
 
 from halfseen.errors import InputError
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.saving.onnx_export import (
+from halfseen.export.onnx import (
     FORMAT,
     PREDICTION,
     PROBABILITIES,
     load_table_model,
     onnx_model,
 )
-from halfseen.saving.onnx_tables import graph_input
+from halfseen.export.onnx_tables import graph_input
 from halfseen.serve.errors import RequestError
 from halfseen.serve.limits import Deadline
 

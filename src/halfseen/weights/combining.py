@@ -105,7 +105,9 @@ def across_halves(
     for rows, others in (halves, halves[::-1]):
         fitted = others if len(others) else rows
         weights = fit_weights([m[fitted] for m in log_probabilities], labels[fitted], start)
-        combined[rows] = _combined(np.array(weights), np.stack([m[rows] for m in log_probabilities]))
+        combined[rows] = _combined(
+            np.array(weights), np.stack([m[rows] for m in log_probabilities])
+        )
     return combined
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.markup import escape
 
-from halfseen.cli.data import data_inputs
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, print_failures
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
+from halfseen_bench.cli.data import data_inputs
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
     from halfseen_bench.models import Record

@@ -286,7 +286,7 @@ def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]
 
 def data_inputs(data_dir: Path | None) -> dict[str, Path | None]:
     """Return the folders of the data sets, into which nothing is written."""
-    from halfseen.data.catalog import data_folder, data_sets
+    from halfseen_bench.data.catalog import data_folder, data_sets
 
     root = data_folder(data_dir)
     return {f"the data set {found.name}": root / found.name for found in data_sets()}

@@ -18,8 +18,9 @@ from sklearn.decomposition import PCA
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen_bench.data.ceiling import ceiling as ceiling_of
+from halfseen_bench.data.natural import evaluation_note, make_pair
 from halfseen_bench.data.official import OfficialFile
-from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Sealed
+from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled
 from halfseen_bench.data.reviews import (
     Weighting,
     counts_matrix,
@@ -134,21 +135,17 @@ def load_pair(
         columns = _informative(matrix, words, train, source_labels[train], dimensions, generator)
 
     blocks = Blocks.columns(columns.names, columns.missing)
-    complete = columns.inputs[start:]
-    hidden = blocks.hide(complete)
     counts = {
         f"{source} train": len(train),
         f"{source} test": len(test),
         f"{target} train": len(adapted),
         f"{target} test": len(predicted),
     }
-    pair = DomainPair(
-        name=f"{source}->{target}",
-        source_train=Labelled(columns.inputs[train], source_labels[train]),
-        source_test=Labelled(columns.inputs[test], source_labels[test]),
-        target_train=hidden[adapted],
-        target_test=hidden[predicted],
-        target_test_labels=Sealed(target_labels[predicted]),
+    pair = make_pair(
+        source,
+        target,
+        source_part=Labelled(columns.inputs[:start], source_labels),
+        target_part=Labelled(columns.inputs[start:], target_labels),
         blocks=blocks,
         classes=("negative", "positive"),
         card=Card(
@@ -162,13 +159,13 @@ def load_pair(
                 f"{len(words)} most frequent unigrams and bigrams of the pair, weighting "
                 f"{weighting}; vocabulary and projection fitted on the training rows of "
                 f"{'both domains' if fit_rows == 'both' else 'the source alone'}.",
-                "All target reviews are adapted on without labels, and predicted."
-                if evaluation == "transductive"
-                else "A seeded half of the target is adapted on, the other half predicted.",
+                evaluation_note(evaluation),
             ),
         ),
-        complete_target=Sealed((complete[adapted], complete[predicted])),
-        target_train_labels=Sealed(target_labels[adapted]),
+        evaluation=evaluation,
+        test_fraction=test_fraction,
+        seed=seed,
+        is_complete=True,
     )
     return _with_ceiling(pair) if ceiling else pair
 

@@ -6,12 +6,12 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from halfseen.errors import OptionError
-from halfseen_bench.data.official import OfficialFile, optional_module
+from halfseen_bench.data.official import OfficialFile, cache_folder
 from halfseen_bench.data.pairs import DomainPair
 
 __all__ = [
@@ -49,15 +49,19 @@ class Remote:
     addresses
         Where it is; the next one is asked where one fails.
     checksum
-        Of the file as it is served, where it is published or widely pinned.
+        Of the file as it is served, where it is published or widely pinned and is not that of an
+        :class:`OfficialFile` itself.
     unpack
-        For a tar archive: the path inside it, and the folder that stands for that path here.
+        For a zip or a gzipped tar: the path inside it, and the folder that stands for it here.
+    limit
+        For an archive: the most bytes that it may unpack to.
     """
 
     path: str
     addresses: tuple[str, ...]
     checksum: str | None = None
     unpack: tuple[str, str] | None = None
+    limit: int = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class DataSet:
     licence: str
     page: str
     remotes: tuple[Remote, ...]
-    rows: dict[str, int]
+    rows: dict[str, int] = field(default_factory=dict)
     """Rows of each complete file, for those of which a part may be at hand."""
 
     @property
@@ -78,6 +82,15 @@ class DataSet:
         """Return the reader's files that belong to this set."""
         every = FAMILIES[self.family].reader.FILES
         return tuple(f for f in every if f.path.startswith(f"{self.name}/"))
+
+    def checksum(self, remote: Remote) -> str | None:
+        """Return the checksum of a file as it is served, where one is known.
+
+        It is the content's, unless the file is packed.
+        """
+        content = {f.path: f.sha256 for f in self.files if not f.path.endswith(".gz")}
+        sha256 = content.get(remote.path)
+        return remote.checksum or (f"sha256:{sha256}" if sha256 else None)
 
 
 @dataclass(frozen=True)
@@ -102,6 +115,9 @@ FAMILIES = {
         Family("amazon", "amazon", ("dvd", "electronics")),
         Family("criteo", "criteo", ("retargeting", "prospecting")),
         Family("heart", "heart", ("cleveland", "hungarian")),
+        Family("gas", "gas", ("batches1-2", "batch3")),
+        Family("bank", "bank", ("contacted", "never")),
+        Family("shoppers", "shoppers", ("returning", "new")),
         Family("ads-sim", "simulator", ("retargeting", "prospecting")),
     )
 }
@@ -127,10 +143,9 @@ def _svhn(name: str, sha256: str) -> Remote:
     return Remote(f"svhn/{name}", (f"{host}/{name}",), f"sha256:{sha256}")
 
 
-def _heart(hospital: str, sha256: str) -> Remote:
-    host = "https://archive.ics.uci.edu/ml/machine-learning-databases/heart-disease"
-    name = f"processed.{hospital}.data"
-    return Remote(f"heart/{name}", (f"{host}/{name}",), f"sha256:{sha256}")
+def _uci(path: str, folder: str, **given: Any) -> Remote:
+    host = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+    return Remote(path, (f"{host}/{folder}/{path.split('/')[1]}",), **given)
 
 
 DATA_SETS = {
@@ -160,7 +175,6 @@ DATA_SETS = {
                     "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
                 ),
             ),
-            {},
         ),
         DataSet(
             "usps",
@@ -172,7 +186,6 @@ DATA_SETS = {
                 _usps("usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
                 _usps("usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),
             ),
-            {},
         ),
         DataSet(
             "svhn",
@@ -227,7 +240,6 @@ DATA_SETS = {
                     unpack=("processed_acl", "amazon/processed_acl"),
                 ),
             ),
-            {},
         ),
         DataSet(
             "criteo",
@@ -245,6 +257,7 @@ DATA_SETS = {
                         "dataset/dac.tar.gz",
                     ),
                     unpack=(".", "criteo"),
+                    limit=16 << 30,
                 ),
             ),
             {"criteo/train.txt.gz": 45_840_617},
@@ -256,17 +269,45 @@ DATA_SETS = {
             "CC BY 4.0",
             "https://archive.ics.uci.edu/dataset/45/heart+disease",
             tuple(
-                _heart(hospital, sha256)
-                for hospital, sha256 in {
-                    "cleveland": "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
-                    "hungarian": "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
-                    "switzerland": (
-                        "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314"
-                    ),
-                    "va": "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
-                }.items()
+                _uci(f"heart/processed.{hospital}.data", "heart-disease")
+                for hospital in ("cleveland", "hungarian", "switzerland", "va")
             ),
-            {},
+        ),
+        DataSet(
+            "gas",
+            "gas",
+            "six gases by 16 drifting sensors, batches 1 to 6 of three years, 5,933",
+            "CC BY 4.0; research use asked",
+            "https://archive.ics.uci.edu/dataset/270",
+            (_uci("gas/driftdataset.zip", "00270", unpack=(".", "gas")),),
+            {
+                f"gas/batch{batch}.dat": rows
+                for batch, rows in enumerate((445, 1244, 1586, 161, 197, 2300), start=1)
+            },
+        ),
+        DataSet(
+            "bank",
+            "bank",
+            "calls of a bank's campaign, 8,257 to customers called before + 36,954 to others",
+            "CC BY 4.0",
+            "https://archive.ics.uci.edu/dataset/222",
+            (_uci("bank/bank.zip", "00222", unpack=(".", "bank")),),
+        ),
+        DataSet(
+            "shoppers",
+            "shoppers",
+            "visits to a shop on the web, 10,551 of returning + 1,694 of new visitors",
+            "CC BY 4.0",
+            "https://archive.ics.uci.edu/dataset/468",
+            (
+                _uci(
+                    "shoppers/online_shoppers_intention.csv",
+                    "00468",
+                    checksum="sha256:"
+                    "b3055ee355f59134d851d32641183cb4a8b45def7124d2f50442a042f358e0d9",
+                ),
+            ),
+            {"shoppers/online_shoppers_intention.csv": 12_330},
         ),
     )
 }
@@ -283,8 +324,7 @@ def data_folder(given: Path | None = None) -> Path:
     named = given or os.environ.get("HALFSEEN_DATA")
     if named:
         return Path(named).expanduser()
-    platformdirs = optional_module("platformdirs", "Finding the user cache directory")
-    return Path(platformdirs.user_cache_dir("halfseen")) / "data"
+    return cache_folder() / "data"
 
 
 def family(name: str) -> Family:

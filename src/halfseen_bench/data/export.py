@@ -75,13 +75,14 @@ def pair_tables(pair: DomainPair) -> Iterator[Chunk]:
     label = LABEL if LABEL not in names else f"#{LABEL}#"  # a review may hold the word itself
     observed = list(pair.blocks.observed)
     for part in (pair.source_train, pair.source_test):
-        yield "source", _table(names, part.inputs, {label: part.labels})
+        yield "source", _table(names, part.inputs, {label: part.labels}, pair.categories)
     target = [(pair.target_test, pair.target_test_labels.open("export"))]
     is_split = not np.array_equal(pair.target_train, pair.target_test, equal_nan=True)
     if is_split and pair.target_train_labels is not None:
         target.insert(0, (pair.target_train, pair.target_train_labels.open("export")))
     for inputs, labels in target:
-        yield "target", _table([names[c] for c in observed], inputs[:, observed], {})
+        seen = [names[c] for c in observed]
+        yield "target", _table(seen, inputs[:, observed], {}, pair.categories)
         yield "target_labels", _table([], inputs[:, :0], {label: labels})
 
 
@@ -111,12 +112,20 @@ def _short(*blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
 
 
 def _table(
-    names: Sequence[str], inputs: npt.NDArray[Any], others: Mapping[str, npt.NDArray[Any]]
+    names: Sequence[str],
+    inputs: npt.NDArray[Any],
+    others: Mapping[str, npt.NDArray[Any]],
+    categories: Mapping[str, Sequence[str]] | None = None,
 ) -> Any:
-    """Return columns of inputs, then others; what is not a number becomes empty."""
+    """Return columns of inputs, then others; what is not a number becomes empty, codes words."""
     pyarrow = optional_module("pyarrow", "Exporting tables")
     columns = {name: inputs[:, i] for i, name in enumerate(names)} | dict(others)
-    return pyarrow.table({n: pyarrow.array(v, from_pandas=True) for n, v in columns.items()})
+    arrays = {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}
+    for name, words in (categories or {}).items():
+        if name in names:
+            codes = arrays[name].cast(pyarrow.int32())
+            arrays[name] = pyarrow.DictionaryArray.from_arrays(codes, words).dictionary_decode()
+    return pyarrow.table(arrays)
 
 
 def _writer(path: Path, schema: Any, format: Format) -> Any:

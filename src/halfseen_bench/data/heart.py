@@ -17,36 +17,22 @@ import numpy.typing as npt
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen_bench.data.official import OfficialFile, content, locate
-from halfseen_bench.data.pairs import Card, DomainPair, Labelled, Sealed
-from halfseen_bench.data.splitting import (
-    Evaluation,
-    check_choice,
-    check_domains,
-    held_out,
-    target_rows,
-)
+from halfseen_bench.data.natural import evaluation_note, make_pair, text_lines
+from halfseen_bench.data.official import OfficialFile, locate
+from halfseen_bench.data.pairs import Card, DomainPair, Labelled
+from halfseen_bench.data.splitting import Evaluation, check_choice, check_domains, held_out
 
 __all__ = ["COLUMNS", "DOMAINS", "FILES", "Gaps", "load_pair", "read_hospital", "shares_missing"]
 
-DOMAINS = ("cleveland", "hungarian", "switzerland", "va")
-FILES = (
-    OfficialFile(
-        "heart/processed.cleveland.data",
-        "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
-    ),
-    OfficialFile(
-        "heart/processed.hungarian.data",
-        "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
-    ),
-    OfficialFile(
-        "heart/processed.switzerland.data",
-        "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314",
-    ),
-    OfficialFile(
-        "heart/processed.va.data",
-        "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
-    ),
+_HASHES = {
+    "cleveland": "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
+    "hungarian": "d1ad108f785768cd3d7e82dc522e6f5a61eea93cccfb3a46ee8076f73fc3d796",
+    "switzerland": "834a405ccf5b66ab4056bb77794adc8df0b7125186454c0a1d002d33c6c3b314",
+    "va": "e7c93d8d0d2acdadfa4c5e8de768e2191e7f618b952e29623f1f0d5949ff6b8f",
+}
+DOMAINS = tuple(_HASHES)
+FILES = tuple(
+    OfficialFile(f"heart/processed.{domain}.data", sha256) for domain, sha256 in _HASHES.items()
 )
 CODES: dict[str, tuple[int, ...] | None] = {
     "age": None,
@@ -117,27 +103,25 @@ def load_pair(
     names = [COLUMNS[c] for c in kept]
     blocks = Blocks.columns(names, missing)
     source_table, target_table = source_table[:, kept], target_table[:, kept]
-    train, test = held_out(source_labels, test_fraction, seed)
-    adapted, predicted = target_rows(len(target_table), evaluation, seed)
     dropped = [c for c, has in zip(COLUMNS, source_has, strict=True) if not has]
     card = _card(source, target, blocks, dropped, source_table, target_table, gaps, evaluation)
     if gaps == "median":
+        train, _ = held_out(source_labels, test_fraction, seed)
         usual = _usual(source_table[train], names)
         source_table, target_table = (
             np.where(np.isnan(table), usual, table) for table in (source_table, target_table)
         )
-    target_table = blocks.hide(target_table)
-    return DomainPair(
-        name=f"{source}->{target}",
-        source_train=Labelled(source_table[train], source_labels[train]),
-        source_test=Labelled(source_table[test], source_labels[test]),
-        target_train=target_table[adapted],
-        target_test=target_table[predicted],
-        target_test_labels=Sealed(target_labels[predicted]),
+    return make_pair(
+        source,
+        target,
+        source_part=Labelled(source_table, source_labels),
+        target_part=Labelled(target_table, target_labels),
         blocks=blocks,
         classes=("healthy", "disease"),
         card=card,
-        target_train_labels=Sealed(target_labels[adapted]),
+        evaluation=evaluation,
+        test_fraction=test_fraction,
+        seed=seed,
     )
 
 
@@ -147,12 +131,7 @@ def read_hospital(root: Path, domain: str) -> tuple[Table, npt.NDArray[np.int64]
     Categorical columns become the position of their code in :data:`CODES`: 0, 1, 2, ...
     """
     path = locate(root, f"heart/processed.{domain}.data")
-    lines = content(path).decode("ascii", errors="replace").splitlines()
-    rows = [
-        _parsed(line, f"{path}, line {number}")
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
+    rows = [_parsed(line, where) for where, line in text_lines(path)]
     if not rows:
         raise InputError(f"{path} holds no patients.")
     table = np.array(rows, dtype=np.float32)
@@ -235,9 +214,7 @@ def _card(
         f"{_gap_counts(source_table, range(blocks.length), blocks)}; "
         f"{target} {_gap_counts(target_table, blocks.observed, blocks)}.",
         "Categorical columns are ordinal codes from 0, in the order of the file's own codes.",
-        "The whole target is adapted on without labels, and predicted."
-        if evaluation == "transductive"
-        else "A seeded half of the target is adapted on, the other half predicted.",
+        evaluation_note(evaluation),
     ]
     if dropped:
         notes.append(f"Left out, because {source} did not measure them: {', '.join(dropped)}.")

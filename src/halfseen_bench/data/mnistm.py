@@ -17,7 +17,7 @@ import numpy.typing as npt
 from halfseen.errors import InputError
 from halfseen.files import written_whole
 from halfseen_bench.data.digit_files import Labels, Split, read_mnist
-from halfseen_bench.data.official import content, locate, optional_module
+from halfseen_bench.data.official import cache_folder, content, locate, optional_module
 
 __all__ = ["compose", "default_cache", "read_mnistm", "read_photos"]
 
@@ -79,8 +79,7 @@ def read_photos(root: Path, smallest: tuple[int, int] = (28, 28)) -> list[Bytes]
 
 def default_cache() -> Path:
     """Return the folder where made data go unless the caller names another."""
-    platformdirs = optional_module("platformdirs", "Finding the user cache directory")
-    return Path(platformdirs.user_cache_dir("halfseen")) / "mnistm"
+    return cache_folder() / "mnistm"
 
 
 def _cached(path: Path, shape: tuple[int, ...]) -> Bytes | None:

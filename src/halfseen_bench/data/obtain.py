@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import tarfile
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
 
 from halfseen.errors import DownloadError
 from halfseen.files import written_whole
+from halfseen_bench.data.archives import ArchiveError, members
 from halfseen_bench.data.catalog import DataSet, Remote
 from halfseen_bench.data.check import Finding, check
 from halfseen_bench.data.download import fetch
@@ -48,11 +46,11 @@ def obtain(
     incoming = root / _INCOMING
     for remote in data_set.remotes:
         path = incoming / remote.path
-        if remote.path not in held and not path.exists():  # under its own name it is whole
+        if remote.path not in held:
             fetch(
                 remote.addresses,
                 path,
-                checksum=remote.checksum,
+                checksum=data_set.checksum(remote),
                 progress=partial(show, path.name),
                 timeout=timeout,
                 attempts=attempts,
@@ -83,38 +81,22 @@ def _unpack(
     inside, here = (PurePosixPath(part) for part in remote.unpack or ("", ""))
     wanted = [official.path for official in data_set.files]
     try:
-        with tarfile.open(archive, "r:*") as tar:
-            for member in tar:
-                name = PurePosixPath(os.path.normpath(member.name))
-                if not member.isfile() or ".." in name.parts or not name.is_relative_to(inside):
-                    continue
-                path = (here / name.relative_to(inside)).as_posix()
-                stream = tar.extractfile(member)
-                if stream is None or not any(
-                    path in (w, w.removesuffix(".gz")) or path.startswith(f"{w}/") for w in wanted
-                ):
-                    continue
+        for member, size, chunks in members(archive, remote.limit):
+            name = PurePosixPath(os.path.normpath(member))
+            if ".." in name.parts or not name.is_relative_to(inside):
+                continue
+            path = (here / name.relative_to(inside)).as_posix()
+            if any(path in (w, w.removesuffix(".gz")) or path.startswith(f"{w}/") for w in wanted):
                 with written_whole(incoming / path) as part, part.open("wb") as file:
-                    for chunk in _chunks(stream):
+                    for chunk in chunks:
                         file.write(chunk)
-                        show(f"unpack {name.name}", file.tell(), member.size)
-            for _ in _chunks(cast(IO[bytes], tar.fileobj)):
-                pass  # to the end of the compression, where its own checksum is
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+                        show(f"unpack {name.name}", file.tell(), size)
+    except ArchiveError as error:
         archive.unlink(missing_ok=True)
         raise DownloadError(
-            f"{remote.addresses[0]} gave an archive that cannot be unpacked ({error}). It was "
+            f"{remote.addresses[0]} gave an archive that cannot be unpacked: {error}. It was "
             "removed; run the command again."
         ) from None
-
-
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield a member's bytes; a damaged archive is told apart from a disk that fails to write."""
-    try:
-        while chunk := stream.read(1 << 20):
-            yield chunk
-    except OSError as error:
-        raise tarfile.ReadError(str(error)) from None
 
 
 def _install(incoming: Path, root: Path, arrived: list[str], replaced: set[str]) -> None:

@@ -16,6 +16,7 @@ from halfseen.errors import HalfseenError, InputError
 
 __all__ = [
     "OfficialFile",
+    "cache_folder",
     "content",
     "content_sha256",
     "locate",
@@ -96,9 +97,15 @@ def _ungzipped(file: BinaryIO) -> gzip.GzipFile:
     return gzip.GzipFile(fileobj=file)
 
 
-def content(path: Path) -> bytes:
-    """Return the whole content, decompressed where the name says so."""
-    return b"".join(read_chunks(path))
+def content(path: Path, limit: int = 1 << 30) -> bytes:
+    """Return the whole content, decompressed where the name says so, of at most `limit` bytes."""
+    chunks, size = [], 0
+    for chunk in read_chunks(path):
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            raise InputError(f"{path} unpacks to more than {limit:,} bytes: it is no such file.")
+    return b"".join(chunks)
 
 
 def content_sha256(path: Path) -> str:
@@ -118,3 +125,8 @@ def optional_module(name: str, purpose: str) -> Any:
             f"{purpose} needs {name.split('.')[0]}, which is not installed: "
             "pip install 'halfseen[data]'."
         ) from None
+
+
+def cache_folder() -> Path:
+    """Return this library's folder in the user cache directory."""
+    return Path(optional_module("pooch", "Finding the user cache directory").os_cache("halfseen"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -103,6 +104,8 @@ class DomainPair:
     cardinalities
         For tables whose columns hold codes 0, 1, ... that embeddings can be made of: how many
         codes each column has (None for a column of plain numbers). None if no column has codes.
+    categories
+        What the codes of a column stand for, where an exported table should show it as text.
     """
 
     name: str
@@ -117,3 +120,4 @@ class DomainPair:
     complete_target: Sealed[tuple[Inputs, Inputs]] | None = field(default=None)
     target_train_labels: Sealed[Labels] | None = field(default=None)
     cardinalities: tuple[int | None, ...] | None = field(default=None)
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
