@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
     unsupported_method,
 )
+from starlette.testclient import TestClient
 
 from halfseen.serve import Limits, create_app
 from halfseen.serve.arrow_body import ARROW
@@ -68,5 +69,6 @@ def test_the_document_is_valid_and_complete():
 
 @pytest.mark.parametrize("token", [None, "a-token-of-some-length"])
 def test_a_refused_token_is_documented_where_there_is_one(token):
-    document = create_app(scorer_of(), token=token).openapi()
+    client = TestClient(create_app(scorer_of(), token=token))
+    document = client.get("/openapi.json", headers={"Authorization": f"Bearer {token}"}).json()
     assert ("401" in document["paths"]["/schema"]["get"]["responses"]) == (token is not None)
