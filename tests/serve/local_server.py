@@ -14,7 +14,7 @@ import uvicorn
 
 from halfseen.export.onnx import onnx_model
 from halfseen.serve import Limits, Scorer, create_app
-from halfseen.serve.run import listen
+from halfseen.serve.run import configured, listen
 from table_models import table_model
 
 ROW = {
@@ -34,15 +34,11 @@ def scorer_of(model=None) -> Scorer:
 
 
 @contextlib.contextmanager
-def serving(scorer=None, limits: Limits | None = None, token: str | None = None):
+def serving(scorer=None, limits: Limits | None = None, token: str | None = None, hosts=()):
     """Run a server on a thread and give its address."""
-    config = uvicorn.Config(
-        create_app(scorer or scorer_of(), limits, token),
-        http="h11",
-        log_config=None,
-        access_log=False,
-    )
-    server = uvicorn.Server(config)
+    limits = limits or Limits()
+    app = create_app(scorer or scorer_of(), limits, token, hosts)
+    server = uvicorn.Server(configured(app, limits))
     listener = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

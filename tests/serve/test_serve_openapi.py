@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from local_server import scorer_of
+from local_server import scorer_of, serving
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
@@ -68,5 +69,7 @@ def test_the_document_is_valid_and_complete():
 
 @pytest.mark.parametrize("token", [None, "a-token-of-some-length"])
 def test_a_refused_token_is_documented_where_there_is_one(token):
-    document = create_app(scorer_of(), token=token).openapi()
+    headers = {"Authorization": f"Bearer {token}"}
+    with serving(token=token) as url:
+        document = httpx.get(f"{url}/openapi.json", headers=headers).json()
     assert ("401" in document["paths"]["/schema"]["get"]["responses"]) == (token is not None)

@@ -138,7 +138,7 @@ def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
     ("command", "library", "extra"),
     [
         (["export", "model", "--onnx", "a.onnx"], "onnx", "halfseen[onnx]"),
-        (["serve", "model"], "fastapi", "halfseen[serve]"),
+        (["serve", "model"], "starlette", "halfseen[serve]"),
     ],
 )
 def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch, capsys):

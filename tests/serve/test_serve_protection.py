@@ -28,9 +28,9 @@ class SlowScorer(Scorer):
 
     seconds = 0.5
 
-    def score(self, table, deadline):
+    def score(self, table, is_over):
         time.sleep(self.seconds)
-        return super().score(table, deadline)
+        return super().score(table, is_over)
 
 
 def slow_scorer() -> Scorer:

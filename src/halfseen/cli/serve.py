@@ -32,6 +32,20 @@ def serve(
     max_bytes: Annotated[int, typer.Option(min=1, help="Bytes of one request.")] = 8 * 2**20,
     deadline: Annotated[float, typer.Option(min=0.001, help="Seconds for one request.")] = 30.0,
     max_requests: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 64,
+    max_total_bytes: Annotated[
+        int, typer.Option(min=1, help="Bytes of all requests under way together.")
+    ] = 64 * 2**20,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name by which clients may call the server (repeatable). Default: the names of "
+            "this machine where it alone is listened to, any name elsewhere."
+        ),
+    ] = None,
+    trust_proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="Address or network whose X-Forwarded-For is believed (repeatable)."),
+    ] = None,
 ) -> None:
     """Score rows over HTTP: JSON records, JSON columns or Arrow streams.
 
@@ -54,7 +68,9 @@ def serve(
         host=host,
         port=port,
         token=token if token_file is None else _read_token(token_file),
-        limits=server.Limits(max_rows, max_bytes, deadline, max_requests),
+        limits=server.Limits(max_rows, max_bytes, deadline, max_requests, max_total_bytes),
+        allow_hosts=allow_host or (),
+        trust_proxies=trust_proxy or (),
     )
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
 
 from halfseen.serve import contract
 from halfseen.serve.arrow_body import ARROW, read_arrow, write_arrow
-from halfseen.serve.errors import RequestError
-from halfseen.serve.gate import Gate, note
+from halfseen.serve.errors import RequestError, answer_error, answer_failure
+from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import read_json
-from halfseen.serve.limits import Deadline, Limits
+from halfseen.serve.limits import Limits
 from halfseen.serve.page import page
 from halfseen.serve.scorer import Scorer
 
@@ -28,7 +30,12 @@ __all__ = ["create_app"]
 JSON = "application/json"
 
 
-def create_app(scorer: Scorer, limits: Limits | None = None, token: str | None = None) -> FastAPI:
+def create_app(
+    scorer: Scorer,
+    limits: Limits | None = None,
+    token: str | None = None,
+    hosts: Collection[str] = (),
+) -> Starlette:
     """Return the application: ``/predict``, ``/schema``, ``/health`` and the OpenAPI page.
 
     Parameters
@@ -36,81 +43,103 @@ def create_app(scorer: Scorer, limits: Limits | None = None, token: str | None =
     scorer
         What scores tables.
     limits
-        What one request may ask for.
+        What requests may ask for.
     token
         What clients must show; None lets everybody in.
+    hosts
+        Names by which clients may call the server; empty allows all.
     """
     limits = limits or Limits()
-    pool: ThreadPoolExecutor | None = None  # None is asyncio's own, for use without a lifespan
+    description = contract.describe(scorer.schema)
+    document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
+    html = page(document, description)
 
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        nonlocal pool
-        with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score") as pool:
-            yield
-        pool = None
+    async def schema(request: Request) -> Response:
+        return JSONResponse(description)
 
-    app = FastAPI(title="halfseen", docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.add_middleware(Gate, limits=limits, token=token)
-    refusals = dict(contract.REFUSALS)
-    if token is None:
-        del refusals[401]
-    few: dict[int | str, dict[str, Any]] = {s: r for s, r in refusals.items() if s in (401, 429)}
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
 
-    @app.exception_handler(RequestError)
-    async def refuse(request: Request, refusal: RequestError) -> JSONResponse:
-        note(request.scope, error=refusal.sentence)
-        return JSONResponse(refusal.content, refusal.status, refusal.headers)
+    async def openapi(request: Request) -> Response:
+        return JSONResponse(document)
 
-    @app.exception_handler(HTTPException)
-    async def explain(request: Request, error: HTTPException) -> JSONResponse:
-        sentence = {
-            404: "There is nothing at this path; see /docs.",
-            405: f"This path does not take {request.method}; see /docs.",
-        }.get(error.status_code, f"{error.detail}.")
-        content = RequestError(error.status_code, sentence).content
-        return JSONResponse(content, error.status_code, error.headers)
+    async def docs(request: Request) -> Response:
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        return HTMLResponse(html, headers={"Content-Security-Policy": policy})
 
-    @app.post(
-        "/predict",
-        summary="Score rows",
-        response_class=Response,
-        responses={200: contract.success(scorer.schema), **refusals},
-        openapi_extra={"requestBody": contract.request_body(scorer.schema, limits)},
+    app = Starlette(
+        routes=[
+            Route("/predict", _Predict(scorer, limits).answer, methods=["POST"]),
+            Route("/schema", schema),
+            Route("/health", health),
+            Route("/openapi.json", openapi),
+            Route("/docs", docs),
+        ],
+        middleware=[
+            Middleware(Flow),
+            Middleware(Gate, limits=limits, token=token, hosts=hosts),
+        ],
+        exception_handlers={HTTPException: answer_error, Exception: answer_failure},
     )
-    async def predict(request: Request) -> Response:
-        deadline = Deadline(limits.deadline)
+    app.router.redirect_slashes = False  # it would redirect to whatever the Host header says
+    return app
+
+
+class _Predict:
+    """``/predict``: reads bodies within bounds, scores on as many threads as cores."""
+
+    def __init__(self, scorer: Scorer, limits: Limits) -> None:
+        self._scorer = scorer
+        self._limits = limits
+        self._held = 0  # bytes of all bodies under way
+        self._pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score")
+
+    async def answer(self, request: Request) -> Response:
+        """Score the rows of one request."""
         media = _media_type(request)
         arrow_wanted = ARROW in request.headers.get("accept", "")
-        loop = asyncio.get_running_loop()
+        body, is_over = bytearray(), threading.Event()
         try:
-            async with asyncio.timeout(limits.deadline):
-                body = await _read_body(request, limits)
-                content, answered, rows = await loop.run_in_executor(
-                    pool, _answer, scorer, limits, deadline, media, body, arrow_wanted
-                )
-        except TimeoutError:
-            raise deadline.refusal() from None
-        note(request.scope, rows=rows, bytes=len(body))
+            await self._read(request, body)
+            content, answered, rows = await asyncio.get_running_loop().run_in_executor(
+                self._pool, self._score, body, media, arrow_wanted, is_over
+            )
+        finally:
+            is_over.set()  # after its deadline, a request is not scored on
+            self._held -= len(body)
+        request.state.notes.update(rows=rows, bytes=len(body))
         return Response(content, media_type=answered)
 
-    @app.get("/schema", summary="What the model expects and answers", responses=few)
-    async def schema() -> dict[str, Any]:
-        return contract.describe(scorer.schema)
+    async def _read(self, request: Request, body: bytearray) -> None:
+        """Read the body, stopping as soon as it is too large, alone or with the others."""
+        declared = request.headers.get("content-length", "0")
+        self._limits.check_bytes(int(declared) if declared.isdecimal() else 0)
+        try:
+            async for chunk in request.stream():
+                self._limits.check_bytes(len(body) + len(chunk))
+                self._limits.check_total(self._held + len(chunk))
+                body += chunk
+                self._held += len(chunk)
+        except ClientDisconnect:
+            raise RequestError(400, "The client went away before the end of the body.") from None
 
-    @app.get("/health", summary="Whether the server is up")
-    async def health() -> dict[str, str]:
-        return {"status": "ok"}
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> HTMLResponse:
-        policy = "default-src 'none'; style-src 'unsafe-inline'"
-        return HTMLResponse(
-            page(app.openapi(), contract.describe(scorer.schema)),
-            headers={"Content-Security-Policy": policy},
-        )
-
-    return app
+    def _score(
+        self, body: bytearray, media: str, arrow_wanted: bool, is_over: threading.Event
+    ) -> tuple[bytes, str, int]:
+        """Parse, score and write: all that takes time, on a thread of its own."""
+        read = read_arrow if media == ARROW else read_json
+        form, table, ignored = read(body, self._scorer.columns, self._limits)
+        probabilities, prediction = self._scorer.score(table, is_over)
+        names = contract.output_names(self._scorer.schema)
+        answers = dict(zip(names, [*probabilities.T.tolist(), prediction.tolist()], strict=True))
+        if arrow_wanted:
+            return write_arrow(answers), ARROW, len(prediction)
+        answer: Any = answers
+        if form == "records":
+            rows = zip(*answers.values(), strict=True)
+            answer = [dict(zip(names, row, strict=True)) for row in rows]
+        content = JSONResponse({form: answer, "ignored": ignored}).body
+        return bytes(content), JSON, len(prediction)
 
 
 def _media_type(request: Request) -> str:
@@ -125,42 +154,3 @@ def _media_type(request: Request) -> str:
             415, f"The content type is {given[:80]!a}; send {JSON} or {ARROW}.", "Content-Type"
         )
     return media
-
-
-async def _read_body(request: Request, limits: Limits) -> bytes:
-    """Read the body, stopping as soon as it is too large."""
-    declared = request.headers.get("content-length", "0")
-    limits.check_bytes(int(declared) if declared.isdecimal() else 0)
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            limits.check_bytes(len(body))
-    except ClientDisconnect:
-        raise RequestError(400, "The client went away before the end of the body.") from None
-    return bytes(body)
-
-
-def _answer(
-    scorer: Scorer, limits: Limits, deadline: Deadline, media: str, body: bytes, arrow_wanted: bool
-) -> tuple[bytes, str, int]:
-    """Parse, score and write: all that takes time, on a thread of its own."""
-    form = "columns"
-    if media == ARROW:
-        needed = [column.name for column in scorer.columns]
-        table, ignored = read_arrow(body, needed, limits)
-    else:
-        form, table, ignored = read_json(body, scorer.columns, limits)
-    probabilities, prediction = scorer.score(table, deadline)
-    names = contract.output_names(scorer.schema)
-    columns = dict(zip(names, [*probabilities.T.tolist(), prediction.tolist()], strict=True))
-    if arrow_wanted:
-        return write_arrow(columns), ARROW, len(prediction)
-    answer: Any = columns
-    if form == "records":
-        answer = [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return _json({form: answer, "ignored": ignored}), JSON, len(prediction)
-
-
-def _json(content: Any) -> bytes:
-    return bytes(JSONResponse(content).body)

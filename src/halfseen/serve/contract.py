@@ -1,4 +1,4 @@
-"""What the server says about itself: the schema of a model, and JSON Schemas for OpenAPI."""
+"""What the server says about itself: the schema of a model, and its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,31 +9,17 @@ from halfseen.serve.arrow_body import ARROW
 from halfseen.serve.json_body import expectation
 from halfseen.serve.limits import Limits
 
-__all__ = ["REFUSALS", "describe", "output_names", "request_body", "success"]
+__all__ = ["REFUSALS", "describe", "openapi", "output_names"]
 
-ERROR = {
-    "type": "object",
-    "required": ["error", "field"],
-    "properties": {
-        "error": {"type": "string", "description": "what was wrong and what to do"},
-        "field": {"type": ["string", "null"], "description": "the column it speaks of"},
-    },
-    "additionalProperties": False,
-}
-
-_REASONS = {
+REFUSALS = {
     400: "The body is not JSON, or not an Arrow stream.",
     401: "The token is absent or wrong.",
     408: "The request took too long.",
     413: "The body is too large, or has too many rows.",
     415: "The body is of another type, or compressed.",
+    421: "The Host header names another server.",
     422: "A column or a value is not what the model needs.",
-    429: "Too many requests are under way.",
-}
-
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"description": reason, "content": {"application/json": {"schema": ERROR}}}
-    for status, reason in _REASONS.items()
+    429: "Too many requests are under way, or too many bytes.",
 }
 
 
@@ -59,69 +45,60 @@ def describe(schema: TableSchema) -> dict[str, Any]:
     }
 
 
-def request_body(schema: TableSchema, limits: Limits) -> dict[str, Any]:
-    """Return the OpenAPI description of what ``/predict`` takes."""
-    values = {column.name: dict(expectation(column).schema) for column in schema.observed}
-    record = {"type": "object", "required": list(values), "properties": values}
-    lists = {
-        name: {"type": "array", "items": value, "minItems": 1, "maxItems": limits.max_rows}
-        for name, value in values.items()
-    }
-    table = {
-        "type": "object",
-        "required": list(lists),
-        "properties": lists,
-        "description": "All columns have the same length.",
-    }
-    rows = {"type": "array", "items": record, "minItems": 1, "maxItems": limits.max_rows}
-    return {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"oneOf": [_only("records", rows), _only("columns", table)]}
-            },
-            ARROW: {"schema": {"type": "string", "format": "binary"}},
-        },
-    }
-
-
-def success(schema: TableSchema) -> dict[str, Any]:
-    """Return the OpenAPI description of an answer, in the form of the request."""
+def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) -> dict[str, Any]:
+    """Return the OpenAPI document of a server, with or without a token and names of hosts."""
+    columns = {column.name: expectation(column).schema for column in schema.observed}
+    asked = _forms(columns, {"minItems": 1, "maxItems": limits.max_rows}, {})
     probability = {"type": "number", "minimum": 0, "maximum": 1}
     *probabilities, prediction = output_names(schema)
-    values: dict[str, Any] = {name: probability for name in probabilities}
-    values[prediction] = {"enum": list(schema.classes)}
-    record = {
-        "type": "object",
-        "required": list(values),
-        "properties": values,
-        "additionalProperties": False,
-    }
-    lists = {name: {"type": "array", "items": value} for name, value in values.items()}
-    table = {**record, "properties": lists}
-    ignored = {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "columns of the request that the model does not look at",
-    }
+    answered = _forms(
+        {**dict.fromkeys(probabilities, probability), prediction: {"enum": list(schema.classes)}},
+        {},
+        {"ignored": {"type": "array", "items": {"type": "string"}}},
+    )
+    gate = {429} | ({401} if token else set()) | ({421} if hosts else set())
+    any_object = {"application/json": {"schema": {"type": "object"}}}
+    predict = _operation("Score rows", answered, gate | {400, 408, 413, 415, 422})
+    predict["requestBody"] = {"required": True, "content": asked}
     return {
-        "description": "Probabilities and the most probable class, in the order of the rows.",
-        "content": {
-            "application/json": {
-                "schema": {
-                    "oneOf": [
-                        _only("records", {"type": "array", "items": record}, ignored=ignored),
-                        _only("columns", table, ignored=ignored),
-                    ]
-                }
-            },
-            ARROW: {"schema": {"type": "string", "format": "binary"}},
+        "openapi": "3.1.0",
+        "info": {"title": "halfseen", "version": "1"},
+        "paths": {
+            "/predict": {"post": predict},
+            "/schema": {"get": _operation("What the model expects and answers", any_object, gate)},
+            "/health": {"get": _operation("Whether the server is up", any_object, set())},
         },
     }
 
 
-def _only(name: str, value: dict[str, Any], **others: dict[str, Any]) -> dict[str, Any]:
-    properties = {name: value, **others}
+def _operation(summary: str, content: dict[str, Any], refusals: set[int]) -> dict[str, Any]:
+    error = {"application/json": {"schema": _object(error={"type": "string"}, field=_NAME)}}
+    responses: dict[str, Any] = {"200": {"description": "The answer.", "content": content}}
+    for status in sorted(refusals):
+        responses[str(status)] = {"description": REFUSALS[status], "content": error}
+    return {"summary": summary, "responses": responses}
+
+
+_NAME = {"type": ["string", "null"], "description": "the column that the error speaks of"}
+
+
+def _forms(
+    values: dict[str, Any], bounds: dict[str, int], others: dict[str, Any]
+) -> dict[str, Any]:
+    """Describe a table as records, as columns and as Arrow; a request may have more columns."""
+    closed = {} if bounds else {"additionalProperties": False}
+    record = {"type": "object", "required": list(values), "properties": values, **closed}
+    rows = {"type": "array", "items": record, **bounds}
+    lists = {name: {"type": "array", "items": value, **bounds} for name, value in values.items()}
+    table = {**record, "properties": lists}
+    forms = [_object(records=rows, **others), _object(columns=table, **others)]
+    return {
+        "application/json": {"schema": {"oneOf": forms}},
+        ARROW: {"schema": {"type": "string", "format": "binary"}},
+    }
+
+
+def _object(**properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "required": list(properties),

@@ -1,47 +1,46 @@
-"""What a client did wrong, as a status and a sentence."""
+"""What a client did wrong: a status, a sentence, and one JSON shape for all of them."""
 
 from __future__ import annotations
 
-from halfseen.errors import HalfseenError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 
-__all__ = ["RequestError"]
+__all__ = ["RequestError", "answer_error", "answer_failure", "lacking"]
+
+_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
+_SENTENCES = {
+    404: "There is nothing at this path; see /docs.",
+    405: "This path does not take that method; see /docs.",
+}
 
 
-class RequestError(HalfseenError):
-    """A request that is not answered, and why; always a 4xx.
-
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    sentence
-        What was wrong, where, and what to do.
-    field
-        The column that the sentence speaks of, where there is one.
-    """
+class RequestError(HTTPException):
+    """A request that is not answered: what was wrong, where, what to do, and in which column."""
 
     def __init__(self, status: int, sentence: str, field: str | None = None) -> None:
-        super().__init__(sentence)
-        self.status = status
-        self.sentence = sentence
+        super().__init__(status, sentence, _HEADERS.get(status))
         # A key from outside may hold half of a surrogate pair, which no answer can.
         self.field = None if field is None else field.encode("utf-8", "replace").decode()
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers of the answer.
 
-        Where the body was not read to its end, the connection closes: else a client could go on
-        sending for ever.
-        """
-        headers = {} if self.status in (400, 422) else {"Connection": "close"}
-        if self.status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        if self.status == 429:
-            headers["Retry-After"] = "1"
-        return headers
+def lacking(name: str, where: str = "The request") -> RequestError:
+    """Return what is said of an absent column."""
+    sentence = (
+        f"{where} lacks column {name!r}, which the model needs; give null where it is unknown."
+    )
+    return RequestError(422, sentence, name)
 
-    @property
-    def content(self) -> dict[str, str | None]:
-        """What the client is sent, as JSON."""
-        return {"error": self.sentence, "field": self.field}
+
+async def answer_error(request: Request, error: Exception) -> JSONResponse:
+    """Answer a refusal, of ours or of Starlette's router."""
+    assert isinstance(error, HTTPException)
+    sentence = _SENTENCES.get(error.status_code, error.detail)
+    request.state.notes["error"] = sentence
+    content = {"error": sentence, "field": getattr(error, "field", None)}
+    return JSONResponse(content, error.status_code, error.headers)
+
+
+async def answer_failure(request: Request, error: Exception) -> JSONResponse:
+    """Answer what is our fault; the traceback goes to the log."""
+    return JSONResponse({"error": "The server failed; its log says why.", "field": None}, 500)

@@ -1,89 +1,100 @@
-"""What every request passes first: a number, the token, the limit on requests, the log."""
+"""What stands between the network and the application: two ASGI middlewares, and the protocol."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import json
+import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Collection
+from contextlib import suppress
 
-from starlette.responses import JSONResponse
+import h11
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from halfseen.serve.errors import RequestError
+from halfseen.serve.errors import RequestError, answer_error
 from halfseen.serve.limits import Limits
 from halfseen.serve.log_lines import log
 
-__all__ = ["Gate", "note"]
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+__all__ = ["Flow", "Gate", "Protocol"]
 
 _OPEN = "/health"
 """Answered without a token, so that whatever watches the server need not know it."""
+_PIECE = 2**16
+_LINGER_SECONDS, _LINGER_BYTES = 2.0, 32 * 2**20
 
 
 class Gate:
-    """ASGI middleware around the scorer.
+    """Admits a request or says why not, holds it to its deadline and logs it.
 
-    Parameters
-    ----------
-    app
-        What answers.
-    limits
-        How many requests may be under way.
-    token
-        What clients must send as ``Authorization: Bearer TOKEN``; None asks for nothing.
+    The token and the names in ``hosts`` are asked for where there are any. (Starlette's
+    ``TrustedHostMiddleware`` refuses in plain text.)
     """
 
-    def __init__(self, app: Application, limits: Limits, token: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: Limits, token: str | None, hosts: Collection[str]
+    ) -> None:
         self._app = app
         self._limits = limits
-        self._token = None if token is None else token.encode()
+        self._credentials = None if token is None else f"bearer {token}".encode()
+        self._hosts = frozenset(host.lower() for host in hosts)
         self._under_way = 0
         self._numbers = itertools.count(1)
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Answer one request, or say why not."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun, status = time.perf_counter(), 500
-        notes: dict[str, Any] = scope.setdefault("halfseen", {})
+        request, begun, status = Request(scope), time.perf_counter(), None
+        request.state.notes = {}
 
         async def watched(message: Message) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
+            status = message.get("status", status)
             await send(message)
 
         self._under_way += 1
         try:
-            refusal = self._refusal(scope)
+            refusal = self._refusal(request)
             if refusal is None:
-                await self._app(scope, receive, watched)
-            else:
-                answer = JSONResponse(refusal.content, refusal.status, refusal.headers)
-                await answer(scope, receive, watched)
+                try:
+                    async with asyncio.timeout(self._limits.deadline):
+                        await self._app(scope, receive, watched)
+                except TimeoutError:
+                    refusal = self._limits.late()
+            if refusal is not None and status is None:
+                await (await answer_error(request, refusal))(scope, receive, watched)
         finally:
             self._under_way -= 1
             log(
                 "request",
                 number=next(self._numbers),
-                client=(scope.get("client") or ("",))[0],
-                method=scope["method"],
+                client=request.client.host if request.client else "",
+                method=request.method,
                 path=scope["path"],
-                status=status,
+                status=status or 500,
                 milliseconds=round(1000 * (time.perf_counter() - begun), 2),
-                **notes,
+                **request.state.notes,
             )
 
-    def _refusal(self, scope: Message) -> RequestError | None:
-        if scope["path"] == _OPEN:
+    def _refusal(self, request: Request) -> RequestError | None:
+        headers = request.headers
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # Where a proxy believes the one and we the other, a second request can hide inside.
+            return RequestError(
+                400, "The request has both Content-Length and Transfer-Encoding; send one."
+            )
+        if request.scope["path"] == _OPEN:
             return None
-        if self._token is not None and not self._knows_token(scope):
+        if self._hosts and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in self._hosts:
+            return RequestError(421, "This server does not answer to the name in the Host header.")
+        if self._credentials is not None and not self._is_known(headers.getlist("authorization")):
             return RequestError(
                 401, "This server needs a token: send it as 'Authorization: Bearer TOKEN'."
             )
@@ -95,17 +106,68 @@ class Gate:
             )
         return None
 
-    def _knows_token(self, scope: Message) -> bool:
-        assert self._token is not None
-        given = [value for name, value in scope["headers"] if name == b"authorization"]
-        if len(given) != 1:
-            return False
-        scheme, _, credentials = given[0].partition(b" ")
-        return scheme.lower() == b"bearer" and secrets.compare_digest(
-            credentials.strip(), self._token
-        )
+    def _is_known(self, given: list[str]) -> bool:
+        shown = given[0].encode() if len(given) == 1 else b""
+        return secrets.compare_digest(shown[:7].lower() + shown[7:], self._credentials or b"")
 
 
-def note(scope: Message, **fields: Any) -> None:
-    """Add fields to the log line of a request."""
-    scope.setdefault("halfseen", {}).update(fields)
+class Flow:
+    """Sends no faster than the client reads, and lets it read what comes before it has sent all.
+
+    A whole answer would lie in memory, past the deadline, for a client that never reads it.
+    A connection that closes while its client is still sending is reset, and the answer is lost
+    with it: so what comes is thrown away for a moment, and then the connection closes.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+
+        async def watched() -> Message:
+            nonlocal unread
+            message = await receive()
+            unread = message.get("more_body", False)
+            return message
+
+        async def patient(message: Message) -> None:
+            if message["type"] == "http.response.start" and unread:
+                message["headers"] = [*message["headers"], (b"connection", b"close")]
+            if message["type"] == "http.response.body":
+                body = message.pop("body", b"")
+                for start in range(0, len(body), _PIECE):
+                    piece = body[start : start + _PIECE]
+                    await send({**message, "body": piece, "more_body": True})
+                if unread:
+                    await linger()
+            await send(message)
+
+        async def linger() -> None:
+            left = _LINGER_BYTES
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_SECONDS):
+                    while unread and left > 0:
+                        left -= len((await watched()).get("body", b""))
+
+        await self._app(scope, watched, patient)
+
+
+class Protocol(H11Protocol):
+    """uvicorn's own protocol, which says in JSON, too, that a request is not HTTP."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer a malformed request, unless an answer is already on its way."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = json.dumps({"error": "The request is not valid HTTP.", "field": None}).encode()
+            headers = [
+                ("content-type", "application/json"),
+                ("content-length", str(len(body))),
+                ("connection", "close"),
+            ]
+            answer = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from halfseen.serve.errors import RequestError
 
-__all__ = ["Deadline", "Limits"]
-
+__all__ = ["Limits"]
 
 _UNPACKED = 4
 """How many times larger than its limit a packed body may become."""
@@ -16,64 +14,50 @@ _UNPACKED = 4
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on one request, and on how many are under way at once.
-
-    Together they bound memory: bodies take at most ``max_bytes * max_requests``.
-    """
+    """Bounds on one request, and on all that are under way at once."""
 
     max_rows: int = 100_000
     max_bytes: int = 8 * 2**20
     deadline: float = 30.0
-    """Seconds from the first byte to the answer."""
+    """Seconds from the head of a request to the last byte of its answer."""
     max_requests: int = 64
+    max_total_bytes: int = 64 * 2**20
+    """Of all bodies together; one body of ``max_bytes`` is always let in."""
 
     def check_bytes(self, count: int) -> None:
         """Refuse a body that is too large."""
-        if count > self.max_bytes:
-            raise RequestError(
-                413,
-                f"The body is larger than {self.max_bytes:,} bytes, the limit of this server; send "
-                "fewer rows at a time.",
-            )
+        self._check(count, self.max_bytes, "body is larger than {:,} bytes")
 
     def check_unpacked(self, count: int) -> None:
         """Refuse a body that is small only because it is packed."""
-        most = _UNPACKED * self.max_bytes
-        if count > most:
-            raise RequestError(
-                413,
-                f"The body unpacks to more than {most:,} bytes, the limit of this server; send "
-                "fewer rows at a time.",
-            )
+        self._check(count, _UNPACKED * self.max_bytes, "body unpacks to more than {:,} bytes")
 
     def check_rows(self, count: int) -> None:
         """Refuse too many rows, or none."""
-        if count > self.max_rows:
-            raise RequestError(
-                413,
-                f"The request has more than {self.max_rows:,} rows, the limit of this server; send "
-                "fewer rows at a time.",
-            )
+        self._check(count, self.max_rows, "request has more than {:,} rows")
         if count == 0:
             raise RequestError(422, "The request has no rows; send at least one.")
 
+    def check_total(self, count: int) -> None:
+        """Refuse what would not fit into memory beside the bodies that are being read."""
+        if count > max(self.max_total_bytes, self.max_bytes):
+            raise RequestError(
+                429,
+                f"The requests under way hold {self.max_total_bytes:,} bytes, the limit of this "
+                "server; try again in a moment.",
+            )
 
-class Deadline:
-    """The moment by which a request must be answered."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = time.monotonic() + seconds
-
-    def check(self) -> None:
-        """Refuse to go on after it."""
-        if time.monotonic() > self._end:
-            raise self.refusal()
-
-    def refusal(self) -> RequestError:
-        """Return what the client is told."""
+    def late(self) -> RequestError:
+        """Return what is said when the time is over."""
         return RequestError(
             408,
-            f"The request took longer than {self.seconds:g} seconds, the limit of this server; "
+            f"The request took longer than {self.deadline:g} seconds, the limit of this server; "
             "send fewer rows at a time, or send them faster.",
         )
+
+    def _check(self, count: int, most: int, words: str) -> None:
+        if count > most:
+            raise RequestError(
+                413,
+                f"The {words.format(most)}, the limit of this server; send fewer rows at a time.",
+            )

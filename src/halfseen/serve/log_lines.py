@@ -11,11 +11,14 @@ from typing import Any
 __all__ = ["log", "log_to_stderr"]
 
 _LOGGER = logging.getLogger("halfseen.serve")
+_LONGEST = 300
+"""Characters of one field."""
 
 
 def log(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
-    """Write one event with its fields."""
-    _LOGGER.log(level, event, extra={"fields": fields})
+    """Write one event with its fields; of long texts, such as paths from strangers, the start."""
+    cut = {k: v if len(str(v)) <= _LONGEST else f"{v[:_LONGEST]}..." for k, v in fields.items()}
+    _LOGGER.log(level, event, extra={"fields": cut})
 
 
 def log_to_stderr() -> None:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
 import math
+import re
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from halfseen.errors import HalfseenError, OptionError
 from halfseen.serve.app import create_app
+from halfseen.serve.gate import Protocol
 from halfseen.serve.limits import Limits
 from halfseen.serve.log_lines import log, log_to_stderr
 from halfseen.serve.scorer import open_scorer
 
-__all__ = ["check_token", "listen", "serve"]
+__all__ = ["check_token", "configured", "listen", "serve"]
 
 SHORTEST_TOKEN = 16
+THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 
 
 def serve(
@@ -29,6 +35,8 @@ def serve(
     port: int = 8000,
     token: str | None = None,
     limits: Limits | None = None,
+    allow_hosts: Sequence[str] = (),
+    trust_proxies: Sequence[str] = (),
 ) -> None:
     """Serve a model folder or an exported graph over HTTP.
 
@@ -41,43 +49,75 @@ def serve(
     token
         What clients must show.
     limits
-        What one request may ask for.
+        What requests may ask for.
+    allow_hosts
+        Names by which clients may call the server. Where none is given, a server that this machine
+        alone can reach has the names of this machine, so that no web page can give its own name
+        to 127.0.0.1 and ask; any other has every name.
+    trust_proxies
+        Addresses or networks whose ``X-Forwarded-For`` is believed.
     """
     limits = limits or Limits()
     check_token(token)
+    _check_names(allow_hosts, trust_proxies)
     scorer = open_scorer(model)
     listener = listen(host, port)
-    config = uvicorn.Config(
-        create_app(scorer, limits, token),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        http="h11",  # what the tests of hostile requests ran against
-        ws="none",
-        # A request ends by its deadline, so this is time enough for all of them.
-        timeout_graceful_shutdown=math.ceil(limits.deadline) + 5,
-    )
+    address, port = listener.getsockname()[:2]
+    is_loopback = ipaddress.ip_address(address).is_loopback
+    hosts = allow_hosts or (THIS_MACHINE if is_loopback else ())
+    config = configured(create_app(scorer, limits, token, hosts), limits, trust_proxies)
     log_to_stderr()
     # uvicorn passes the signal on when all is done: that is then a good end, not a death.
-    signal.signal(signal.SIGTERM, _leave)
-    log("ready", url=_url(listener), model=str(model), token=token is not None)
-    if token is None and not _is_loopback(listener):
-        log("anyone who reaches this port may use it: set a token", level=30)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+    log("ready", url=url, model=str(model), token=token is not None)
+    if token is None and not is_loopback:
+        log("anyone who reaches this port may use it: set a token", level=logging.WARNING)
     try:
         uvicorn.Server(config).run(sockets=[listener])
     finally:
         log("stopped")
 
 
+def configured(app: ASGIApp, limits: Limits, trust_proxies: Sequence[str] = ()) -> uvicorn.Config:
+    """Return how uvicorn runs the application."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        http=Protocol,
+        ws="none",
+        proxy_headers=bool(trust_proxies),  # by default uvicorn believes everyone on loopback
+        forwarded_allow_ips=list(trust_proxies),
+        # A request ends by its deadline, so this is time enough for all of them.
+        timeout_graceful_shutdown=math.ceil(limits.deadline) + 5,
+    )
+
+
 def check_token(token: str | None) -> None:
     """Refuse a token that is easily guessed or that no header can hold."""
-    if token is None:
-        return
-    if len(token) < SHORTEST_TOKEN or not all("!" <= character <= "~" for character in token):
+    if token is not None and not re.fullmatch(rf"[!-~]{{{SHORTEST_TOKEN},}}", token):
         raise OptionError(
             f"The token must have {SHORTEST_TOKEN} or more ASCII characters and no spaces; make "
             "one with: python -c 'import secrets; print(secrets.token_urlsafe())'"
         )
+
+
+def _check_names(hosts: Sequence[str], proxies: Sequence[str]) -> None:
+    for name in hosts:
+        if not re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", name):
+            raise OptionError(
+                f"{name!r} is not the name of a host; write --allow-host as clients write it, "
+                "without a port: example.org, 192.0.2.1 or [2001:db8::1]."
+            )
+    for proxy in proxies:
+        try:
+            ipaddress.ip_network(proxy)
+        except ValueError as error:
+            raise OptionError(
+                f"--trust-proxy takes an address or a network, such as 10.0.0.0/8: {error}."
+            ) from None
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -99,17 +139,3 @@ def listen(host: str, port: int) -> socket.socket:
             f"The server cannot listen on {host}, port {port}: {error}. Choose another with --host "
             "and --port."
         ) from None
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _is_loopback(listener: socket.socket) -> bool:
-    host: str = listener.getsockname()[0]
-    return host == "::1" or host.startswith("127.")
-
-
-def _leave(number: int, frame: Any) -> None:
-    sys.exit(0)

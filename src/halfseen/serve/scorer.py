@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,6 @@ import onnxruntime
 import pyarrow as pa
 from pydantic import ValidationError
 
-from halfseen.errors import InputError
-from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.export.onnx import (
     FORMAT,
     PREDICTION,
@@ -23,13 +22,14 @@ from halfseen.export.onnx import (
     onnx_model,
 )
 from halfseen.export.onnx_tables import graph_input
+from halfseen.errors import InputError
 from halfseen.serve.errors import RequestError
-from halfseen.serve.limits import Deadline
+from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 
 __all__ = ["Scorer", "open_scorer"]
 
 CHUNK = 4096
-"""Rows scored between two looks at the clock; it also bounds what ONNX Runtime holds."""
+"""Rows scored before looking whether someone still waits; it bounds what ONNX Runtime holds."""
 
 
 class Scorer:
@@ -58,12 +58,16 @@ class Scorer:
         self.columns: Sequence[NumberColumn | CategoryColumn] = self.schema.observed
 
     def score(
-        self, table: Any, deadline: Deadline
+        self, table: Any, is_over: threading.Event
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
-        """Return the probabilities of each class and the most probable one, for each row."""
+        """Return the probabilities of each class and the most probable one, for each row.
+
+        Stops when nobody waits for the answer any more.
+        """
         parts = []
         for start in range(0, table.num_rows, CHUNK):
-            deadline.check()
+            if is_over.is_set():
+                raise TimeoutError
             inputs = self._inputs(table.slice(start, CHUNK), first_row=start + 1)
             parts.append(self._session.run([PROBABILITIES, PREDICTION], inputs))
         probabilities = np.concatenate([part[0] for part in parts]).astype(np.float64)
@@ -80,7 +84,18 @@ class Scorer:
                 )
             except (InputError, pa.ArrowException) as error:
                 raise RequestError(422, str(error), column.name) from error
+            if isinstance(column, NumberColumn) and column.kind == "boolean":
+                _check_flags(inputs[column.name], column.name, first_row)
         return inputs
+
+
+def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) -> None:
+    wrong = np.flatnonzero(~(np.isnan(numbers) | np.isin(numbers, (0, 1))))
+    if wrong.size:
+        found = f"{numbers[wrong[0]]:g} in row {wrong[0] + first_row}"
+        raise RequestError(
+            422, f"Column {name!r} holds {found}; it must be true, false, 0 or 1, or null.", name
+        )
 
 
 def open_scorer(model: Path) -> Scorer:
