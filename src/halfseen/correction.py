@@ -93,7 +93,10 @@ class CorrectedEstimator:
     def _scored(self, rows: torch.Tensor) -> Floats:
         """Return class probabilities in double precision, which sum to one there too."""
         scored = nets.probabilities(
-            self.networks_, rows, samples=self.options_.prediction_samples, seed=self.seed_
+            self.networks_,
+            rows,
+            samples=self.options_.generator.prediction_samples,
+            seed=self.seed_,
         ).double()
         probability: Floats = (scored / scored.sum(1, keepdim=True)).numpy()
         return probability

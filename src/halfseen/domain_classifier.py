@@ -38,7 +38,7 @@ from halfseen.networks.training import (
 )
 from halfseen.networks.training.fitting import Problem, fit_objective
 from halfseen.networks.training.parallel import present_ranks
-from halfseen.options import Options, Preset, make_options, preset
+from halfseen.options import Options, Preset, dotted, make_options, preset
 from halfseen.persistence import SavedEstimator
 from halfseen.selection import choose_epochs_by
 
@@ -175,7 +175,7 @@ class DomainClassifier(
         self.classes_ = classes
         self.class_prior_ = (
             np.full(len(classes), 1.0 / len(classes))
-            if options.balanced
+            if options.training.balanced
             else np.bincount(labels) / len(labels)
         )
         self.history_ = history
@@ -250,14 +250,16 @@ class DomainClassifier(
             imputes=method.imputes,
         )
         named = {
-            "learning_rate": self.learning_rate,
-            "batch_size": self.batch_size,
-            "warmup_epochs": self.warmup_epochs,
-            "joint_epochs": self.joint_epochs,
-            "augmentation": self.augmentation if isinstance(self.augmentation, str) else None,
+            "training.learning_rate": self.learning_rate,
+            "training.batch_size": self.batch_size,
+            "training.warmup_epochs": self.warmup_epochs,
+            "training.joint_epochs": self.joint_epochs,
+            "training.augmentation": self.augmentation
+            if isinstance(self.augmentation, str)
+            else None,
         }
         given = {name: value for name, value in named.items() if value is not None}
-        return make_options({**given, **(self.options or {})}, base)
+        return make_options({**given, **dotted(self.options or {})}, base)
 
     def _seed(self) -> int:
         """Return the run's seed without touching NumPy's global generator."""

@@ -48,7 +48,7 @@ class AdaptationImputationClassifier(DomainClassifier):
     augmentation : {"none", "affine", "swap", "mask"} or callable, optional
         Applied to source batches; by default mask noise on tables, nothing on images ("none").
     options : mapping, optional
-        Any other field of :class:`halfseen.Options` by name.
+        Any other field of :class:`halfseen.Options`, by dotted name or as nested mappings.
     device : str
         ``auto`` takes a GPU where there is one.
     random_state : int or RandomState, optional

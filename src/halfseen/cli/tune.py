@@ -17,7 +17,7 @@ from halfseen.cli.config import FitConfig, read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
 from halfseen.cli.terminal import Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
-from halfseen.options import Options
+from halfseen.options import dotted
 
 __all__ = ["tune"]
 
@@ -200,8 +200,8 @@ def best_config(config: FitConfig, result: Any) -> str:
     settings = config.model_dump(exclude_defaults=True, exclude={"options"})
     settings |= {"models": [best.model]}
     settings |= {n: v for n, v in best.settings.items() if n in FitConfig.model_fields}
-    options = config.options | {n: v for n, v in best.settings.items() if n not in settings}
-    assert set(options) <= set(Options.model_fields)
+    found = {n: v for n, v in best.settings.items() if n not in settings}
+    options = dotted(config.options) | dotted(found)
     lines = [
         f"# Found by halfseen tune: {result.score} {best.value:.6g}, the best of "
         f"{len(result.trials)} trials.",

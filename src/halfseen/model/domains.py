@@ -188,7 +188,7 @@ class _Streamed:
             objective = build_objective(
                 self.schema.blocks, run.method, len(self.schema.classes), options
             )
-        if run.refine and options.refine_thresholds == "prior":
+        if run.refine and options.refinement.selection == "prior":
             observed, known = list(self.schema.blocks.observed), self.folds[0].training
             found = refinement_prior(
                 known.inputs[:, observed],
@@ -199,8 +199,6 @@ class _Streamed:
             )
             objective.target_prior = torch.from_numpy(found.used())
         objective.to(resolve_device("cpu"))  # batches come from disk into main memory
-        if objective.networks.standardize is not None:
-            objective.networks.standardize.learn(torch.from_numpy(self.folds[0].training.inputs))
         rows = min(batches.source_rows, batches.target_rows)
         phases = plan_phases(options, run.method, batches, rows=rows, refine=run.refine)
         trainer = Trainer(
@@ -212,7 +210,7 @@ class _Streamed:
             run=run.fingerprint,
         )
         history = trainer.train(phases)
-        if options.prediction_statistics == "target" and run.method.adapts:
+        if options.networks.prediction_statistics == "target" and run.method.adapts:
             sample = torch.from_numpy(self.target)
             objective.networks.estimate_statistics(chunks(sample, phases[-1].batch_size))
         return objective.networks.eval(), history

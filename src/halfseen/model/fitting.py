@@ -32,11 +32,10 @@ from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.networks.nets import Networks
 from halfseen.networks.training import History, NoProgress, Progress
 from halfseen.networks.training.parallel import present_ranks
-from halfseen.options import Options, Preset, make_options, preset
+from halfseen.options import Options, Preset, dotted, make_options, preset
 from halfseen.report.facts import CandidateFacts, ReportDetail, ReportFacts
 from halfseen.report.facts.gathering import Material, estimate, gather
 from halfseen.selection import RiskEstimate
-from halfseen.weights.blending import install
 
 __all__ = [
     "RULE",
@@ -57,10 +56,10 @@ RULE = (
 )
 """How one of several models is chosen."""
 STREAMED: dict[str, Any] = {
-    "batch_size": 1024,
-    "warmup_batch_size": 1024,
-    "warmup_epochs": 1,
-    "joint_epochs": 2,
+    "training.batch_size": 1024,
+    "training.warmup_batch_size": 1024,
+    "training.warmup_epochs": 1,
+    "training.joint_epochs": 2,
 }
 """Settings for tables that are streamed, where the user gives none."""
 
@@ -103,14 +102,14 @@ class Settings:
         self.options_for(methods[0], resident=True)
 
     def options_for(self, method: Method, *, resident: bool) -> Options:
-        """Return every setting for one model; the schema standardises inputs already."""
+        """Return every setting for one model."""
         base = preset(
             self.preset, inputs="table", divergence=self.divergence, imputes=method.imputes
         )
-        ours = {"standardize": False, "shortcut": self.preset == "default"}
-        ours |= {} if resident else STREAMED
-        always = {} if resident else {"balanced": False}  # oversampling needs all rows at hand
-        return make_options({**ours, **self.options, **always}, base)
+        ours = {} if resident else STREAMED
+        # Oversampling needs all rows at hand.
+        always = {} if resident else {"training.balanced": False}
+        return make_options({**ours, **dotted(self.options), **always}, base)
 
 
 def needs_complete_target(models: Sequence[str]) -> bool:
@@ -188,11 +187,11 @@ class Candidate:
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
         """What the model says of the held-out rows, the missing block hidden."""
-        return self.held_out.probabilities(blended=self.options.shortcut)
+        return self.held_out.probabilities(blended=False)
 
     def risk(self, weights: npt.NDArray[np.float64]) -> RiskEstimate:
         """Return the cross-entropy expected on the target."""
-        return target_risk(self.held_out, weights, blended=self.options.shortcut)
+        return target_risk(self.held_out, weights, blended=False)
 
     def facts(self, weights: npt.NDArray[np.float64], *, chosen: bool) -> CandidateFacts:
         """Return how the model stood among the others."""
@@ -240,7 +239,7 @@ class Fit:
                 networks,
                 fold.held_out,
                 self.regressions[number],
-                samples=options.prediction_samples,
+                samples=options.generator.prediction_samples,
                 seed=self.settings.seed,
             )
             parts.append(self.ranks.from_first(measure))
@@ -297,17 +296,12 @@ class Fit:
     def final(self, chosen: Candidate) -> TableModel:
         """Return the chosen model, trained on all rows where they are few, with its metrics."""
         networks, history = chosen.networks, chosen.history
-        regression, trained_on = self.regressions[-1], "the source rows that were not held out"
+        trained_on = "the source rows that were not held out"
         schema, whole = self.found.schema, self.domains.whole
         if whole is not None:
             networks, history = self._train(chosen.method, chosen.options, None)
-            regression = self.regression(whole)
             trained_on = "all source rows, after measuring on those held out"
-        metrics = held_out_metrics(chosen.held_out, blended=chosen.options.shortcut)
-        if chosen.options.shortcut:
-            blend, scale = chosen.held_out.blend(), chosen.held_out.complete_scale()
-            install(networks, regression, blend, scale)
-            metrics["blend"] = {"network": blend.network, "regression": blend.regression}
+        metrics = held_out_metrics(chosen.held_out, blended=False)
         metrics["class_counts"] = dict(
             zip(schema.class_names, self.found.class_counts, strict=True)
         )
@@ -351,7 +345,7 @@ class Fit:
             fingerprint,
         )
         networks, history = self.domains.train(run, fold)
-        if options.balanced:
+        if options.training.balanced:
             restore_prior(networks, self.found.class_counts)
         return networks, history
 

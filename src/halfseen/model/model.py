@@ -116,7 +116,7 @@ class TableModel:
         if complete:
             scored = nets.complete_probabilities(self.networks, rows)
         else:
-            samples = self.options.prediction_samples
+            samples = self.options.generator.prediction_samples
             scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed)
         double = scored.double()
         probability: npt.NDArray[np.float64] = (double / double.sum(1, keepdim=True)).numpy()

@@ -173,7 +173,7 @@ class Observed:
         return evidence.held_out.inputs if evidence.training is None else evidence.training.inputs
 
     def _probabilities(self, rows: torch.Tensor) -> Floats:
-        samples = self.options.prediction_samples
+        samples = self.options.generator.prediction_samples
         scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed).double()
         if self.evidence.prior is not None:
             scored = scored * torch.tensor(self.evidence.prior, dtype=torch.float64)
@@ -247,7 +247,7 @@ def source_statistics(
     Training normalises each domain by its own statistics. A source row under the target's is
     none that the classifier has ever seen, and its loss says nothing.
     """
-    if not (options.prediction_statistics == "target" and networks.method.adapts):
+    if not (options.networks.prediction_statistics == "target" and networks.method.adapts):
         yield
         return
     kept = {name: buffer.clone() for name, buffer in networks.named_buffers()}

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from halfseen.members.linear import Regression
-from halfseen.networks.nets import Networks
-
-__all__ = ["Blend", "fit_blend", "fit_scale", "install"]
+__all__ = ["Blend", "fit_blend", "fit_scale"]
 
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
@@ -69,19 +65,6 @@ def fit_blend(network: Matrix, regression: Matrix, labels: Labels) -> Blend:
 def fit_scale(network: Matrix, labels: Labels) -> float:
     """Return the factor (one over the temperature) that makes held-out logits most likely."""
     return float(_likeliest(network[None], labels, np.array([1.0]))[0])
-
-
-@torch.no_grad()
-def install(
-    networks: Networks, regression: Regression, blend: Blend, complete_scale: float
-) -> None:
-    """Write a fitted blend into the networks, so that it is saved, exported and served."""
-    shortcut = networks.shortcut
-    assert shortcut is not None
-    shortcut.weight.copy_(torch.from_numpy(blend.regression * regression.weight))
-    shortcut.bias.copy_(torch.from_numpy(blend.regression * regression.bias))
-    shortcut.scale.fill_(blend.network)
-    shortcut.complete_scale.fill_(complete_scale)
 
 
 def _likeliest(experts: Matrix, labels: Labels, start: Matrix) -> Matrix:

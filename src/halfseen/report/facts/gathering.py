@@ -203,7 +203,7 @@ class _Sight:
 
         def seen(rows: torch.Tensor) -> tuple[Floats, Floats]:
             latents = nets.latents(networks, rows, seed=material.seed).double().numpy()
-            samples = material.options.prediction_samples
+            samples = material.options.generator.prediction_samples
             found = nets.probabilities(networks, rows, samples=samples, seed=material.seed).double()
             return latents, (found / found.sum(1, keepdim=True)).numpy()
 
