@@ -31,10 +31,10 @@ from halfseen_bench.demo import DEMO_NETWORK
 
 NETWORKS = {
     "demo": (16, DEMO_NETWORK),
-    "digits": (32, {"channels": BUDGETS["cpu"].training["image"]["channels"]}),
+    "digits": (32, {"images.channels": BUDGETS["cpu"].training["image"]["images.channels"]}),
 }
 """The side of the images, and how their networks differ from the default."""
-EPOCHS = {"warmup_epochs": 5, "joint_epochs": 20}
+EPOCHS = {"training.warmup_epochs": 5, "training.joint_epochs": 20}
 MODELS = ("imputation", "ignore")
 
 
@@ -57,41 +57,41 @@ def faint(digits: torch.Tensor) -> torch.Tensor:
 
 
 PAPER = {
-    "learning_rate": 1e-2,
-    "batch_size": 128,
-    "classifier_latent": "imputed",
-    "detach_true_latent": False,
-    "prediction_statistics": "running",
-    "gradient_clip": None,
+    "training.learning_rate": 1e-2,
+    "training.batch_size": 128,
+    "objective.classifier_latent": "imputed",
+    "objective.detach_true_latent": False,
+    "networks.prediction_statistics": "running",
+    "training.gradient_clip": None,
 }
 SETTINGS = {
     "default": {},
     "paper's objective": PAPER,
-    "paper's, target statistics": PAPER | {"prediction_statistics": "target"},
+    "paper's, target statistics": PAPER | {"networks.prediction_statistics": "target"},
     "paper's, target statistics, small batches": PAPER
-    | {"prediction_statistics": "target", "batch_size": "auto"},
-    "default, z_S2 not detached": {"detach_true_latent": False},
-    "default, f sees the imputed latent": {"classifier_latent": "imputed"},
-    "default, f sees the true latent": {"classifier_latent": "true"},
-    "default, reconstruction 10": {"reconstruction_weight": 10.0},
-    "default, reconstruction 0.1": {"reconstruction_weight": 0.1},
-    "default, reconstruction 0.01": {"reconstruction_weight": 0.01},
-    "default, r's input detached": {"detach_generator_input": True},
-    "default, λ1 3": {"adaptation_weight": 3.0},
-    "default, no divergence in L2": {"imputation_weight": 0.0},
-    "default, running statistics": {"prediction_statistics": "running"},
-    "default, joint batch statistics": {"batch_statistics": "joint"},
-    "default, critics not normalised": {"critic_normalization": "none"},
-    "default, learning rate 0.003": {"learning_rate": 3e-3},
+    | {"networks.prediction_statistics": "target", "training.batch_size": "auto"},
+    "default, z_S2 not detached": {"objective.detach_true_latent": False},
+    "default, f sees the imputed latent": {"objective.classifier_latent": "imputed"},
+    "default, f sees the true latent": {"objective.classifier_latent": "true"},
+    "default, reconstruction 10": {"objective.reconstruction_weight": 10.0},
+    "default, reconstruction 0.1": {"objective.reconstruction_weight": 0.1},
+    "default, reconstruction 0.01": {"objective.reconstruction_weight": 0.01},
+    "default, r's input detached": {"objective.detach_generator_input": True},
+    "default, λ1 3": {"objective.adaptation_weight": 3.0},
+    "default, no divergence in L2": {"objective.imputation_weight": 0.0},
+    "default, running statistics": {"networks.prediction_statistics": "running"},
+    "default, joint batch statistics": {"networks.batch_statistics": "joint"},
+    "default, critics not normalised": {"networks.critic_normalization": "none"},
+    "default, learning rate 0.003": {"training.learning_rate": 3e-3},
 }
 """Each is a change of the default preset for images."""
 
 OF_IMPUTATION = {
-    "detach_true_latent",
-    "detach_generator_input",
-    "classifier_latent",
-    "reconstruction_weight",
-    "imputation_weight",
+    "objective.detach_true_latent",
+    "objective.detach_generator_input",
+    "objective.classifier_latent",
+    "objective.reconstruction_weight",
+    "objective.imputation_weight",
 }
 """Options that a model without imputation does not read: changing them alone changes nothing."""
 

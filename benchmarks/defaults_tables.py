@@ -18,11 +18,11 @@ from test_synthetic_problems import LABEL_NOISE, OBSERVED, SEEDS, fitted_score, 
 
 SETTINGS = {
     "default": {},
-    "z_S2 not detached": {"detach_true_latent": False},
-    "f sees the imputed latent": {"classifier_latent": "imputed"},
-    "reconstruction 1": {"reconstruction_weight": 1.0},
-    "reconstruction 100": {"reconstruction_weight": 100.0},
-    "no divergence in L2": {"imputation_weight": 0.0},
+    "z_S2 not detached": {"objective.detach_true_latent": False},
+    "f sees the imputed latent": {"objective.classifier_latent": "imputed"},
+    "reconstruction 1": {"objective.reconstruction_weight": 1.0},
+    "reconstruction 100": {"objective.reconstruction_weight": 100.0},
+    "no divergence in L2": {"objective.imputation_weight": 0.0},
 }
 
 

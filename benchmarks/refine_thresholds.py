@@ -31,7 +31,7 @@ BLOCKS = Blocks.columns([*OBSERVED, *MISSING], missing=list(MISSING))
 MODES: dict[str, dict[str, object] | None] = {
     "no refinement": None,
     "fixed threshold 0.95": {},
-    "prior, share 0.5": {"refine_thresholds": "prior"},
+    "prior, share 0.5": {"refinement.selection": "prior"},
 }
 
 
@@ -62,7 +62,7 @@ def measured(seed: int, settings: dict[str, object] | None) -> tuple[float, ...]
         2,
     )
     # Classes as often as they are there: oversampled ones would shift every probability.
-    options = make_options({"balanced": False, **(settings or {})}, preset(inputs="table"))
+    options = make_options({"training.balanced": False, **(settings or {})}, preset(inputs="table"))
     method = method_named("Adaptation-Imputation")
     objective, _ = fit_objective(problem, method, options, seed=seed, refine=settings is not None)
     rows = torch.from_numpy(BLOCKS.hide(test.inputs))
@@ -83,8 +83,8 @@ def selection(
     """Return the share selected, the positives among them, and how many of those are right."""
     with torch.no_grad():
         logits = objective.networks(rows)
-    if objective.options.refine_thresholds == "fixed":
-        chosen, label = select_confident(logits, objective.options.refine_threshold)
+    if objective.options.refinement.selection == "confidence":
+        chosen, label = select_confident(logits, objective.options.refinement.threshold)
     else:
         assert objective.target_prior is not None
         chosen, label = select_by_prior(logits, objective.target_prior, 0.5)

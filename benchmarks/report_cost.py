@@ -21,7 +21,7 @@ from halfseen.front.roles import Roles
 from halfseen.model import fitting
 
 OBSERVED, MISSING = 20, 5
-SHORT = {"warmup_epochs": 0, "joint_epochs": 1}
+SHORT = {"training.warmup_epochs": 0, "training.joint_epochs": 1}
 
 
 def table(rows: int, seed: int, shift: float) -> pa.Table:

@@ -16,6 +16,7 @@ from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
 
 REPEATS = 3
@@ -44,7 +45,7 @@ def seconds(function: Callable[[], object]) -> float:
 def row(kind: str, blocks: Blocks, rows: int) -> str:
     given, evidence = problem(blocks, rows)
     options = preset("default", inputs="table" if blocks.is_table else "image")
-    options = options.model_copy(update={"warmup_epochs": 0, "joint_epochs": 1})
+    options = make_options({"training.warmup_epochs": 0, "training.joint_epochs": 1}, options)
 
     def epoch() -> nets.Networks:
         method = method_named("Adaptation-Imputation")

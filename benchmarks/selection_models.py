@@ -49,14 +49,14 @@ MODELS = (
 )
 SHORTER: dict[str, dict[str, Any]] = {
     "digits": {
-        "channels": (16, 16, 32),
-        "generator_widths": (128,),
-        "classifier_widths": (64,),
-        "critic_widths": (128,),
-        "warmup_epochs": 2,
-        "joint_epochs": 10,
+        "images.channels": (16, 16, 32),
+        "generator.widths": (128,),
+        "networks.classifier_widths": (64,),
+        "networks.critic_widths": (128,),
+        "training.warmup_epochs": 2,
+        "training.joint_epochs": 10,
     },
-    "amazon": {"joint_epochs": 20},
+    "amazon": {"training.joint_epochs": 20},
 }
 """What is smaller than by default, so that four fits of each setting end in hours."""
 
@@ -79,9 +79,11 @@ def setting(name: str, number: int) -> tuple[str, Options]:
     imputes = method_named(model).imputes
     base = preset("default", inputs=inputs, divergence=divergence, imputes=imputes)
     drawn = {
-        "learning_rate": base.learning_rate * 10 ** random.uniform(-1.0, 0.5),
-        "adaptation_weight": base.adaptation_weight * 10 ** random.uniform(-1.5, 0.5),
-        "reconstruction_weight": base.reconstruction_weight * 10 ** random.uniform(-2.0, 1.0),
+        "training.learning_rate": base.training.learning_rate * 10 ** random.uniform(-1.0, 0.5),
+        "objective.adaptation_weight": base.objective.adaptation_weight
+        * 10 ** random.uniform(-1.5, 0.5),
+        "objective.reconstruction_weight": base.objective.reconstruction_weight
+        * 10 ** random.uniform(-2.0, 1.0),
     }
     return model, make_options(drawn | SHORTER.get(name, {}), base)
 
@@ -129,8 +131,13 @@ def run(name: str, number: int) -> dict[str, Any]:
     )
     truth = torch.from_numpy(pair.target_test_labels.open("evaluation"))
     accuracy = float((nets.probabilities(first, test).argmax(1) == truth).float().mean())
-    kept = ("divergence", "learning_rate", "adaptation_weight", "reconstruction_weight")
-    settings = {field: getattr(options, field) for field in kept}
+    objective = options.objective
+    settings = {
+        "divergence": objective.divergence,
+        "learning_rate": options.training.learning_rate,
+        "adaptation_weight": objective.adaptation_weight,
+        "reconstruction_weight": objective.reconstruction_weight,
+    }
     return {"pair": name, "model": model, **settings, "accuracy": accuracy, "scores": scores}
 
 

@@ -76,21 +76,21 @@ def ads(rows: int = 100_000, classes: int = 2) -> Domains:
 
 def our_options(kind: str, divergence: str, batch_size: int, **settings: Any) -> Options:
     options = preset("reference", inputs=kind, divergence=divergence)
-    return make_options({"batch_size": batch_size, **settings}, options)
+    return make_options({"training.batch_size": batch_size, **settings}, options)
 
 
 class OurSteps:
     """The library's training loop, a few steps at a time."""
 
     def __init__(self, domains: Domains, method: str, options: Options) -> None:
-        self.batch_size = int(options.batch_size)
+        self.batch_size = int(options.training.batch_size)
         self.objective = build_objective(
             domains.blocks, method_named(method), domains.classes, options
         ).train()
         self.batches = ResidentBatches(
             LabelledRows(domains.source, domains.labels),
             Rows(domains.target),
-            balanced=options.balanced,
+            balanced=options.training.balanced,
         )
         self.phase = Phase("joint", 1, self.batch_size, RATE, ALL_MODULES)
         self.optimizer = make_optimizer(self.objective, self.phase)
@@ -120,10 +120,10 @@ class PlainSteps:
         options: Options,
     ) -> None:
         self.model, self.losses, self.options = model.train(), losses, options
-        self.optimizers = plain.make_optimizers(model, RATE, options.betas)
-        size = int(options.batch_size)
+        self.optimizers = plain.make_optimizers(model, RATE, options.training.betas)
+        size = int(options.training.batch_size)
         self.source = plain.source_loader(
-            domains.source, domains.labels, size, balanced=options.balanced
+            domains.source, domains.labels, size, balanced=options.training.balanced
         )
         self.target = plain.target_loader(domains.target, size)
         self.stream = self._stream()
@@ -134,7 +134,7 @@ class PlainSteps:
 
     def run(self, steps: int) -> None:
         """Take some steps."""
-        weight = self.options.reconstruction_weight
+        weight = self.options.objective.reconstruction_weight
         for x_source, y, x_target in islice(self.stream, steps):
             loss = self.losses(self.model, x_source, y, x_target, STRENGTH, weight)
             plain.descend(self.optimizers, loss)
@@ -153,7 +153,7 @@ def training(
     by_hand = PlainSteps(domains, model, losses, options)
     ours = OurSteps(domains, method, options)
     return Case(
-        steps * int(options.batch_size),
+        steps * int(options.training.batch_size),
         lambda: by_hand.run(steps),
         lambda: ours.run(steps),
         bound_by_products,
@@ -174,13 +174,15 @@ def prediction(domains: Domains, model: nn.Module, options: Options, rows: int) 
 
 def data_path(domains: Domains, options: Options, steps: int) -> Case:
     """Batches alone: what reaches the networks, without them."""
-    size = int(options.batch_size)
-    source = plain.source_loader(domains.source, domains.labels, size, balanced=options.balanced)
+    size = int(options.training.batch_size)
+    source = plain.source_loader(
+        domains.source, domains.labels, size, balanced=options.training.balanced
+    )
     target = plain.target_loader(domains.target, size)
     batches = ResidentBatches(
         LabelledRows(domains.source, domains.labels),
         Rows(domains.target),
-        balanced=options.balanced,
+        balanced=options.training.balanced,
     )
 
     def consume(stream: Iterator[Any]) -> None:

@@ -24,51 +24,57 @@ from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import Problem, fit_objective
-from halfseen.networks.training.scaling import learn_scales
 from halfseen.options import make_options, preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import measured
 from halfseen_bench.problems import load_problem
+from halfseen_bench.scaling import standardized
 from halfseen_bench.suites import FORMER_TABLE_NETWORK, SUITES
 
 MODELS = ("Source-IgnoreComponent", "Adaptation-IgnoreComponent", "Adaptation-Imputation")
 REGRESSION = "Logistic regression"
 MOST_ROWS = 3000
 BEFORE: dict[str, Any] = FORMER_TABLE_NETWORK | {
-    "encoder_widths": (128,),
-    "weight_decay": 0.1,
-    "reconstruction_weight": 10.0,
+    "tables.widths": (128,),
+    "training.weight_decay": 0.1,
+    "objective.reconstruction_weight": 10.0,
 }
 """What the first comparison started from; it led to the defaults of today."""
 FORMER: dict[str, dict[str, Any]] = {
     "before": {},
-    "before, weight decay 1": {"weight_decay": 1.0},
-    "before, latent 32, linear f": {"latent_size": 32, "classifier_widths": ()},
-    "before, mask noise": {"augmentation": "mask"},
-    "before, mask noise, weight decay 1": {"augmentation": "mask", "weight_decay": 1.0},
-    "before, mask noise, latent 32, linear f": {
-        "augmentation": "mask",
-        "latent_size": 32,
-        "classifier_widths": (),
+    "before, weight decay 1": {"training.weight_decay": 1.0},
+    "before, latent 32, linear f": {"tables.latent_size": 32, "networks.classifier_widths": ()},
+    "before, mask noise": {"training.augmentation": "mask"},
+    "before, mask noise, weight decay 1": {
+        "training.augmentation": "mask",
+        "training.weight_decay": 1.0,
     },
-    "before, not balanced": {"balanced": False},
-    "before, not balanced, mask noise": {"balanced": False, "augmentation": "mask"},
+    "before, mask noise, latent 32, linear f": {
+        "training.augmentation": "mask",
+        "tables.latent_size": 32,
+        "networks.classifier_widths": (),
+    },
+    "before, not balanced": {"training.balanced": False},
+    "before, not balanced, mask noise": {
+        "training.balanced": False,
+        "training.augmentation": "mask",
+    },
     "before, not balanced, latent 32, linear f": {
-        "balanced": False,
-        "latent_size": 32,
-        "classifier_widths": (),
+        "training.balanced": False,
+        "tables.latent_size": 32,
+        "networks.classifier_widths": (),
     },
     "not balanced, mask noise, latent 32, linear f": {
-        "balanced": False,
-        "augmentation": "mask",
-        "latent_size": 32,
-        "classifier_widths": (),
+        "training.balanced": False,
+        "training.augmentation": "mask",
+        "tables.latent_size": 32,
+        "networks.classifier_widths": (),
     },
 }
 CHANGES: dict[str, dict[str, Any]] = {
-    "these, dropout 0.6": {"encoder_dropout": 0.6},
-    "these, λ_MSE 1": {"reconstruction_weight": 1.0},
-    "these, λ_MSE 1, dropout 0.6": {"reconstruction_weight": 1.0, "encoder_dropout": 0.6},
+    "these, dropout 0.6": {"tables.dropout": 0.6},
+    "these, λ_MSE 1": {"objective.reconstruction_weight": 1.0},
+    "these, λ_MSE 1, dropout 0.6": {"objective.reconstruction_weight": 1.0, "tables.dropout": 0.6},
 }
 """Changes of the last of those."""
 SETTINGS = {name: BEFORE | change for name, change in FORMER.items()}
@@ -98,14 +104,10 @@ def staged(pair: DomainPair, seed: int) -> tuple[LabelledRows, torch.Tensor, np.
 
 
 def run(pair: DomainPair, model: str, settings: dict[str, Any], seed: int) -> dict[str, float]:
-    rest, played, truth = staged(pair, seed)
+    rest, played, truth = staged(standardized(pair), seed)
     classes = len(pair.classes)
     if model == REGRESSION:
-        standardize = nets.Standardize(pair.blocks.shape)
-        learn_scales(standardize, rest)
-        known, asked = (
-            pair.blocks.flat(standardize(x).numpy(), "observed") for x in (rest.inputs, played)
-        )
+        known, asked = (pair.blocks.flat(x.numpy(), "observed") for x in (rest.inputs, played))
         regression = fit_regression(known, rest.labels.numpy(), classes)
         found = softmax(regression.logits(asked), axis=1)
         return {m: measured(found, truth)[m] for m in METRICS}

@@ -45,8 +45,6 @@ def train(given: argparse.Namespace) -> None:
     options = preset("default", inputs="table")
     torch.manual_seed(0)
     objective = build_objective(pair.blocks, method_named("Adaptation-Imputation"), 2, options)
-    assert objective.networks.standardize is not None
-    objective.networks.standardize.learn(source)
     with joined() as ranks:
         trainer = Trainer(objective, batches, seed=0)
         trainer.train([Phase("joint", 1, given.batch_size, RATE, ALL_MODULES)])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from halfseen.cli.app import command
-from halfseen.options import Options, preset
+from halfseen.options import GROUPS, preset
 
 COMMANDS = """# Every command
 
@@ -16,10 +16,10 @@ shell completion) is under [the terminal](terminal.md).
 """
 OPTIONS = """# Every option
 
-What `halfseen.Options` holds. Pass any of them as `options={"name": value}`, or in the `[options]`
-of a TOML file; those that estimators have as parameters of their own can be given there too. The
-values are those of Adaptation-Imputation with the adversarial divergence, by preset and kind of
-inputs.
+What `halfseen.Options` holds, in groups. Pass any of them as `options={"training.learning_rate":
+0.001}` or as nested mappings, or in a TOML file under `[options.training]`; those that estimators
+have as parameters of their own can be given there too. The values are those of
+Adaptation-Imputation with the adversarial divergence, by preset and kind of inputs.
 """
 SHARED = {"verbose", "quiet", "help"}
 
@@ -38,13 +38,18 @@ def command_line_page() -> str:
 def options_page() -> str:
     """Return the page of all options as Markdown."""
     kinds = [(name, inputs) for inputs in ("table", "image") for name in ("default", "paper")]
-    presets = [preset(name, inputs=inputs).model_dump() for name, inputs in kinds]  # type: ignore
-    head = " | ".join(f"{inputs}s, {name}" for name, inputs in kinds)
-    rows = [f"| option | {head} | what |", "|---" * (len(kinds) + 2) + "|"]
-    for name, field in Options.model_fields.items():
-        shown = " | ".join(f"`{values[name]}`" for values in presets)
-        rows.append(f"| `{name}` | {shown} | {field.description or ''} |")
-    return f"{OPTIONS}\n" + "\n".join(rows) + "\n"
+    presets = [preset(name, inputs=inputs) for name, inputs in kinds]  # type: ignore[arg-type]
+    parts = [OPTIONS]
+    for group, model in GROUPS.items():
+        groups = [getattr(options, group) for options in presets]
+        shown = [(kind, own) for kind, own in zip(kinds, groups, strict=True) if own is not None]
+        head = " | ".join(f"{inputs}s, {name}" for (name, inputs), _ in shown)
+        rows = [f"| option | {head} | what |", "|---" * (len(shown) + 2) + "|"]
+        for name, field in model.model_fields.items():
+            values = " | ".join(f"`{getattr(own, name)}`" for _, own in shown)
+            rows.append(f"| `{group}.{name}` | {values} | {field.description or ''} |")
+        parts += [f"## {group}", inspect.cleandoc(model.__doc__ or ""), "\n".join(rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def commands(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -33,7 +33,7 @@ def fit(folder: Path, epochs: int | str) -> pd.DataFrame:
     target.to_csv(folder / "target.csv", index=False)
     tables = open_table(folder / "source.csv"), open_table(folder / "target.csv")
     found = understand(*tables, Roles(label="target"))
-    model = fit_tables(found, Settings(options={"joint_epochs": epochs}))
+    model = fit_tables(found, Settings(options={"training.joint_epochs": epochs}))
     graph = onnx_model(model)
     print(f"Graph and model differ by at most {check_parity(model, graph):.0e}.")
     write_onnx(graph, folder / "model.onnx")

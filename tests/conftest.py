@@ -6,15 +6,15 @@ import torch
 torch.set_num_threads(1)
 
 SMALL = {
-    "encoder_widths": (4,),
-    "latent_size": 3,
-    "generator_widths": (4,),
-    "classifier_widths": (4,),
-    "critic_widths": (4,),
-    "learning_rate": 0.02,
-    "warmup_epochs": 1,
-    "joint_epochs": 2,
-    "channels": (2, 2, 2),
+    "tables.widths": (4,),
+    "tables.latent_size": 3,
+    "generator.widths": (4,),
+    "networks.classifier_widths": (4,),
+    "networks.critic_widths": (4,),
+    "training.learning_rate": 0.02,
+    "training.warmup_epochs": 1,
+    "training.joint_epochs": 2,
+    "images.channels": (2, 2, 2),
 }
 
 
@@ -24,12 +24,15 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     from halfseen.domain_classifier import DomainClassifier
     from halfseen.model import domains, fitting
     from halfseen.model.fitting import Settings
+    from halfseen.options import make_options, option_names
 
     for owner, name in ((DomainClassifier, "_options"), (Settings, "options_for")):
         usual = getattr(owner, name)
 
         def short(*args, usual=usual, **settings):
-            return usual(*args, **settings).model_copy(update=SMALL)
+            options = usual(*args, **settings)
+            known = option_names(options.inputs)
+            return make_options({n: v for n, v in SMALL.items() if n in known}, options)
 
         monkeypatch.setattr(owner, name, short)
 

@@ -10,22 +10,22 @@ from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.model.model import TableModel
 from halfseen.networks.methods import method_named
 from halfseen.networks.nets import build_networks
-from halfseen.options import preset
+from halfseen.options import make_options, preset
 
 SMALL = {
-    "encoder_widths": (6,),
-    "latent_size": 4,
-    "generator_widths": (6,),
-    "classifier_widths": (5,),
+    "tables.widths": (6,),
+    "tables.latent_size": 4,
+    "generator.widths": (6,),
+    "networks.classifier_widths": (5,),
 }
 
 LEARNS_FAST = {
-    "latent_size": 128,
-    "classifier_widths": (128,),
-    "dropout": 0.5,
-    "encoder_dropout": 0.3,
-    "augmentation": "none",
-    "balanced": True,
+    "tables.latent_size": 128,
+    "networks.classifier_widths": (128,),
+    "networks.classifier_dropout": 0.5,
+    "tables.dropout": 0.3,
+    "training.augmentation": "none",
+    "training.balanced": True,
 }
 """Options of networks that a handful of epochs change; the defaults learn slowly and surely."""
 
@@ -73,11 +73,11 @@ COLUMNS = {"numeric": NUMERIC, "categorical": CATEGORICAL, "mixed": MIXED}
 
 
 def table_model(
-    columns=MIXED, classes=("no", "yes"), method="Adaptation-Imputation", seed=0, **options
+    columns=MIXED, classes=("no", "yes"), method="Adaptation-Imputation", seed=0, options=()
 ) -> TableModel:
     """Return a model with random weights; so are batch statistics."""
     schema = TableSchema(columns=columns, label="sick", classes=classes)
-    settings = preset("default", inputs="table").model_copy(update=SMALL | options)
+    settings = make_options(SMALL | dict(options), preset("default", inputs="table"))
     torch.manual_seed(seed)
     networks = build_networks(schema.blocks, method_named(method), len(classes), settings).eval()
     with torch.no_grad():

@@ -58,7 +58,7 @@ def assert_same_step(cases, model, losses, options, domains, method):
             layer.p = 0.0
     source, target = domains.source[:16].double(), domains.target[:16].double()
     batch = source, domains.labels[:16], target, cases.STRENGTH
-    plainly = losses(model, *batch, options.reconstruction_weight)
+    plainly = losses(model, *batch, options.objective.reconstruction_weight)
     ours = objective.total("joint", objective("joint", *batch))
     assert plainly.item() == pytest.approx(ours.item(), rel=1e-9)
     plainly.backward()
@@ -78,7 +78,7 @@ def test_adversarial_steps_and_predictions_are_the_same(benchmarks, case):
     else:
         model = plain.DigitNetworks(channels, imputes=case != "dann")
     kind = "table" if case == "ads" else "image"
-    options = cases.our_options(kind, "adversarial", 16, dropout=0.0)
+    options = cases.our_options(kind, "adversarial", 16, **{"networks.classifier_dropout": 0.0})
     losses = plain.dann_losses if case == "dann" else plain.adversarial_losses
     method = cases.DANN if case == "dann" else cases.IMPUTING
     objective = assert_same_step(cases, model, losses, options, domains, method)
@@ -90,7 +90,7 @@ def test_adversarial_steps_and_predictions_are_the_same(benchmarks, case):
 @pytest.mark.parametrize("two_passes", [True, False])
 def test_transport_steps_are_the_same(benchmarks, two_passes):
     cases, plain, _ = benchmarks
-    options = cases.our_options("image", "transport", 16, dropout=0.0)
+    options = cases.our_options("image", "transport", 16, **{"networks.classifier_dropout": 0.0})
 
     def losses(*given):
         return plain.transport_losses(*given, two_passes=two_passes)

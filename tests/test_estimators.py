@@ -27,14 +27,14 @@ QUICK = {
     "joint_epochs": 2,
     "random_state": 0,
     "device": "cpu",
-    "options": {"refine_epochs": 1},
+    "options": {"refinement.epochs": 1},
 }
 SMALL = {
-    "encoder_widths": (32,),
-    "latent_size": 16,
-    "generator_widths": (32,),
-    "classifier_widths": (32,),
-    "critic_widths": (32,),
+    "tables.widths": (32,),
+    "tables.latent_size": 16,
+    "generator.widths": (32,),
+    "networks.classifier_widths": (32,),
+    "networks.critic_widths": (32,),
 }
 COLUMNS = ["age", "chol", "rate", "thal"]
 
@@ -264,7 +264,7 @@ def test_every_preset_runs_on_tables(preset, divergence):
     model = AdaptationImputationClassifier(
         preset=preset, divergence=divergence, missing=[3], refine=True, batch_size=16,
         warmup_epochs=1, joint_epochs=1, device="cpu", random_state=0,
-        options={"warmup_batch_size": 16, "refine_epochs": 1},
+        options={"training.warmup_batch_size": 16, "refinement.epochs": 1},
     )  # fmt: skip
     model.fit(source, labels, target)
     assert {record["phase"] for record in model.history_} == {"warm-up", "joint", "refine"}
@@ -273,7 +273,7 @@ def test_every_preset_runs_on_tables(preset, divergence):
 
 def test_stochastic_generator_in_the_estimator():
     source, labels, target = domains()
-    options = {**QUICK["options"], "noise_size": 3, "prediction_samples": 4}
+    options = {**QUICK["options"], "generator.noise_size": 3, "generator.prediction_samples": 4}
     model = AdaptationImputationClassifier(**{**QUICK, "options": options}, missing=[3])
     model.fit(source, labels, target)
     assert np.array_equal(model.predict_proba(target), model.predict_proba(target))

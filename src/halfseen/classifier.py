@@ -37,7 +37,7 @@ from halfseen.networks.training import (
     chosen_epochs,
 )
 from halfseen.networks.training.parallel import present_ranks
-from halfseen.options import Inputs, Options, Preset, flat_options, option_names
+from halfseen.options import Inputs, Options, Preset, dotted, option_names
 
 __all__ = ["AdaptationImputationClassifier"]
 
@@ -200,7 +200,7 @@ class AdaptationImputationClassifier(
         """Return the parameters; with `deep` also given options, as ``group__name``."""
         found: dict[str, Any] = super().get_params(deep=False)
         if deep:
-            given = flat_options(self.options or {})
+            given = dotted(self.options or {})
             found |= {name.replace(".", "__"): value for name, value in given.items()}
         return found
 
@@ -216,14 +216,14 @@ class AdaptationImputationClassifier(
         nested = {name: value for name, value in params.items() if "__" in name}
         super().set_params(**{n: v for n, v in params.items() if n not in nested})
         if nested:
-            dotted = {name.replace("__", "."): value for name, value in nested.items()}
+            given = {name.replace("__", "."): value for name, value in nested.items()}
             known = {*option_names("table"), *option_names("image")}
-            unknown = [n for n in dotted if n not in known and not n.startswith("objective.terms")]
+            unknown = [n for n in given if n not in known and not n.startswith("objective.terms")]
             if unknown:
                 raise OptionError(
                     f"There is no option {unknown[0]!r}; halfseen.options.option_names() lists them."
                 )
-            self.options = {**flat_options(self.options or {}), **dotted}
+            self.options = {**dotted(self.options or {}), **given}
         return self
 
     def plan(self, *, image: bool = False) -> tuple[Method, Options]:

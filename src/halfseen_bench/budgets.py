@@ -53,10 +53,14 @@ _SIZES = ("max_train", "max_rows", "rows")
 
 
 def _epochs(warmup: int, joint: int | str, refine: int) -> dict[str, Any]:
-    return {"warmup_epochs": warmup, "joint_epochs": joint, "refine_epochs": refine}
+    return {
+        "training.warmup_epochs": warmup,
+        "training.joint_epochs": joint,
+        "refinement.epochs": refine,
+    }
 
 
-_NARROW: dict[str, Any] = {"channels": (32, 32, 128)}
+_NARROW: dict[str, Any] = {"images.channels": (32, 32, 128)}
 """Half of the paper's filters before the last layer, which makes the latent."""
 
 BUDGETS: dict[str, Budget] = {
@@ -78,7 +82,7 @@ BUDGETS: dict[str, Budget] = {
             name="cpu",
             what="hours on two cores: subsets of the digits, narrower encoders, fewer epochs",
             training={
-                "image": {**_epochs(4, 16, 4), **_NARROW, "batch_size": 64},
+                "image": {**_epochs(4, 16, 4), **_NARROW, "training.batch_size": 64},
                 "curve": {**_epochs(10, "auto", 4), **_NARROW},
                 "table": _epochs(5, "auto", 10),
                 "demo": DEMO_EPOCHS,

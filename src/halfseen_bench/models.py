@@ -104,7 +104,7 @@ def fit_and_measure(
         if record["phase"] == "warm-up":
             return {}
         probability = nets.probabilities(
-            objective.networks, test_rows, samples=options.prediction_samples, seed=seed
+            objective.networks, test_rows, samples=options.generator.prediction_samples, seed=seed
         )
         found: dict[str, Any] = {"target_test": measured(probability, truth)}
         if regret is not None:
@@ -133,7 +133,7 @@ def fit_and_measure(
             records.append(
                 record(
                     method.name,
-                    divergence=options.divergence if method.adapts else None,
+                    divergence=options.objective.divergence if method.adapts else None,
                     refined=refined,
                     seed=seed,
                     epoch_choice=choice,
@@ -200,7 +200,7 @@ def save_latents(
     """Keep the latents of both test sets for a picture; the objective is not used after it."""
     networks = objective.networks
     target = nets.latents(networks, target_test[:PICTURED_ROWS])
-    if objective.options.prediction_statistics == "target" and networks.method.adapts:
+    if objective.options.networks.prediction_statistics == "target" and networks.method.adapts:
         # In training each domain was normalised by its own statistics.
         networks.estimate_statistics(nets.chunks(tensor(pair.source_train.inputs)))
     shown = tensor(pair.source_test.inputs[:PICTURED_ROWS])

@@ -19,11 +19,11 @@ from halfseen.networks import nets
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import ResidentBatches, derived_seed, plan_phases
 from halfseen.networks.training.fitting import fit_objective
-from halfseen.networks.training.scaling import learn_scales
 from halfseen.options import Options, make_options, preset
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.epochs import tensor
 from halfseen_bench.models import training_problem
+from halfseen_bench.scaling import standardized
 
 __all__ = [
     "augmented_source_only",
@@ -44,7 +44,7 @@ def augmented_source_only(pair: DomainPair, seed: int, options: Options | None) 
     """Train a network on the source's x1 under random affine changes of its images."""
     if pair.blocks.is_table:
         raise InputError("Affine augmentation is for images; this problem is a table.")
-    options = make_options({"augmentation": "affine"}, _options(pair, options))
+    options = make_options({"training.augmentation": "affine"}, _options(pair, options))
     return _trained(pair, IGNORE, options, seed)
 
 
@@ -56,7 +56,7 @@ def supervised_ceiling(pair: DomainPair, seed: int, options: Options | None) -> 
             "'Ceiling: logistic regression', which is cross-validated."
         )
     labels = pair.target_train_labels.open("the supervised ceiling")
-    own = replace(pair, source_train=Labelled(pair.target_train, labels))
+    own = standardized(replace(pair, source_train=Labelled(pair.target_train, labels)))
     return _trained(own, IGNORE, _options(pair, options), seed)
 
 
@@ -95,7 +95,7 @@ def _options(pair: DomainPair, options: Options | None) -> Options:
 
 def _student(pair: DomainPair, student: str, seed: int, options: Options | None) -> Floats:
     """Train a student on x1 with soft labels from teachers that did not see the row."""
-    options = _options(pair, options)
+    pair, options = standardized(pair), _options(pair, options)
     labels, classes = pair.source_train.labels, len(pair.classes)
     folds = min(
         5 if pair.blocks.is_table else 2, int(np.unique(labels, return_counts=True)[1].min())
@@ -115,7 +115,7 @@ def _student(pair: DomainPair, student: str, seed: int, options: Options | None)
             )
         soft = 0.5 * soft + 0.5 * opinion
     # Cross-entropy takes probabilities for labels; classes cannot then be balanced by row.
-    options = make_options({"balanced": False}, options)
+    options = make_options({"training.balanced": False}, options)
     return _trained(pair, student, options, seed, labels=torch.from_numpy(soft).float())
 
 
@@ -164,17 +164,16 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
                 "pip install 'halfseen[outsiders]'."
             ) from None
         torch.manual_seed(derived_seed(seed))
+        pair = standardized(pair)
         method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
         networks = nets.build_networks(pair.blocks, method, len(pair.classes), options)
         problem = training_problem(pair, tensor(pair.source_train.labels), pair.target_train)
-        if networks.standardize is not None:
-            learn_scales(networks.standardize, problem.source)
         batches = ResidentBatches(problem.source, problem.target, balanced=False)
         rows = min(len(problem.source), len(problem.target))
         phases = plan_phases(options, method, batches, rows=rows, refine=False)
         settings: dict[str, Any] = {
             "max_epochs": sum(phase.epochs for phase in phases),
-            "batch_size": phases[-1].batch_size,
+            "training.batch_size": phases[-1].batch_size,
             "lr": SKADA_RATE,
             "optimizer": torch.optim.Adam,
             "train_split": None,

@@ -134,36 +134,49 @@ DEVELOPMENT = tuple(_amazon(source, "dvd") for source in ("books", "electronics"
 HEART = (_heart("hungarian"), _heart("switzerland"), _heart("va"))
 CRITEO, SIMULATOR = _ads("ads-kaggle", "criteo"), _ads("ads-sim", "ads-sim")
 
-AUGMENTED = Variant(name="augmented", settings={"augmentation": "affine"})
+AUGMENTED = Variant(name="augmented", settings={"training.augmentation": "affine"})
 ABLATION = (
     Variant(name="as it is"),
     Variant(
         name="L1 off",
-        settings={"adaptation_weight": 0.0, "imputation_weight": 1.0, "reconstruction_weight": 1.0},
+        settings={
+            "objective.adaptation_weight": 0.0,
+            "objective.imputation_weight": 1.0,
+            "objective.reconstruction_weight": 1.0,
+        },
     ),
-    Variant(name="MSE only", settings={"imputation_weight": 0.0, "reconstruction_weight": 1.0}),
-    Variant(name="ADV only", settings={"imputation_weight": 1.0, "reconstruction_weight": 0.0}),
+    Variant(
+        name="MSE only",
+        settings={"objective.imputation_weight": 0.0, "objective.reconstruction_weight": 1.0},
+    ),
+    Variant(
+        name="ADV only",
+        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": 0.0},
+    ),
     Variant(
         name="ADV + 0.005 MSE",
-        settings={"imputation_weight": 1.0, "reconstruction_weight": 0.005},
+        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": 0.005},
     ),
-    Variant(name="ADV + MSE", settings={"imputation_weight": 1.0, "reconstruction_weight": 1.0}),
+    Variant(
+        name="ADV + MSE",
+        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": 1.0},
+    ),
 )
 LAMBDAS = tuple(
     Variant(
         name=f"λ_MSE={weight:g}",
-        settings={"imputation_weight": 1.0, "reconstruction_weight": weight},
+        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": weight},
     )
     for weight in (0.0, 0.001, 0.005, 0.0075, 0.01, 0.1, 1.0, 10.0)
 )
 
 FORMER_TABLE_NETWORK: dict[str, Any] = {
-    "latent_size": 128,
-    "classifier_widths": (128,),
-    "dropout": 0.5,
-    "balanced": True,
-    "augmentation": "none",
-    "encoder_dropout": 0.3,
+    "tables.latent_size": 128,
+    "networks.classifier_widths": (128,),
+    "networks.classifier_dropout": 0.5,
+    "training.balanced": True,
+    "training.augmentation": "none",
+    "tables.dropout": 0.3,
 }
 """Defaults of tables until they were compared: more accurate on reviews, far too sure of it."""
 SETTINGS = (
@@ -172,18 +185,18 @@ SETTINGS = (
         name="wide, balanced, no noise, dropout 0.3",
         settings=FORMER_TABLE_NETWORK,
     ),
-    Variant(name="dropout 0.3", settings={"encoder_dropout": 0.3}),
-    Variant(name="dropout 0.8", settings={"encoder_dropout": 0.8}),
-    Variant(name="weight decay 4", settings={"weight_decay": 4.0}),
-    Variant(name="no hidden layer", settings={"encoder_widths": ()}),
-    Variant(name="λ1 3", settings={"adaptation_weight": 3.0}),
-    Variant(name="λ_MSE 1", settings={"reconstruction_weight": 1.0}),
-    Variant(name="λ_MSE 0.1", settings={"reconstruction_weight": 0.1}),
-    Variant(name="no divergence in L2", settings={"imputation_weight": 0.0}),
-    Variant(name="f sees the imputed latent", settings={"classifier_latent": "imputed"}),
-    Variant(name="f sees the true latent", settings={"classifier_latent": "true"}),
-    Variant(name="z_S2 not detached", settings={"detach_true_latent": False}),
-    Variant(name="r's input detached", settings={"detach_generator_input": True}),
+    Variant(name="dropout 0.3", settings={"tables.dropout": 0.3}),
+    Variant(name="dropout 0.8", settings={"tables.dropout": 0.8}),
+    Variant(name="weight decay 4", settings={"training.weight_decay": 4.0}),
+    Variant(name="no hidden layer", settings={"tables.widths": ()}),
+    Variant(name="λ1 3", settings={"objective.adaptation_weight": 3.0}),
+    Variant(name="λ_MSE 1", settings={"objective.reconstruction_weight": 1.0}),
+    Variant(name="λ_MSE 0.1", settings={"objective.reconstruction_weight": 0.1}),
+    Variant(name="no divergence in L2", settings={"objective.imputation_weight": 0.0}),
+    Variant(name="f sees the imputed latent", settings={"objective.classifier_latent": "imputed"}),
+    Variant(name="f sees the true latent", settings={"objective.classifier_latent": "true"}),
+    Variant(name="z_S2 not detached", settings={"objective.detach_true_latent": False}),
+    Variant(name="r's input detached", settings={"objective.detach_generator_input": True}),
 )
 """Choices for tables, compared where no table reports: see docs/defaults.md."""
 

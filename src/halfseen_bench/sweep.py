@@ -14,15 +14,17 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from halfseen.errors import InputError, OptionError
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.options import Options, Preset
+from halfseen.options import Inputs, Options, Preset
 from halfseen_bench.budgets import Budget
 from halfseen_bench.epochs import EPOCH_SCORES
+from halfseen_bench.former_options import in_groups
 from halfseen_bench.metrics import measured
 from halfseen_bench.models import Record, fit_and_measure, record
 from halfseen_bench.outsiders import OUTSIDERS, outsider_named
 from halfseen_bench.problems import LoadedProblem, Problem, load_problem
 from halfseen_bench.provenance import circumstances, watched
 from halfseen_bench.runner import Result, Task, packed, read_log, run_tasks
+from halfseen_bench.scaling import standardized
 from halfseen_bench.suites import BOTH, SUITES, Suite, Variant, starting_options
 
 __all__ = [
@@ -197,8 +199,11 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
 
 def run_of(result: Result) -> Run:
     """Return what determined a result, or say that this version cannot understand it."""
+    logged = dict(result["run"])
+    kind = logged.get("problem", {}).get("kind")
+    inputs: Inputs = "table" if kind == "table" else "image"
     try:
-        return Run(**result["run"])
+        return Run(**logged | {"options": in_groups(logged.get("options", {}), inputs)})
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -218,7 +223,7 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
             records = _measured_outsider(made, loaded)
         else:
             records, history = fit_and_measure(
-                loaded.pair,
+                standardized(loaded.pair) if made.preset == "default" else loaded.pair,
                 method_named(made.model),
                 made.options,
                 seed=made.seed,

@@ -16,7 +16,7 @@ from halfseen_bench.models import chosen_epochs, fit_and_measure
 
 IMPUTATION = method_named("Adaptation-Imputation")
 OPTIONS = make_options(
-    {"warmup_epochs": 1, "joint_epochs": 4, "refine_epochs": 2},
+    {"training.warmup_epochs": 1, "training.joint_epochs": 4, "refinement.epochs": 2},
     preset("default", inputs="table"),
 )
 

@@ -77,19 +77,19 @@ def test_a_learning_curve_goes_over_the_number_of_source_rows():
 
 def test_runs_with_other_options_are_a_line_of_their_own():
     results = []
-    for options in ((), (("dropout", 0.2),)):
+    for options in ((), (("networks.classifier_dropout", 0.2),)):
         selection = Selection(pairs=("dvd:books",), models=(IGNORE,), seeds=1, options=options)
         results += made_up("source-size", selection, lambda run: 0.5)
     (figure,) = suite_figures(Sweep(SUITES["source-size"], results, Path())).values()
     assert set(lines_of(figure)) == {
-        f"{IGNORE}, adversarial", f"{IGNORE}, adversarial, dropout=0.2"
+        f"{IGNORE}, adversarial", f"{IGNORE}, adversarial, networks.classifier_dropout=0.2"
     }  # fmt: skip
 
 
 def test_the_lambda_curve_goes_over_the_weight():
     selection = Selection(pairs=("dvd:books",), seeds=1)
     results = made_up(
-        "lambda-mse", selection, lambda run: run.options.reconstruction_weight / 100 + 0.5
+        "lambda-mse", selection, lambda run: run.options.objective.reconstruction_weight / 100 + 0.5
     )
     (figure,) = suite_figures(Sweep(SUITES["lambda-mse"], results, Path())).values()
     (line,) = lines_of(figure).values()

@@ -17,7 +17,8 @@ from table_models import LEARNS_FAST
 PAIR = small_pair(count=80)
 TRUTH = PAIR.target_test_labels.open("test")
 SHORT = make_options(
-    LEARNS_FAST | {"warmup_epochs": 2, "joint_epochs": 5, "learning_rate": 0.01},
+    LEARNS_FAST
+    | {"training.warmup_epochs": 2, "training.joint_epochs": 5, "training.learning_rate": 0.01},
     preset("default", inputs="table", imputes=False),
 )
 IMAGE_ONLY = ("Source-only network on x1, augmented",)
@@ -98,8 +99,13 @@ def test_image_outsiders_take_images():
         target_test=pair.target_test[:20],
     )
     options = make_options(
-        {"channels": (8, 8), "kernel_size": 3, "padding": "same", "warmup_epochs": 1}
-        | {"joint_epochs": 1, "pools": 2},
+        {
+            "images.channels": (8, 8),
+            "images.kernel_size": 3,
+            "images.padding": "same",
+            "training.warmup_epochs": 1,
+        }
+        | {"training.joint_epochs": 1, "images.pools": 2},
         preset("default", imputes=False),
     )
     for name in ("Source-only network on x1, augmented", "Logistic regression, ignore"):

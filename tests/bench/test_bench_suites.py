@@ -34,11 +34,11 @@ def test_every_suite_plans_distinct_runs(suite, budget):
 def test_the_paper_budget_has_the_papers_lengths():
     runs = plan_runs(SUITES["digits"], BUDGETS["paper"], Selection(models=("models",))).runs
     assert {run.seed for run in runs} == set(range(5))
-    (lengths,) = {(r.options.warmup_epochs, r.options.joint_epochs) for r in runs}
+    (lengths,) = {(r.options.training.warmup_epochs, r.options.training.joint_epochs) for r in runs}
     assert lengths == (10, 90)
     assert not any("max_train" in run.problem.reader for run in runs)
     assert {run.variant for run in runs} == {"", "augmented"}
-    assert {run.options.augmentation for run in runs if run.variant} == {"affine"}
+    assert {run.options.training.augmentation for run in runs if run.variant} == {"affine"}
     assert {run.problem.reader["side"] for run in runs} == {"bottom"}
 
 
@@ -49,14 +49,14 @@ def test_a_selection_narrows_and_changes():
         seeds=2,
         first_seed=7,
         reader=(("side", "top"),),
-        options=(("learning_rate", 0.003),),
+        options=(("training.learning_rate", 0.003),),
     )
     runs = plan_runs(SUITES["patch"], BUDGETS["quick"], selection).runs
     assert len(runs) == 5 * 2, "svhn:mnist means every patch size"
     assert {run.seed for run in runs} == {7, 8}
     assert {run.problem.reader["side"] for run in runs} == {"top"}
-    assert {run.options.learning_rate for run in runs} == {0.003}
-    assert {run.variant for run in runs} == {"learning_rate=0.003"}
+    assert {run.options.training.learning_rate for run in runs} == {0.003}
+    assert {run.variant for run in runs} == {"training.learning_rate=0.003"}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_selection_narrows_and_changes():
         (Selection(models=("Magic",)), "There is no model 'Magic'"),
         (Selection(divergences=("cosine",)), "There is no divergence 'cosine'"),
         (Selection(variants=("bold",)), "There is no variant 'bold'; there are plain"),
-        (Selection(options=(("dropout", 2),)), "dropout=2"),
+        (Selection(options=(("networks.classifier_dropout", 2),)), "classifier_dropout=2"),
         (Selection(preset="mine"), "preset='mine' is unknown"),
     ],
 )

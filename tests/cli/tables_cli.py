@@ -20,11 +20,12 @@ from halfseen.cli import main
 TINY = """
 report_data = "none"
 [options]
-encoder_widths = [4]
-latent_size = 3
-generator_widths = [4]
-classifier_widths = [4]
-critic_widths = [4]
+tables.widths = [4]
+tables.latent_size = 3
+generator.widths = [4]
+networks.classifier_widths = [4]
+networks.critic_widths = [4]
+[options.training]
 warmup_epochs = 1
 joint_epochs = 1
 """

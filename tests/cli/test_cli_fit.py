@@ -213,5 +213,5 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     path.write_text(guide.split("```toml\n")[1].split("```")[0])
     config = read_config(path, {})
     assert config.label == "click"
-    assert config.settings().options_for(METHODS[-1], resident=True).joint_epochs == 40
+    assert config.settings().options_for(METHODS[-1], resident=True).training.joint_epochs == 40
     assert config.memory_mib * 2**20 == IN_MEMORY

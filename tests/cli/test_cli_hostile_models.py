@@ -67,7 +67,7 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
     "other kind": (edited(kind="spell"), "spell"),
     "unknown field": (edited(magic=1), "magic"),
     "unknown method": (edited(method="Magic"), "Magic"),
-    "huge networks": (edited(options={"encoder_widths": [10**9] * 9}), "model"),
+    "huge networks": (edited(options={"tables.widths": [10**9] * 9}), "model"),
     "no schema": (without_schema, "schema"),
     "another schema": (other_schema, "schema"),
     "linked tensors": (linked("model.safetensors"), "link out"),
@@ -95,7 +95,7 @@ def test_a_model_of_arrays_is_told_apart(tmp_path, tables, out, predict):
     from halfseen import DomainAdaptationClassifier
 
     inputs = np.random.default_rng(0).normal(size=(40, 3))
-    options = {"encoder_widths": (4,), "warmup_epochs": 0}
+    options = {"tables.widths": (4,), "training.warmup_epochs": 0}
     model = DomainAdaptationClassifier(missing=[2], joint_epochs=1, options=options, random_state=0)
     model.fit(inputs, np.arange(40) % 2, inputs + 1).save(tmp_path / "model")
     check_refused(predict(tables / "target.parquet", model=tmp_path / "model"), out, "arrays")

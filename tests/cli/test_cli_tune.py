@@ -35,11 +35,11 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
     assert best["label"] == "click"
     assert best["id"] == ["user"]
     assert best["models"][0] in both[1].split(",")
-    assert best["options"]["latent_size"] == 3, "what the configuration says is kept"
+    assert best["options"]["tables"]["latent_size"] == 3, "what the configuration says is kept"
     with (tmp_path / "best.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4
-    assert float(rows[0]["learning_rate"]) == best["options"]["learning_rate"]
+    assert float(rows[0]["training.learning_rate"]) == best["options"]["training"]["learning_rate"]
     assert float(rows[0]["source_loss"]) <= float(rows[1]["source_loss"])
 
     fitted = halfseen(
@@ -112,10 +112,13 @@ def test_settings_of_every_kind_become_toml():
         label='click "now"', drop=["a b", "ü\x7f"], positive=True, seed=3,
         options=tomllib.loads(TINY)["options"],
     )  # fmt: skip
-    trial = SearchTrial("m", 0, {"refine": True, "learning_rate": 1e-7}, "complete", 0.5, 1.0)
+    trial = SearchTrial(
+        "m", 0, {"refine": True, "training.learning_rate": 1e-7}, "complete", 0.5, 1.0
+    )
     written = tomllib.loads(best_config(config, SearchResult("dev", (trial,), {"m": None})))
     expected = {"label": 'click "now"', "drop": ["a b", "ü\x7f"], "positive": True, "seed": 3}
     assert expected.items() <= written.items()
     assert written["models"] == ["m"]
     assert written["refine"] is True
-    assert written["options"] == config.options | {"learning_rate": 1e-7}
+    config.options["training"]["learning_rate"] = 1e-7
+    assert written["options"] == config.options

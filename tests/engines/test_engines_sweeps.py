@@ -41,7 +41,7 @@ def test_two_commands_share_a_search(tmp_path):
     source[list("abc")].to_csv(tmp_path / "target.csv", index=False)
     source["y"] = (source["a"] + source["d"] > 0).astype(int)
     source.to_csv(tmp_path / "source.csv", index=False)
-    (tmp_path / "tune.toml").write_text("[options]\nwarmup_epochs = 1\njoint_epochs = 8\n")
+    (tmp_path / "tune.toml").write_text("[options.training]\nwarmup_epochs = 1\njoint_epochs = 8\n")
 
     def start(name):
         words = ["tune", "source.csv", "target.csv", "--label", "y", "--config", "tune.toml"]

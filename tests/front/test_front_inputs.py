@@ -74,7 +74,7 @@ CASES = {
     "continuous labels": (lambda: fit(y=np.linspace(0, 1, ROWS)), "Unknown label type"),
     "fewer rows than a batch": (
         lambda: fit(batch_size=64),
-        "The source has 40 rows, fewer than one batch of 64; set batch_size to 40 or less",
+        "The source has 40 rows, fewer than one batch of 64; set training.batch_size to 40 or less",
     ),
     "fewer labels than rows": (lambda: fit(y=LABELS[:-1]), "40 source rows and 39 labels"),
     "infinite values in the source": (
@@ -135,10 +135,10 @@ CASES = {
     ),
     "unknown option": (
         lambda: fit(options={"learning_speed": 1}),
-        "There is no option 'learning_speed'; the options are",
+        "There is no option 'learning_speed'. Did you mean 'training.learning_rate'",
     ),
     "unknown option value": (
-        lambda: fit(options={"reconstruction": "cubed"}),
+        lambda: fit(options={"objective.reconstruction": "cubed"}),
         "reconstruction='cubed': Input should be 'squared' or 'norm'",
     ),
     "negative rate": (lambda: fit(learning_rate=-1.0), "learning_rate=-1.0: .* greater than 0"),

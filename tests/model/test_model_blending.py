@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 
-from halfseen.errors import OptionError
 from halfseen.members.linear import fit_regression
 from halfseen.model.measuring import HeldOut, losses_of
-from halfseen.networks import nets
-from halfseen.options import preset
-from halfseen.weights.blending import Blend, fit_blend, fit_scale, install
-from table_models import table_model
+from halfseen.weights.blending import fit_blend, fit_scale
 
 
 def problem(rows: int, classes: int = 3, seed: int = 0):
@@ -76,35 +71,3 @@ def test_measuring_fits_the_blend_on_other_rows_than_it_measures():
     held_out = HeldOut(y, log_softmax(noise, axis=1), None, other)
     own = held_out.blend().logits(held_out.hidden, other)
     assert losses_of(held_out.blended(), y).mean() > losses_of(np.exp(own), y).mean()
-
-
-def test_what_is_installed_is_what_the_networks_answer():
-    model = table_model(shortcut=True, standardize=False)
-    networks, blocks = model.networks, model.blocks
-    rows = torch.randn(50, blocks.length)
-    observed = rows[:, list(blocks.observed)].double().numpy()
-    networks.shortcut.weight.zero_(), networks.shortcut.bias.zero_()
-    networks.shortcut.scale.fill_(1.0), networks.shortcut.complete_scale.fill_(1.0)
-    plain = np.log(nets.probabilities(networks, rows).double().numpy())
-    complete = np.log(nets.complete_probabilities(networks, rows).double().numpy())
-    regression = fit_regression(observed, (observed[:, 0] > 0).astype(int), 2)
-    install(networks, regression, Blend(0.4, 0.7), 0.5)
-    expected = 0.4 * plain + 0.7 * regression.logits(observed)
-    got = nets.probabilities(networks, rows).numpy()
-    np.testing.assert_allclose(got, softmax(expected, axis=1), atol=1e-5)
-    got = nets.complete_probabilities(networks, rows).numpy()
-    np.testing.assert_allclose(got, softmax(0.5 * complete, axis=1), atol=1e-5)
-
-
-def test_images_have_no_shortcut():
-    from halfseen.blocks import Blocks
-    from halfseen.networks.methods import method_named
-
-    options = preset("default").model_copy(update={"shortcut": True})
-    with pytest.raises(OptionError, match="for tables"):
-        nets.build_networks(
-            Blocks((1, 32, 32), tuple(range(16, 32))),
-            method_named("Adaptation-Imputation"),
-            10,
-            options,
-        )

@@ -23,16 +23,16 @@ from halfseen.networks.training import NoProgress
 from halfseen.networks.training.parallel import Ranks
 
 TINY = {
-    "encoder_widths": (8,),
-    "latent_size": 4,
-    "generator_widths": (8,),
-    "classifier_widths": (8,),
-    "critic_widths": (8,),
-    "warmup_epochs": 2,
-    "joint_epochs": 2,
-    "warmup_batch_size": 16,
-    "batch_size": 16,
-    "learning_rate": 1e-2,
+    "tables.widths": (8,),
+    "tables.latent_size": 4,
+    "generator.widths": (8,),
+    "networks.classifier_widths": (8,),
+    "networks.critic_widths": (8,),
+    "training.warmup_epochs": 2,
+    "training.joint_epochs": 2,
+    "training.warmup_batch_size": 16,
+    "training.batch_size": 16,
+    "training.learning_rate": 1e-2,
 }
 ROWS = 400
 
@@ -66,7 +66,7 @@ def found(tmp_path: Path) -> Understanding:
 
 @pytest.mark.parametrize("memory", [512 * 2**20, 0], ids=["in memory", "streamed"])
 def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, tmp_path):
-    settings = Settings(options=TINY | {"joint_epochs": 8}, memory=memory)
+    settings = Settings(options=TINY | {"training.joint_epochs": 8}, memory=memory)
     assert is_resident(found, settings) == (memory > 0)
     model = fit_tables(found, settings)
     hidden = model.metrics["held_out_source"]["without_missing_block"]
@@ -123,7 +123,7 @@ def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
 
 def test_probabilities_speak_of_the_source_frequencies(tmp_path):
     found = make(tmp_path, share=0.1)
-    options = TINY | {"joint_epochs": 6, "balanced": True}
+    options = TINY | {"training.joint_epochs": 6, "training.balanced": True}
     model = fit_tables(found, Settings(("Source-IgnoreComponent",), options=options))
     source = pa.parquet.read_table(tmp_path / "source.parquet")
     assert model.predict_proba(source)[:, 1].mean() == pytest.approx(0.1, abs=0.05)
@@ -274,11 +274,3 @@ def test_few_rows_are_all_measured_on(found, monkeypatch):
     monkeypatch.setattr(domains, "SMALL", 1_000)
     model = fit_tables(found, Settings(options=TINY))
     assert model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
-    assert set(model.metrics["blend"]) == {"network", "regression"}
-
-
-def test_the_papers_preset_is_left_without_a_blend(found):
-    options = TINY | {"batch_size": 16}
-    model = fit_tables(found, Settings(preset="paper", options=options))
-    assert "blend" not in model.metrics
-    assert model.networks.shortcut is None

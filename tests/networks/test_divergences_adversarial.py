@@ -13,7 +13,7 @@ from halfseen.networks.divergences import (
     register,
     scale_gradient,
 )
-from halfseen.options import Options
+from halfseen.options import preset
 
 
 def test_critic_loss_is_the_direct_transcription():
@@ -100,7 +100,7 @@ def test_a_third_divergence_is_one_registration():
             return (first.mean(0) - second.mean(0)).square().sum()
 
     register("mean-distance", lambda latent_size, options: MeanDistance())
-    module = make_divergence("mean-distance", 4, Options())
+    module = make_divergence("mean-distance", 4, preset())
     assert module(torch.zeros(3, 4), torch.ones(5, 4)).item() == 4.0
     with pytest.raises(OptionError, match="divergence='cosine' is unknown"):
-        make_divergence("cosine", 4, Options())
+        make_divergence("cosine", 4, preset())

@@ -17,11 +17,11 @@ from halfseen.options import make_options
 NETWORKS = {"valid-2": ("valid", 2), "same-3": ("same", 3), "valid-1": ("valid", 1)}
 ROWS = {"all": None, "top": (0, 16), "bottom": (16, 32), "band": (5, 10), "last": (31, 32)}
 SMALL = {
-    "channels": (4, 5, 6),
-    "generator_widths": (8,),
-    "classifier_widths": (8,),
-    "critic_widths": (8,),
-    "dropout": 0.0,
+    "images.channels": (4, 5, 6),
+    "generator.widths": (8,),
+    "networks.classifier_widths": (8,),
+    "networks.critic_widths": (8,),
+    "networks.classifier_dropout": 0.0,
 }
 
 
@@ -148,7 +148,7 @@ MASKS = {
 @pytest.mark.parametrize("statistics", ["separate", "joint"])
 def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, mask, statistics):
     torch.manual_seed(0)
-    options = make_options(SMALL | {"batch_statistics": statistics}, preset("reference"))
+    options = make_options(SMALL | {"networks.batch_statistics": statistics}, preset("reference"))
     blocks = Blocks((3, 32, 32), MASKS[mask], fill=0.2)
     fast = shake(build_objective(blocks, method, 3, options)).train()
     slow = copy.deepcopy(fast)

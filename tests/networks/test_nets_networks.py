@@ -10,7 +10,12 @@ from halfseen.options import make_options
 
 BLOCKS = Blocks.columns(5, [3, 4])
 SMALL = make_options(
-    {"encoder_widths": (8,), "latent_size": 6, "generator_widths": (8,), "classifier_widths": (8,)},
+    {
+        "tables.widths": (8,),
+        "tables.latent_size": 6,
+        "generator.widths": (8,),
+        "networks.classifier_widths": (8,),
+    },
     preset("paper", inputs="table"),
 )
 
@@ -107,7 +112,7 @@ def test_joint_statistics_normalise_both_batches_together():
 
 
 def test_target_statistics_replace_the_running_ones():
-    options = make_options({"normalization": "batch"}, SMALL)
+    options = make_options({"networks.normalization": "batch"}, SMALL)
     networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options)
     target = torch.randn(64, 5) * 3 + 2
     networks.train()
@@ -121,19 +126,8 @@ def test_target_statistics_replace_the_running_ones():
     assert torch.equal(untouched.running_mean, torch.zeros_like(untouched.running_mean))
 
 
-def test_standardised_inputs_have_the_sources_mean_at_zero():
-    options = make_options({"standardize": True}, SMALL)
-    networks = build_networks(BLOCKS, method_named("Source-Full"), 2, options)
-    rows = torch.randn(50, 5) * torch.tensor([1.0, 10, 100, 1, 0]) + 5
-    networks.standardize.learn(rows)
-    scaled = networks.standardize(rows)
-    assert torch.allclose(scaled.mean(0), torch.zeros(5), atol=1e-4)
-    assert torch.allclose(scaled[:, :4].std(0, correction=0), torch.ones(4), rtol=1e-4)
-    assert torch.isfinite(scaled).all(), "a constant column must not divide by zero"
-
-
 def test_stochastic_generator_draws_and_averages():
-    options = make_options({"noise_size": 4}, SMALL)
+    options = make_options({"generator.noise_size": 4}, SMALL)
     networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options).eval()
     with torch.no_grad():
         networks.generator[0].weight.mul_(10)

@@ -19,13 +19,13 @@ from halfseen.options import make_options
 
 BLOCKS = Blocks.columns(5, [3, 4])
 SMALL = {
-    "encoder_widths": (8,),
-    "latent_size": 6,
-    "generator_widths": (8,),
-    "classifier_widths": (8,),
-    "critic_widths": (8,),
-    "reconstruction_weight": 0.7,
-    "adaptation_weight": 0.3,
+    "tables.widths": (8,),
+    "tables.latent_size": 6,
+    "generator.widths": (8,),
+    "networks.classifier_widths": (8,),
+    "networks.critic_widths": (8,),
+    "objective.reconstruction_weight": 0.7,
+    "objective.adaptation_weight": 0.3,
 }
 
 
@@ -86,7 +86,7 @@ def test_joint_losses_are_the_papers_equations(batch):
 
 def test_transport_losses_are_the_appendix(batch):
     source, labels, target = batch
-    objective = objective_for(divergence="transport")
+    objective = objective_for(**{"objective.divergence": "transport"})
     losses = objective.joint(source, labels, target, strength=1.0)
     latents = objective.networks.latents(source, target, detach_generator_input=False)
     expected = transport_cost(latents.source, latents.target)
@@ -98,7 +98,9 @@ def test_transport_losses_are_the_appendix(batch):
 @pytest.mark.parametrize("adaptation", ["adversarial", "transport"])
 @pytest.mark.parametrize("imputation", ["adversarial", "transport"])
 def test_any_combination_of_divergences(adaptation, imputation, batch):
-    objective = objective_for(divergence=adaptation, imputation_divergence=imputation)
+    objective = objective_for(
+        **{"objective.divergence": adaptation, "objective.imputation_divergence": imputation}
+    )
     losses = objective.joint(*batch, strength=1.0)
     objective.total("joint", losses).backward()
     assert objective.networks.encoder.layers[0].weight.grad.abs().sum() > 0
@@ -111,7 +113,7 @@ def test_any_combination_of_divergences(adaptation, imputation, batch):
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @pytest.mark.parametrize("divergence", ["adversarial", "transport"])
 def test_seven_models_have_the_losses_they_should(method, divergence, batch):
-    objective = objective_for(method.name, divergence=divergence)
+    objective = objective_for(method.name, **{"objective.divergence": divergence})
     losses = objective.joint(*batch, strength=1.0)
     expected = {"classification"}
     if method.adapts:
@@ -125,12 +127,14 @@ def test_seven_models_have_the_losses_they_should(method, divergence, batch):
 def test_classifier_latent_chooses_what_the_classifier_is_trained_on(batch):
     source, labels, target = batch
     values = {
-        shown: objective_for(classifier_latent=shown).joint(source, labels, target, 1.0)
+        shown: objective_for(**{"objective.classifier_latent": shown}).joint(
+            source, labels, target, 1.0
+        )
         for shown in ("imputed", "true", "both")
     }
     imputed, true, both = (values[s]["classification"].item() for s in ("imputed", "true", "both"))
     assert both == pytest.approx((imputed + true) / 2)
-    objective = objective_for(classifier_latent="true")
+    objective = objective_for(**{"objective.classifier_latent": "true"})
     objective.joint(source, labels, target, 1.0)["classification"].backward()
     gradients = [p.grad for p in objective.networks.generator.parameters()]
     assert all(g is None for g in gradients), "r gets no gradient from classification"
@@ -151,7 +155,7 @@ def test_reconstruction_forms():
 @pytest.mark.parametrize("ramped", [True, False])
 def test_the_ramp_scales_what_reaches_the_networks(ramped, batch):
     """At strength 0 the divergences reach no network; the reconstruction only if not ramped."""
-    objective = objective_for(ramp_reconstruction=ramped)
+    objective = objective_for(**{"objective.ramp_reconstruction": ramped})
     losses = objective.joint(*batch, strength=0.0)
     (losses["adaptation"] + losses["imputation"]).backward(retain_graph=True)
     for part in ("encoder", "missing_encoder", "generator"):
@@ -165,7 +169,7 @@ def test_the_ramp_scales_what_reaches_the_networks(ramped, batch):
 
 
 def test_detached_true_latent_leaves_g2_to_the_labels(batch):
-    objective = objective_for(detach_true_latent=True)
+    objective = objective_for(**{"objective.detach_true_latent": True})
     losses = objective.joint(*batch, strength=1.0)
     (losses["imputation"] + losses["reconstruction"]).backward()
     assert all(p.grad is None for p in objective.networks.missing_encoder.parameters())
@@ -210,7 +214,9 @@ def test_refinement_with_all_or_no_confident_rows_is_finite(value):
 
 
 def test_refinement_keeps_the_source_term(batch):
-    objective = objective_for(refine_source_weight=0.25, refine_entropy_weight=0.5)
+    objective = objective_for(
+        **{"refinement.source_weight": 0.25, "refinement.entropy_weight": 0.5}
+    )
     losses = objective("refine", *batch, 1.0)
     assert set(losses) == {"classification", "pseudo_label", "entropy"}
     expected = 0.25 * losses["classification"] + losses["pseudo_label"] + 0.5 * losses["entropy"]
@@ -251,7 +257,7 @@ def test_prior_aware_thresholds_leave_out_a_class_without_mass_and_survive_certa
 
 
 def test_prior_aware_refinement_needs_a_prior(batch):
-    objective = objective_for(refine_thresholds="prior")
+    objective = objective_for(**{"refinement.selection": "prior"})
     with pytest.raises(OptionError, match="target_prior"):
         objective("refine", *batch, 1.0)
     objective.target_prior = torch.tensor([0.5, 0.3, 0.2])

@@ -6,7 +6,7 @@ from halfseen import InputError
 from halfseen.networks.training import EpochChoice, chosen_epochs
 from halfseen.options import make_options
 
-LONG = make_options({"joint_epochs": 6, "refine_epochs": 3}, OPTIONS)
+LONG = make_options({"training.joint_epochs": 6, "refinement.epochs": 3}, OPTIONS)
 NUMBERS = {"joint": [5.0, 3.0, 4.0, 3.0, 6.0, 7.0], "refine": [2.0, 1.0, 8.0]}
 
 
@@ -107,7 +107,9 @@ def test_a_checkpoint_of_another_choice_is_refused(tmp_path):
 
 
 def test_scores_see_the_networks_as_they_predict():
-    options = make_options({"prediction_statistics": "target", "noise_size": 0}, LONG)
+    options = make_options(
+        {"networks.prediction_statistics": "target", "generator.noise_size": 0}, LONG
+    )
     seen = []
 
     def score(objective):

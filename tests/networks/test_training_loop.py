@@ -17,21 +17,21 @@ from halfseen.options import make_options
 
 OPTIONS = make_options(
     {
-        "encoder_widths": (16,),
-        "latent_size": 8,
-        "generator_widths": (16,),
-        "classifier_widths": (16,),
-        "critic_widths": (16,),
-        "dropout": 0.3,
-        "normalization": "batch",
-        "learning_rate": 1e-2,
-        "batch_size": 16,
-        "warmup_batch_size": 16,
-        "warmup_epochs": 2,
-        "joint_epochs": 3,
-        "refine_epochs": 2,
-        "noise_size": 2,
-        "augmentation": "swap",
+        "tables.widths": (16,),
+        "tables.latent_size": 8,
+        "generator.widths": (16,),
+        "networks.classifier_widths": (16,),
+        "networks.critic_widths": (16,),
+        "networks.classifier_dropout": 0.3,
+        "networks.normalization": "batch",
+        "training.learning_rate": 1e-2,
+        "training.batch_size": 16,
+        "training.warmup_batch_size": 16,
+        "training.warmup_epochs": 2,
+        "training.joint_epochs": 3,
+        "refinement.epochs": 2,
+        "generator.noise_size": 2,
+        "training.augmentation": "swap",
     },
     preset("paper", inputs="table"),
 )
@@ -88,7 +88,14 @@ def test_history_names_phases_and_losses():
 
 
 def test_training_lowers_the_classification_loss():
-    options = make_options({"warmup_epochs": 20, "augmentation": "none", "dropout": 0.0}, OPTIONS)
+    options = make_options(
+        {
+            "training.warmup_epochs": 20,
+            "training.augmentation": "none",
+            "networks.classifier_dropout": 0.0,
+        },
+        OPTIONS,
+    )
     _, history = fit(options)
     losses = [r["classification"] for r in history if r["phase"] == "warm-up"]
     assert losses[-1] < 0.5 * losses[0]
@@ -176,13 +183,15 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_with_a_sentence():
-    options = make_options({"learning_rate": 1e30, "latent_activation": "none"}, OPTIONS)
+    options = make_options(
+        {"training.learning_rate": 1e30, "networks.latent_activation": "none"}, OPTIONS
+    )
     with pytest.raises(TrainingDivergedError) as caught:
         fit(options)
     message = str(caught.value)
     assert "loss became" in message
     assert "in epoch" in message
-    assert "Try a lower learning_rate (it was 1e+30)" in message
+    assert "Try a lower training.learning_rate (it was 1e+30)" in message
 
 
 def test_gradient_clipping_bounds_the_gradient(monkeypatch):
@@ -195,7 +204,7 @@ def test_gradient_clipping_bounds_the_gradient(monkeypatch):
         return total
 
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", spy)
-    fit(make_options({"gradient_clip": 0.01}, OPTIONS))
+    fit(make_options({"training.gradient_clip": 0.01}, OPTIONS))
     assert norms
     assert max(norms) <= 0.0101
 
@@ -209,7 +218,9 @@ def test_target_labels_have_no_way_in():
 
 
 def test_refinement_of_the_classifier_alone_leaves_the_encoders():
-    options = make_options({"refine_modules": "classifier", "normalization": "none"}, OPTIONS)
+    options = make_options(
+        {"refinement.modules": "classifier", "networks.normalization": "none"}, OPTIONS
+    )
     before, _ = fit(options, refine=False)
     after, _ = fit(options, refine=True)
     first, second = weights(before), weights(after)

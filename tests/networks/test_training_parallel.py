@@ -27,35 +27,35 @@ from halfseen.options import make_options
 
 PLAIN = make_options(
     {
-        "encoder_widths": (16,),
-        "latent_size": 8,
-        "generator_widths": (16,),
-        "classifier_widths": (16,),
-        "critic_widths": (16,),
-        "learning_rate": 1e-2,
-        "batch_size": 15,
-        "warmup_batch_size": 16,
-        "warmup_epochs": 1,
-        "joint_epochs": 3,
-        "refine_threshold": 0.5697,
+        "tables.widths": (16,),
+        "tables.latent_size": 8,
+        "generator.widths": (16,),
+        "networks.classifier_widths": (16,),
+        "networks.critic_widths": (16,),
+        "training.learning_rate": 1e-2,
+        "training.batch_size": 15,
+        "training.warmup_batch_size": 16,
+        "training.warmup_epochs": 1,
+        "training.joint_epochs": 3,
+        "refinement.threshold": 0.5697,
     },
     preset("paper", inputs="table"),
 )
 WHOLE = {
     "joint": ("joint", {}),
-    "an uneven batch": ("joint", {"batch_size": 15}),
+    "an uneven batch": ("joint", {"training.batch_size": 15}),
     "warm-up": ("warm-up", {}),
-    "clipped": ("joint", {"gradient_clip": 1e-3}),
+    "clipped": ("joint", {"training.gradient_clip": 1e-3}),
 }
 """Two ranks give the gradient of one with the whole batch."""
 APART = {
-    "transport": ("joint", {"divergence": "transport"}),
-    "batch norm": ("joint", {"normalization": "batch"}),
-    "norm of the batch": ("joint", {"reconstruction": "norm"}),
+    "transport": ("joint", {"objective.divergence": "transport"}),
+    "batch norm": ("joint", {"networks.normalization": "batch"}),
+    "norm of the batch": ("joint", {"objective.reconstruction": "norm"}),
     "refinement": ("refine", {}),
 }
 """Two ranks give the mean of what the halves of the batch give by themselves."""
-CASES = {name: (phase, {"batch_size": 16} | changed) for name, (phase, changed) in
+CASES = {name: (phase, {"training.batch_size": 16} | changed) for name, (phase, changed) in
          (WHOLE | APART).items()}  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def work(rank: int, folder: str) -> None:
     ranks = present_ranks()
     assert ranks == Ranks(rank, 2)
     stepped = {
-        case: gradients(case, batch_of(changed["batch_size"]), ranks)
+        case: gradients(case, batch_of(changed["training.batch_size"]), ranks)
         for case, (_, changed) in CASES.items()
     }
     checkpoint, kept = (Path(folder) / f"{name}.safetensors" for name in ("checkpoint", "kept"))
@@ -174,7 +174,7 @@ def test_both_hold_the_same_weights_and_statistics(ranks):
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_step_of_two_is_the_step_of_one_where_losses_are_means(case, ranks):
-    batch = batch_of(CASES[case][1]["batch_size"])
+    batch = batch_of(CASES[case][1]["training.batch_size"])
     whole = gradients(case, batch)
     found = ranks[0]["stepped"][case]
     assert set(found) == set(whole)

@@ -28,13 +28,19 @@ def simulated(shift=0.0, rows=2000, rate=0.1):
 
 
 def problem_of(source, target):
-    inputs, labels = torch.from_numpy(source.inputs), torch.from_numpy(source.labels)
-    hidden = torch.from_numpy(BLOCKS.hide(target.inputs))
+    mean, deviation = source.inputs.mean(0), source.inputs.std(0)
+    inputs, shifted = ((rows.inputs - mean) / deviation for rows in (source, target))
+    inputs, labels = torch.from_numpy(inputs), torch.from_numpy(source.labels)
+    hidden = torch.from_numpy(BLOCKS.hide(shifted))
     return Problem(BLOCKS, LabelledRows(inputs, labels), Rows(hidden), 2)
 
 
 def refined(problem, **settings):
-    quick = LEARNS_FAST | {"joint_epochs": 2, "refine_epochs": 1, "balanced": False}
+    quick = LEARNS_FAST | {
+        "training.joint_epochs": 2,
+        "refinement.epochs": 1,
+        "training.balanced": False,
+    }
     options = make_options(quick | settings, preset("default", inputs="table"))
     method = method_named("Adaptation-IgnoreComponent")
     return fit_objective(problem, method, options, seed=0, refine=True)[0]
@@ -43,7 +49,7 @@ def refined(problem, **settings):
 def test_at_ten_percent_only_prior_aware_thresholds_select_positives():
     source, target = simulated()
     problem = problem_of(source, target)
-    objective = refined(problem, refine_thresholds="prior")
+    objective = refined(problem, **{"refinement.selection": "prior"})
     assert float(objective.target_prior[1]) == pytest.approx(0.1, abs=0.04)
     with torch.no_grad():
         logits = objective.networks(problem.target.inputs)
@@ -57,7 +63,7 @@ def test_at_ten_percent_only_prior_aware_thresholds_select_positives():
 
 
 def test_fixed_thresholds_are_the_default_and_estimate_nothing():
-    assert preset("default").refine_thresholds == "fixed"
+    assert preset("default").refinement.selection == "confidence"
     objective = refined(problem_of(*simulated(rows=300)))
     assert objective.target_prior is None
 
@@ -65,7 +71,7 @@ def test_fixed_thresholds_are_the_default_and_estimate_nothing():
 def test_a_refused_estimate_gives_the_source_proportions_with_a_warning():
     source, target = simulated(shift=3.0)
     with pytest.warns(UserWarning, match="source's class proportions"):
-        objective = refined(problem_of(source, target), refine_thresholds="prior")
+        objective = refined(problem_of(source, target), **{"refinement.selection": "prior"})
     np.testing.assert_allclose(objective.target_prior[1], source.labels.mean())
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import annealed_rate, plan_phases, ramp
-from halfseen.options import preset
+from halfseen.options import make_options, preset
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_reference_refines_the_classifier_alone_on_ads():
     ("steps_of_an_epoch", "epochs"), [(100, 10), (7, 143), (1, 200), (100_000, 5)]
 )
 def test_automatic_epochs_aim_for_a_number_of_steps_within_bounds(steps_of_an_epoch, epochs):
-    options = preset("paper").model_copy(update={"joint_epochs": "auto"})
+    options = make_options({"training.joint_epochs": "auto"}, preset("paper"))
     assert plan(options, steps=steps_of_an_epoch)[1].epochs == epochs
 
 

@@ -23,13 +23,13 @@ from halfseen.rehearsal.stage import Stage
 from halfseen.selection.evidence import ONE_FIT_SCORES
 
 TINY = {
-    "encoder_widths": (8,),
-    "latent_size": 4,
-    "generator_widths": (8,),
-    "classifier_widths": (8,),
-    "critic_widths": (8,),
-    "warmup_epochs": 1,
-    "joint_epochs": 2,
+    "tables.widths": (8,),
+    "tables.latent_size": 4,
+    "generator.widths": (8,),
+    "networks.classifier_widths": (8,),
+    "networks.critic_widths": (8,),
+    "training.warmup_epochs": 1,
+    "training.joint_epochs": 2,
 }
 
 

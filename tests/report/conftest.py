@@ -22,7 +22,7 @@ def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     folder = tmp_path_factory.mktemp("hostile")
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
-    settings = Settings(models=models, options=TINY | {"noise_size": 2})
+    settings = Settings(models=models, options=TINY | {"generator.noise_size": 2})
     with pytest.MonkeyPatch.context() as patched:  # one part held out, as with many rows
         patched.setattr(domains, "SMALL", 0)
         choose = Fit.chosen  # thirty held-out rows may prefer either; the report is of the first

@@ -15,13 +15,13 @@ from halfseen.front.roles import Roles
 from halfseen.report.page import Section
 
 TINY = {
-    "encoder_widths": (6,),
-    "latent_size": 4,
-    "generator_widths": (6,),
-    "classifier_widths": (6,),
-    "critic_widths": (6,),
-    "warmup_epochs": 1,
-    "joint_epochs": 2,
+    "tables.widths": (6,),
+    "tables.latent_size": 4,
+    "generator.widths": (6,),
+    "networks.classifier_widths": (6,),
+    "networks.critic_widths": (6,),
+    "training.warmup_epochs": 1,
+    "training.joint_epochs": 2,
 }
 SCRIPT, QUOTED, FORMULA = "<script>alert(1)</script>", 'a" onload="b', '=HYPERLINK("x")'
 CLASSES = ("<i>no</i>", "</style>yes")

@@ -108,7 +108,10 @@ def test_facts_are_those_of_the_tables(fitted):
 
 @pytest.mark.parametrize("detail", ["aggregates", "none"])
 def test_what_may_not_be_kept_is_not(detail, tmp_path):
-    streamed = {"memory": 0, "options": TINY | {"batch_size": 16, "warmup_batch_size": 16}}
+    streamed = {
+        "memory": 0,
+        "options": TINY | {"training.batch_size": 16, "training.warmup_batch_size": 16},
+    }
     settings = Settings(**streamed)  # facts come from samples
     model = fit_tables(understood(tmp_path), settings, report=detail)
     model.save(tmp_path / "model")
@@ -135,7 +138,11 @@ def test_an_estimators_folder_has_a_report_too(tmp_path):
     model = halfseen.AdaptationImputationClassifier(
         missing="bottom",
         joint_epochs=1,
-        options={"channels": (2, 2, 4), "warmup_epochs": 0, "critic_widths": (4,)},
+        options={
+            "images.channels": (2, 2, 4),
+            "training.warmup_epochs": 0,
+            "networks.critic_widths": (4,),
+        },
         random_state=0,
     ).fit(images, np.arange(24) % 2, X_target=images + 0.1)
     model.save(tmp_path / "model")

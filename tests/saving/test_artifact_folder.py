@@ -15,12 +15,12 @@ from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier,
 from halfseen.saving.folder import FORMAT
 
 SMALL = {
-    "encoder_widths": (8,),
-    "latent_size": 4,
-    "generator_widths": (8,),
-    "classifier_widths": (8,),
-    "critic_widths": (8,),
-    "warmup_epochs": 1,
+    "tables.widths": (8,),
+    "tables.latent_size": 4,
+    "generator.widths": (8,),
+    "networks.classifier_widths": (8,),
+    "networks.critic_widths": (8,),
+    "training.warmup_epochs": 1,
 }
 
 
@@ -68,7 +68,7 @@ def test_a_loaded_estimator_predicts_bit_for_bit(model, tmp_path):
 
 def test_a_stochastic_generator_gives_the_same_noise(tmp_path):
     source, label, target = domains()
-    options = SMALL | {"noise_size": 3, "prediction_samples": 4}
+    options = SMALL | {"generator.noise_size": 3, "generator.prediction_samples": 4}
     model = AdaptationImputationClassifier(joint_epochs=1, options=options, random_state=3)
     model.fit(source, label, X_target=target).save(tmp_path / "model")
     loaded = halfseen.load(tmp_path / "model")
@@ -81,7 +81,11 @@ def test_images_come_back_bit_for_bit(tmp_path):
     model = AdaptationImputationClassifier(
         missing="bottom",
         joint_epochs=1,
-        options={"channels": (4, 4, 8), "warmup_epochs": 0, "critic_widths": (8,)},
+        options={
+            "images.channels": (4, 4, 8),
+            "training.warmup_epochs": 0,
+            "networks.critic_widths": (8,),
+        },
         random_state=0,
     ).fit(images, np.arange(40) % 2, X_target=images + 0.1)
     model.save(tmp_path / "model")
@@ -187,7 +191,7 @@ def test_a_truncated_file_is_noticed(folder, length):
         ({"surprise": 1}, "surprise"),
         ({"classes": ["one"]}, "classes"),
         ({"options": {"no_such": 1}}, "no_such"),
-        ({"options": {"encoder_widths": [10**12]}}, "tensor|shape|understood"),
+        ({"options": {"tables.widths": [10**12]}}, "tensor|shape|understood"),
         ({"blocks": {"shape": [4]}}, "understood"),
         ({"blocks": {"shape": [9], "missing": [1], "names": None, "fill": 0}}, "shape"),
         ({"details": {}}, "details"),

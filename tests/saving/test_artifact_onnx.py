@@ -74,7 +74,9 @@ def inputs_of(model, frame):
 )
 @pytest.mark.parametrize("columns", COLUMNS)
 def test_graph_and_model_agree(columns, method, normalization):
-    model = table_model(COLUMNS[columns], method=method, normalization=normalization)
+    model = table_model(
+        COLUMNS[columns], method=method, options={"networks.normalization": normalization}
+    )
     frame = rows_of(model)
     expected = model.predict_proba(frame)
     probabilities, prediction = session_of(model).run(None, inputs_of(model, frame))
@@ -84,11 +86,9 @@ def test_graph_and_model_agree(columns, method, normalization):
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu", "none"])
-@pytest.mark.parametrize(
-    "given", [{}, {"standardize": False}, {"linear_path": False}, {"shortcut": True}]
-)
+@pytest.mark.parametrize("given", [{}, {"tables.linear_path": False}])
 def test_every_activation_agrees(activation, given):
-    model = table_model(latent_activation=activation, **given)
+    model = table_model(options={"networks.latent_activation": activation, **given})
     frame = rows_of(model)
     (probabilities,) = session_of(model).run(["probabilities"], inputs_of(model, frame))
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), rtol=0, atol=1e-5)
@@ -144,7 +144,7 @@ def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path):
     source.to_csv(tmp_path / "source.csv", index=False)
     target.to_csv(tmp_path / "target.csv", index=False)
     (tmp_path / "fit.toml").write_text(
-        "[options]\nencoder_widths = [8]\nlatent_size = 4\ngenerator_widths = [8]\n"
+        "[options]\ntables.widths = [8]\ntables.latent_size = 4\ngenerator.widths = [8]\n"
         "classifier_widths = [8]\ncritic_widths = [8]\nwarmup_epochs = 1\njoint_epochs = 1\n"
     )
 
@@ -226,7 +226,7 @@ def test_the_check_of_parity_sees_a_difference():
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (lambda: table_model(noise_size=2), "imputes with random noise"),
+        (lambda: table_model(options={"generator.noise_size": 2}), "imputes with random noise"),
         (lambda: table_model(method="Source-Full"), "needs the missing block at prediction"),
         (lambda: table_model((*NUMERIC, number("prediction"))), "'prediction' cannot name"),
         (lambda: table_model((*NUMERIC, category("halfseen/x"))), "'halfseen/x' cannot name"),

@@ -21,18 +21,18 @@ from halfseen.selection import deep_embedded_validation as dev
 BLOCKS = Blocks.columns(4, [3])
 OPTIONS = make_options(
     {
-        "encoder_widths": (16,),
-        "latent_size": 8,
-        "generator_widths": (16,),
-        "classifier_widths": (16,),
-        "critic_widths": (16,),
-        "normalization": "batch",
-        "encoder_dropout": 0.0,
-        "dropout": 0.0,
-        "warmup_epochs": 4,
-        "joint_epochs": 4,
-        "learning_rate": 1e-2,
-        "prediction_statistics": "target",
+        "tables.widths": (16,),
+        "tables.latent_size": 8,
+        "generator.widths": (16,),
+        "networks.classifier_widths": (16,),
+        "networks.critic_widths": (16,),
+        "networks.normalization": "batch",
+        "tables.dropout": 0.0,
+        "networks.classifier_dropout": 0.0,
+        "training.warmup_epochs": 4,
+        "training.joint_epochs": 4,
+        "training.learning_rate": 1e-2,
+        "networks.prediction_statistics": "target",
     },
     preset("default", inputs="table"),
 )
@@ -90,7 +90,7 @@ def test_source_rows_are_normalised_by_the_sources_statistics() -> None:
     """With the target's statistics, a far shift would make source losses meaningless."""
     networks, given = trained(shift=4.0), evidence(shift=4.0)
     right = evaluate(networks, given, ("source_loss",), options=OPTIONS)["source_loss"]
-    running = make_options({"prediction_statistics": "running"}, OPTIONS)
+    running = make_options({"networks.prediction_statistics": "running"}, OPTIONS)
     wrong = evaluate(networks, given, ("source_loss",), options=running)["source_loss"]
     assert right < 0.6 < wrong
 
@@ -107,7 +107,7 @@ def test_the_missing_block_of_source_rows_is_not_looked_at() -> None:
 @pytest.mark.parametrize("separate", [True, False])
 def test_weights_follow_the_shift_with_and_without_rows_to_fit_them_on(separate: bool) -> None:
     networks = untrained()
-    running = make_options({"prediction_statistics": "running"}, OPTIONS)
+    running = make_options({"networks.prediction_statistics": "running"}, OPTIONS)
     shares = []
     for shift in (0.0, 1.5):
         given = evidence(shift, count=600)

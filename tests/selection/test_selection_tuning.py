@@ -26,14 +26,14 @@ from halfseen.selection import trials as one_trial
 pytest.importorskip("optuna")
 
 SMALL = {
-    "encoder_widths": (8,),
-    "latent_size": 4,
-    "generator_widths": (8,),
-    "classifier_widths": (8,),
-    "critic_widths": (8,),
+    "tables.widths": (8,),
+    "tables.latent_size": 4,
+    "generator.widths": (8,),
+    "networks.classifier_widths": (8,),
+    "networks.critic_widths": (8,),
 }
 QUICK = {"missing": [3], "warmup_epochs": 1, "joint_epochs": 2, "device": "cpu", "options": SMALL}
-RATES = {"learning_rate": [1e-9, 1e-2]}
+RATES = {"training.learning_rate": [1e-9, 1e-2]}
 
 
 def domains(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -52,10 +52,10 @@ def test_the_best_settings_win_and_the_given_ones_are_tried_first():
     found = search(
         model(), *domains(), score="source_loss", space=RATES, trials=9, on_trial=seen.append
     )
-    assert found.trials[0].settings == {"learning_rate": 1e-3}
+    assert found.trials[0].settings == {"training.learning_rate": 1e-3}
     # Three settings are all there is: each is tried once.
     assert sorted(t.settings["learning_rate"] for t in found.trials) == [1e-9, 1e-3, 1e-2]
-    assert found.best.settings == {"learning_rate": 1e-2}
+    assert found.best.settings == {"training.learning_rate": 1e-2}
     assert found.table()[0]["source_loss"] == min(trial.value for trial in found.trials)
     assert [(t.number, t.value) for t in seen] == [(t.number, t.value) for t in found.trials]
 
@@ -72,8 +72,8 @@ def test_every_model_gets_the_same_budget_and_its_own_space():
         "source": DomainAdaptationClassifier(**QUICK, random_state=0, adapt=False),
     }
     spaces = {
-        "imputing": {"reconstruction_weight": Range(1e-3, 1.0), "refine": [False, True]},
-        "source": {"learning_rate": Range(1e-4, 1e-2)},
+        "imputing": {"objective.reconstruction_weight": Range(1e-3, 1.0), "refine": [False, True]},
+        "source": {"training.learning_rate": Range(1e-4, 1e-2)},
     }
     found = search(models, *domains(), score="mutual_information", space=spaces, trials=3)
     assert [trial.model for trial in found.trials] == ["imputing"] * 3 + ["source"] * 3
@@ -90,7 +90,7 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path):
             raise KeyboardInterrupt
 
     storage = tmp_path / "trials.journal"
-    given = {"score": "source_loss", "space": {"learning_rate": Range(1e-4, 1e-1)}}
+    given = {"score": "source_loss", "space": {"training.learning_rate": Range(1e-4, 1e-1)}}
     with pytest.raises(KeyboardInterrupt):
         search(model(), *domains(), **given, trials=4, storage=storage, on_trial=stop)
     seen = []
@@ -187,7 +187,7 @@ def test_a_killed_trial_goes_on_from_its_last_epoch(tmp_path):
 
 
 def test_a_poor_trial_is_given_up(tmp_path):
-    space = {"learning_rate": [1e-2, 1.1e-2, 1.2e-2, 1.3e-2, 1e-9, 1.1e-9, 1.2e-9]}
+    space = {"training.learning_rate": [1e-2, 1.1e-2, 1.2e-2, 1.3e-2, 1e-9, 1.1e-9, 1.2e-9]}
     estimator = model(joint_epochs=8, learning_rate=1.4e-2)
     arguments = {"score": "source_loss", "space": space, "trials": 8}
     found = search(estimator, *domains(), **arguments)
@@ -202,13 +202,13 @@ def test_a_poor_trial_is_given_up(tmp_path):
 
 def test_trials_in_parallel(tmp_path):
     storage = tmp_path / "trials.journal"
-    space = {"learning_rate": Range(1e-4, 1e-1)}
+    space = {"training.learning_rate": Range(1e-4, 1e-1)}
     found = search(
         model(), *domains(), score="source_loss", space=space, trials=3, n_jobs=2, storage=storage
     )
     assert len(found.trials) == 3
     assert all(trial.state == "complete" for trial in found.trials)
-    assert found.trials[0].settings == {"learning_rate": 1e-3}
+    assert found.trials[0].settings == {"training.learning_rate": 1e-3}
 
 
 def test_a_trial_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, monkeypatch):
@@ -308,12 +308,14 @@ def test_a_storage_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_a_trial_that_diverges_counts_and_is_told():
-    settings = {"options": SMALL | {"latent_activation": "none", "gradient_clip": None}}
+    settings = {
+        "options": SMALL | {"networks.latent_activation": "none", "training.gradient_clip": None}
+    }
     found = search(
         model(**settings),
         *domains(),
         score="source_loss",
-        space={"learning_rate": [1e30]},
+        space={"training.learning_rate": [1e30]},
         trials=2,
     )
     assert sorted(trial.state for trial in found.trials) == ["complete", "failed"]
@@ -327,10 +329,10 @@ def test_scores_of_several_fits_can_decide(score):
     back = DomainAdaptationClassifier(**{**QUICK, "missing": None}, view="full", random_state=0)
     found = search(
         model(joint_epochs=4), *domains(), score=score, back=back,
-        space={"learning_rate": [1e-9]}, trials=2,
+        space={"training.learning_rate": [1e-9]}, trials=2,
     )  # fmt: skip
     assert len(found.trials) == 2
-    assert found.best.settings == {"learning_rate": 1e-3}
+    assert found.best.settings == {"training.learning_rate": 1e-3}
     assert 0.0 <= found.best.value <= 1.0
 
 
@@ -343,8 +345,8 @@ def test_the_papers_grids():
     assert digits["learning_rate"] == pytest.approx([10**-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4])
     ads = paper_space(ignoring, preset("paper", inputs="table", divergence="transport"))
     assert ads == {
-        "learning_rate": (1e-4, 1e-5, 1e-6, 1e-7),
-        "adaptation_weight": (0.1, 0.01, 1e-3),
+        "training.learning_rate": (1e-4, 1e-5, 1e-6, 1e-7),
+        "objective.adaptation_weight": (0.1, 0.01, 1e-3),
     }
 
 
@@ -355,8 +357,8 @@ def test_what_cannot_be_searched_is_said():
         ({"trials": 0}, "trials=0"),
         ({"space": {}}, "space is empty"),
         ({"space": {"depth": [1]}}, "varies 'depth'"),
-        ({"space": {"other": {"learning_rate": [1.0]}}}, "says nothing of the model"),
-        ({"space": {"learning_rate": [-1.0]}, "trials": 2}, "learning_rate=-1.0"),
+        ({"space": {"other": {"training.learning_rate": [1.0]}}}, "says nothing of the model"),
+        ({"space": {"training.learning_rate": [-1.0]}, "trials": 2}, "learning_rate=-1.0"),
         ({"held_out": 0.0}, "held_out=0.0"),
     ):
         with pytest.raises(OptionError, match=message):

@@ -45,7 +45,9 @@ class FitConfig(BaseModel):
     report_data: ReportDetail = Field(
         "all", description="what the model keeps for `halfseen report`: all, aggregates or none"
     )
-    options: dict[str, Any] = Field({}, description="fields of halfseen.Options")
+    options: dict[str, Any] = Field(
+        {}, description="fields of halfseen.Options, in groups: [options.training]"
+    )
 
     def roles(self) -> Roles:
         """Return what is said of the columns."""

@@ -181,7 +181,11 @@ def _fit(
     print_understanding(found, terminal.console)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
-    shown = "equally often, by oversampling" if options.balanced else "as often as they are there"
+    shown = (
+        "equally often, by oversampling"
+        if options.training.balanced
+        else "as often as they are there"
+    )
     terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
     terminal.say(f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")

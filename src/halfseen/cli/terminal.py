@@ -125,7 +125,9 @@ class Terminal:
 
     def settings(self, options: Options) -> None:
         """Tell every setting, with ``-v``."""
-        for name, value in options.model_dump().items():
+        from halfseen.options import dotted
+
+        for name, value in dotted(options.model_dump(exclude_none=True)).items():
             self.detail(f"  {name} = {value!r}")
 
     def result(self, sentence: str) -> None:

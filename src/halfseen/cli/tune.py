@@ -18,7 +18,7 @@ from halfseen.cli.config import FitConfig, read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
-from halfseen.options import Options
+from halfseen.options import dotted
 from halfseen.outputs import Output, check_outputs, derived_path, head
 
 __all__ = ["tune"]
@@ -229,8 +229,8 @@ def best_config(config: FitConfig, result: Any) -> str:
     settings = config.model_dump(exclude_defaults=True, exclude={"options"})
     settings |= {"models": [best.model]}
     settings |= {n: v for n, v in best.settings.items() if n in FitConfig.model_fields}
-    options = config.options | {n: v for n, v in best.settings.items() if n not in settings}
-    assert set(options) <= set(Options.model_fields)
+    found = {n: v for n, v in best.settings.items() if n not in settings}
+    options = dotted(config.options) | dotted(found)
     lines = [
         f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",
         *_toml(settings),

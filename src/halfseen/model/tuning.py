@@ -47,7 +47,7 @@ def search_tables(
         X, y = source.some(MOST_ROWS / found.source.rows)
         X_target, _ = target.some(MOST_ROWS / found.target.rows)
     methods = [method_named(name) for name in settings.models]
-    balanced = settings.options_for(methods[0], resident=True).balanced
+    balanced = settings.options_for(methods[0], resident=True).training.balanced
     shares = np.bincount(y)[np.unique(y)] / len(y)
     return search(
         {method.name: estimator_for(method, schema, settings) for method in methods},
@@ -88,6 +88,6 @@ def _common(settings: Settings) -> dict[str, Any]:
     return {
         "preset": settings.preset,
         "divergence": settings.divergence,
-        "options": {"standardize": False, **settings.options},
+        "options": dict(settings.options),
         "random_state": settings.seed,
     }

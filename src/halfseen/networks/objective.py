@@ -154,7 +154,7 @@ class Objective(nn.Module):
         self.imputation = imputation
         self.options = options
         self.target_prior: Tensor | None = None
-        """Class proportions on the target, which ``refine_thresholds="prior"`` needs."""
+        """Class proportions on the target, which ``refinement.selection="prior"`` needs."""
 
     def forward(
         self, phase: PhaseName, source: Tensor, labels: Tensor, target: Tensor, strength: float
@@ -209,15 +209,15 @@ class Objective(nn.Module):
         options = self.options
         if phase == "refine":
             return {
-                "classification": options.refine_source_weight,
+                "classification": options.refinement.source_weight,
                 "pseudo_label": 1.0,
-                "entropy": options.refine_entropy_weight,
+                "entropy": options.refinement.entropy_weight,
             }
         return {
-            "adaptation": options.adaptation_weight,
-            "imputation": options.imputation_weight,
-            "reconstruction": options.reconstruction_weight,
-            "classification": options.classification_weight,
+            "adaptation": options.objective.adaptation_weight,
+            "imputation": options.objective.imputation_weight,
+            "reconstruction": options.objective.reconstruction_weight,
+            "classification": options.objective.classification_weight,
         }
 
     def modules_by_name(self) -> dict[str, nn.Module]:
@@ -234,20 +234,20 @@ class Objective(nn.Module):
 
     def _latents(self, source: Tensor, target: Tensor) -> Latents:
         return self.networks.latents(
-            source, target, detach_generator_input=self.options.detach_generator_input
+            source, target, detach_generator_input=self.options.objective.detach_generator_input
         )
 
     def _pseudo_labels(self, target_logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return which target rows are selected, and their labels."""
-        if self.options.refine_thresholds == "fixed":
-            return select_confident(target_logits, self.options.refine_threshold)
+        if self.options.refinement.selection == "confidence":
+            return select_confident(target_logits, self.options.refinement.threshold)
         if self.target_prior is None:
             raise OptionError(
-                "refine_thresholds='prior' needs the class proportions on the target; set the "
+                "refinement.selection='prior' needs the class proportions on the target; set the "
                 "objective's target_prior before refining."
             )
         prior = self.target_prior.to(target_logits.device)
-        return select_by_prior(target_logits, prior, self.options.refine_share)
+        return select_by_prior(target_logits, prior, self.options.refinement.share)
 
     def _imputation_losses(self, latents: Latents, strength: float) -> Losses:
         """L2 = divergence(ẑ_S2, z_S2) + λ_MSE L_MSE."""
@@ -255,20 +255,21 @@ class Objective(nn.Module):
         assert latents.missing_source is not None
         assert latents.imputed_source is not None
         true, imputed = latents.missing_source, latents.imputed_source
-        if self.options.detach_true_latent:
+        if self.options.objective.detach_true_latent:
             true = true.detach()
         ramped = scale_gradient(imputed, strength), scale_gradient(true, strength)
-        ramp_all = self.options.ramp_reconstruction
+        ramp_all = self.options.objective.ramp_reconstruction
         return {
             "imputation": self.imputation(*ramped),
             "reconstruction": reconstruction_loss(
-                *(ramped if ramp_all else (imputed, true)), form=self.options.reconstruction
+                *(ramped if ramp_all else (imputed, true)),
+                form=self.options.objective.reconstruction,
             ),
         }
 
     def _classification_loss(self, latents: Latents, labels: Tensor) -> Tensor:
         """L3 on the latent that the options name; without imputation there is only one."""
-        shown = self.options.classifier_latent
+        shown = self.options.objective.classifier_latent
         if latents.missing_source is None or shown == "imputed":
             return cross_entropy(self.networks.classifier(latents.source), labels)
         on_true = cross_entropy(self.networks.classifier(latents.complete_source), labels)
@@ -288,9 +289,9 @@ def build_objective(
     networks = build_networks(blocks, method, n_classes, options, encoder)
     adaptation = imputation = None
     if method.adapts:
-        adaptation = make_divergence(options.divergence, networks.latent_size, options)
+        adaptation = make_divergence(options.objective.divergence, networks.latent_size, options)
     if method.imputes:
-        name = options.divergence_of_imputation
+        name = options.objective.divergence_of_imputation
         imputation = make_divergence(name, networks.missing_size, options)
     return Objective(networks, adaptation, imputation, options)
 

@@ -28,13 +28,12 @@ from halfseen.front.schema import TableSchema
 from halfseen.members.linear import Regression, fit_regression
 from halfseen.model.domains import Fold, Run, Sample, prepared_domains
 from halfseen.model.fitting import restore_prior
-from halfseen.model.measuring import hold_out, losses_of
+from halfseen.model.measuring import losses_of
 from halfseen.networks.nets import Networks, latents, probabilities
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.options import Options
 from halfseen.rehearsal.results import Checks
 from halfseen.selection.evidence import Evidence, Observed, source_statistics
-from halfseen.weights.blending import install
 
 __all__ = ["OUTSIDERS", "Shown", "Stage"]
 
@@ -113,18 +112,8 @@ class Stage:
         fold = self.fold
         domains = prepared_domains(self.schema, fold, self.hidden(self.slice).numpy())
         networks, _ = domains.train(run, 0)
-        if run.options.balanced:
+        if run.options.training.balanced:
             restore_prior(networks, np.bincount(fold.training.labels).tolist())
-        if run.options.shortcut:
-            regression = self._regression()
-            held = hold_out(
-                networks,
-                fold.held_out,
-                regression,
-                samples=run.options.prediction_samples,
-                seed=run.seed,
-            )
-            install(networks, regression, held.blend(), held.complete_scale())
         return networks
 
     def observed(self, networks: Networks, options: Options, seed: int) -> Shown:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
-from halfseen.options import Options
+from halfseen.options import Options, dotted, option_names
 
 __all__ = ["Range", "Space", "paper_space", "with_given", "with_settings"]
 
@@ -41,7 +41,7 @@ class Range:
 
 
 Space = Mapping[str, Sequence[Any] | Range]
-"""What each setting may be; a setting is a field of Options or a parameter of the estimator."""
+"""What each setting may be: a dotted option, or a parameter of the estimator."""
 
 
 def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
@@ -57,18 +57,19 @@ def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
     >>> from halfseen.networks.methods import method_named
     >>> options = preset("paper", divergence="transport")
     >>> list(paper_space(method_named("Adaptation-Imputation"), options))
-    ['learning_rate', 'reconstruction_weight', 'imputation_weight', 'adaptation_weight']
+    ['training.learning_rate', 'objective.reconstruction_weight', 'objective.imputation_weight', \
+'objective.adaptation_weight']
     >>> list(paper_space(method_named("Source-IgnoreComponent"), options))
-    ['learning_rate']
+    ['training.learning_rate']
     """
-    rates = RATES if options.learning_rate >= min(RATES) else SMALL_RATES
-    space: dict[str, Sequence[Any]] = {"learning_rate": rates}
+    rates = RATES if options.training.learning_rate >= min(RATES) else SMALL_RATES
+    space: dict[str, Sequence[Any]] = {"training.learning_rate": rates}
     if method.imputes:
-        space["reconstruction_weight"] = RECONSTRUCTION_WEIGHTS
-        if options.divergence_of_imputation == "transport":
-            space["imputation_weight"] = TRANSPORT_WEIGHTS
-    if method.adapts and options.divergence == "transport":
-        space["adaptation_weight"] = TRANSPORT_WEIGHTS
+        space["objective.reconstruction_weight"] = RECONSTRUCTION_WEIGHTS
+        if options.objective.divergence_of_imputation == "transport":
+            space["objective.imputation_weight"] = TRANSPORT_WEIGHTS
+    if method.adapts and options.objective.divergence == "transport":
+        space["objective.adaptation_weight"] = TRANSPORT_WEIGHTS
     return space
 
 
@@ -78,23 +79,23 @@ def with_settings(estimator: Any, settings: Mapping[str, Any]) -> Any:
     Examples
     --------
     >>> from halfseen import AdaptationImputationClassifier
-    >>> model = AdaptationImputationClassifier(options={"dropout": 0.1})
-    >>> changed = with_settings(model, {"learning_rate": 0.01, "refine": True})
+    >>> model = AdaptationImputationClassifier(options={"generator": {"noise_size": 2}})
+    >>> changed = with_settings(model, {"training.learning_rate": 0.01, "refine": True})
     >>> changed.refine, changed.options
-    (True, {'dropout': 0.1, 'learning_rate': 0.01})
+    (True, {'generator.noise_size': 2, 'training.learning_rate': 0.01})
     """
     parameters = estimator.get_params(deep=False)
-    options = dict(parameters["options"] or {})
+    options = dotted(parameters["options"] or {})
     others: dict[str, Any] = {}
     for name, value in settings.items():
-        if name in Options.model_fields and name != "divergence":
+        if _is_option(name):
             options[name] = value
-        elif name in parameters:  # `divergence` too: the preset follows it
+        elif name in parameters:
             others[name] = value
         else:
             raise OptionError(
-                f"The search varies {name!r}, which is neither a field of Options nor a parameter "
-                f"of {type(estimator).__name__}."
+                f"The search varies {name!r}, which is neither an option, such as "
+                f"'training.learning_rate', nor a parameter of {type(estimator).__name__}."
             )
     return clone(estimator).set_params(options=options or None, **others)
 
@@ -108,11 +109,11 @@ def with_given(
     """
     if not space:
         raise OptionError("The search has nothing to vary: its space is empty.")
-    parameters = estimator.get_params(deep=False)
+    parameters, present = estimator.get_params(deep=False), dotted(options.model_dump())
     widened: dict[str, Sequence[Any] | Range] = {}
     given: dict[str, Any] = {}
     for name, choices in space.items():
-        value = getattr(options, name) if name in Options.model_fields else parameters.get(name)
+        value = present.get(name) if _is_option(name) else parameters.get(name)
         if isinstance(choices, Range):
             inside = isinstance(value, int | float) and choices.low <= value <= choices.high
             widened[name] = choices
@@ -123,3 +124,7 @@ def with_given(
             given[name] = value
     with_settings(estimator, given | {name: None for name in space})  # unknown names
     return widened, given
+
+
+def _is_option(name: str) -> bool:
+    return name in option_names() or name.startswith("objective.terms.")

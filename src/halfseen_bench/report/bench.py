@@ -238,7 +238,7 @@ _FIGURES: dict[str, Callable[[Sweep], dict[str, Figure]]] = {
     "lambda-curve": _curve_figure(
         "lambda-curve",
         "λ_MSE",
-        lambda run, result: run.options.reconstruction_weight,
+        lambda run, result: run.options.objective.reconstruction_weight,
         "symlog",
         variants_are_places=True,
     ),

@@ -41,10 +41,10 @@ Factory = Callable[[int, Options], nn.Module]
 def _adversarial(latent_size: int, options: Options) -> nn.Module:
     return AdversarialDivergence(
         latent_size,
-        widths=options.critic_widths,
-        normalize=options.critic_normalization or options.normalization,
-        initialization=options.initialization,
-        joint_statistics=options.batch_statistics == "joint",
+        widths=options.networks.critic_widths,
+        normalize=options.networks.critic_normalization or options.networks.normalization,
+        initialization=options.networks.initialization,
+        joint_statistics=options.networks.batch_statistics == "joint",
     )
 
 

@@ -7,7 +7,6 @@ from halfseen.networks.nets.layers import initialize, mlp
 from halfseen.networks.nets.networks import (
     Latents,
     Networks,
-    Standardize,
     apply_to_both,
     build_networks,
 )
@@ -26,7 +25,6 @@ __all__ = [
     "EncoderFactory",
     "Latents",
     "Networks",
-    "Standardize",
     "VectorEncoder",
     "apply_to_both",
     "build_networks",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +22,13 @@ from halfseen.networks.nets.encoders import (
     make_encoder,
 )
 from halfseen.networks.nets.layers import initialize, mlp
-from halfseen.networks.nets.shortcut import Shortcut
 from halfseen.options import Options
 
+Encoders = TypeVar("Encoders")
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
-__all__ = ["Latents", "Networks", "Standardize", "apply_to_both", "build_networks"]
+__all__ = ["Latents", "Networks", "apply_to_both", "build_networks"]
 
 
 @dataclass(frozen=True)
@@ -65,28 +66,6 @@ class Latents:
         return _pair(self.observed_source, self.missing_source)
 
 
-class Standardize(nn.Module):
-    """Scale columns by statistics that travel with the weights."""
-
-    mean: Tensor
-    scale: Tensor
-
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(shape))
-        self.register_buffer("scale", torch.ones(shape))
-
-    def learn(self, rows: Tensor) -> None:
-        """Take mean and spread of the source; a constant column keeps its scale."""
-        self.mean.copy_(rows.mean(0))
-        spread = rows.std(0, correction=0)
-        self.scale.copy_(torch.where(spread > 1e-6, spread, torch.ones_like(spread)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return standardised rows."""
-        return (x - self.mean) / self.scale
-
-
 class Networks(nn.Module):
     """Encoders, generator and classifier of one of the seven models.
 
@@ -104,10 +83,6 @@ class Networks(nn.Module):
         How many noise inputs r takes beside z1.
     joint_statistics
         Whether source and target pass g1 and r as one batch.
-    standardize
-        Whether inputs are scaled by the source's statistics first.
-    shortcut
-        A linear classifier of the observed inputs, blended with f's logits at prediction.
     """
 
     def __init__(
@@ -121,20 +96,16 @@ class Networks(nn.Module):
         *,
         noise_size: int = 0,
         joint_statistics: bool = False,
-        standardize: bool = False,
-        shortcut: Shortcut | None = None,
     ) -> None:
         super().__init__()
         self.blocks = blocks
         self.method = method
         self.noise_size = noise_size
         self.joint_statistics = joint_statistics
-        self.standardize = Standardize(blocks.shape) if standardize else None
         self.encoder = encoder
         self.missing_encoder = missing_encoder
         self.generator = generator
         self.classifier = classifier
-        self.shortcut = shortcut
         self.missing_size = 0
         if missing_encoder is not None:
             self.missing_size = latent_size_of(missing_encoder, blocks.missing_shape)
@@ -143,7 +114,6 @@ class Networks(nn.Module):
 
     def latents(self, source: Tensor, target: Tensor, *, detach_generator_input: bool) -> Latents:
         """Encode a source batch (x_S1, x_S2) and a target batch x_T1."""
-        source, target = self._scaled(source), self._scaled(target)
         views = self.method.source_view, self.method.target_view
         source_view = self.blocks.view(source, views[0])
         target_view = self.blocks.view(target, views[1])
@@ -171,7 +141,6 @@ class Networks(nn.Module):
 
     def source_latent(self, source: Tensor) -> Tensor:
         """Encode source rows alone: z_S = (g1(x_S1), g2(x_S2)), or g of the model's view."""
-        source = self._scaled(source)
         view = self.method.source_view
         observed = _encode(self.encoder, self.blocks.view(source, view), self._shown(view))
         return _pair(observed, self._encode_missing(source) if self.method.imputes else None)
@@ -179,8 +148,7 @@ class Networks(nn.Module):
     def target_latent(self, target: Tensor) -> Tensor:
         """Encode target rows for prediction: ẑ_T = (g1(x_T1), r(g1(x_T1)))."""
         view = self.method.target_view
-        scaled = self._scaled(target)
-        observed = _encode(self.encoder, self.blocks.view(scaled, view), self._shown(view))
+        observed = _encode(self.encoder, self.blocks.view(target, view), self._shown(view))
         return _pair(observed, self.impute(observed) if self.method.imputes else None)
 
     def impute(self, observed: Tensor) -> Tensor:
@@ -195,28 +163,21 @@ class Networks(nn.Module):
     def forward(self, target: Tensor) -> Tensor:
         """Return the logits f(ẑ_T) of target rows."""
         logits: Tensor = self.classifier(self.target_latent(target))
-        if self.shortcut is None:
-            return logits
-        observed = self.blocks.part(self._scaled(target), "observed")
-        blended: Tensor = self.shortcut(logits, observed)
-        return blended
+        return logits
 
     def complete_logits(self, rows: Tensor) -> Tensor:
         """Return the logits f(z_1, z_2) of rows whose missing block is there."""
         logits: Tensor = self.classifier(self.source_latent(rows))
-        return logits if self.shortcut is None else self.shortcut.complete(logits)
+        return logits
 
-    def _encode_missing(self, scaled_source: Tensor) -> Tensor:
+    def _encode_missing(self, source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
-        missing = self.blocks.part(scaled_source, "missing")
+        missing = self.blocks.part(source, "missing")
         return _encode(self.missing_encoder, missing, self.blocks.missing)
 
     def _shown(self, view: View) -> tuple[int, ...] | None:
         """Positions at which rows can differ in a view; None is all of them."""
         return None if view == "full" else self.blocks.observed
-
-    def _scaled(self, x: Tensor) -> Tensor:
-        return x if self.standardize is None else self.standardize(x)
 
     @torch.no_grad()
     def estimate_statistics(self, batches: Iterator[Tensor]) -> None:
@@ -268,30 +229,32 @@ def build_networks(
 
     def default_encoder(shape: tuple[int, ...]) -> nn.Module:
         if len(shape) == 3:
+            images = _set(options.images, "tables", "images")
             return ConvEncoder(
                 shape,
-                channels=options.channels,
-                kernel_size=options.kernel_size,
-                padding=options.padding,
-                pools=options.pools,
-                normalize=options.normalization,
-                latent_activation=options.latent_activation,
+                channels=images.channels,
+                kernel_size=images.kernel_size,
+                padding=images.padding,
+                pools=images.pools,
+                normalize=options.networks.normalization,
+                latent_activation=options.networks.latent_activation,
             )
+        tables = _set(options.tables, "images", "tables")
         return VectorEncoder(
             shape,
-            widths=options.encoder_widths,
-            latent_size=options.latent_size,
-            normalize=options.normalization,
-            latent_activation=options.latent_activation,
-            dropout=options.encoder_dropout,
-            linear_path=options.linear_path,
+            widths=tables.widths,
+            latent_size=tables.latent_size,
+            normalize=options.networks.normalization,
+            latent_activation=options.networks.latent_activation,
+            dropout=tables.dropout,
+            linear_path=tables.linear_path,
         )
 
     def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:
         own = encoder is not None
         module = make_encoder(encoder if own else default_encoder, shape, role=role)  # type: ignore[arg-type]
         if not own:
-            initialize(module, options.initialization)
+            initialize(module, options.networks.initialization)
         return module, latent_size_of(module, shape, role=role)
 
     observed_encoder, latent_size = make(blocks.view_shape(method.source_view), "observed")
@@ -300,23 +263,23 @@ def build_networks(
     if method.imputes:
         missing_encoder, missing_size = make(blocks.missing_shape, "missing")
         generator = mlp(
-            latent_size + options.noise_size,
-            options.generator_widths,
+            latent_size + options.generator.noise_size,
+            options.generator.widths,
             missing_size,
-            normalize=options.normalization,
+            normalize=options.networks.normalization,
             normalize_output=True,
-            output_activation=options.latent_activation,
+            output_activation=options.networks.latent_activation,
         )
-        initialize(generator, options.initialization)
+        initialize(generator, options.networks.initialization)
         latent_size += missing_size
     classifier = mlp(
         latent_size,
-        options.classifier_widths,
+        options.networks.classifier_widths,
         n_classes,
-        normalize=options.normalization,
-        dropout=options.dropout,
+        normalize=options.networks.normalization,
+        dropout=options.networks.classifier_dropout,
     )
-    initialize(classifier, options.initialization)
+    initialize(classifier, options.networks.initialization)
     return Networks(
         blocks,
         method,
@@ -324,17 +287,15 @@ def build_networks(
         classifier,
         missing_encoder,
         generator,
-        noise_size=options.noise_size if method.imputes else 0,
-        joint_statistics=options.batch_statistics == "joint",
-        standardize=options.standardize,
-        shortcut=_shortcut(blocks, n_classes) if options.shortcut else None,
+        noise_size=options.generator.noise_size if method.imputes else 0,
+        joint_statistics=options.networks.batch_statistics == "joint",
     )
 
 
-def _shortcut(blocks: Blocks, n_classes: int) -> Shortcut:
-    if not blocks.is_table:
-        raise OptionError("shortcut=True is for tables: images have no logistic regression here.")
-    return Shortcut(len(blocks.observed), n_classes)
+def _set(group: Encoders | None, meant: str, given: str) -> Encoders:
+    if group is None:
+        raise OptionError(f"These options are for {meant}, and the inputs are {given}.")
+    return group
 
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:

@@ -104,7 +104,7 @@ class ResidentBatches:
             if rows < batch_size:
                 raise InputError(
                     f"The {name} has {rows} rows, fewer than one batch of {batch_size}; "
-                    f"set batch_size to {max(rows, 2)} or less, or to 'auto'."
+                    f"set training.batch_size to {max(rows, 2)} or less, or to 'auto'."
                 )
 
 

@@ -24,7 +24,6 @@ from halfseen.networks.training.loop import EpochHook, History, Trainer, derived
 from halfseen.networks.training.phases import plan_phases
 from halfseen.networks.training.priors import refinement_prior
 from halfseen.networks.training.progress import NoProgress, Progress
-from halfseen.networks.training.scaling import learn_scales
 from halfseen.options import Options
 
 __all__ = ["Problem", "fit_objective", "resolve_device"]
@@ -75,16 +74,14 @@ def fit_objective(
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
-    if objective.networks.standardize is not None:
-        learn_scales(objective.networks.standardize, problem.source)
-    if refine and options.refine_thresholds == "prior":
+    if refine and options.refinement.selection == "prior":
         objective.target_prior = torch.from_numpy(_prior(problem, seed))
-    batches = ResidentBatches(problem.source, problem.target, balanced=options.balanced)
+    batches = ResidentBatches(problem.source, problem.target, balanced=options.training.balanced)
     rows = min(len(problem.source), len(problem.target))
     phases = plan_phases(options, method, batches, rows=rows, refine=refine)
 
     def match_target_statistics() -> None:
-        if options.prediction_statistics == "target" and method.adapts:
+        if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else rows
             objective.networks.estimate_statistics(chunks(problem.target.inputs, size))
 
@@ -92,7 +89,7 @@ def fit_objective(
         objective,
         batches,
         seed,
-        augmentation or augmentations.named(options.augmentation),
+        augmentation or augmentations.named(options.training.augmentation),
         progress or NoProgress(),
         on_epoch,
         checkpoint,

@@ -224,7 +224,7 @@ class Trainer:
         values = self._finite_values(losses, weight, phase, epoch)
         optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(weight * self.objective.total(phase.name, losses))
-        clip = self.objective.options.gradient_clip
+        clip = self.objective.options.training.gradient_clip
         if clip is not None:
             parameters: list[Tensor] = [p for g in optimizer.param_groups for p in g["params"]]
             torch.nn.utils.clip_grad_norm_(parameters, clip)
@@ -241,8 +241,8 @@ class Trainer:
             if not np.isfinite(value):
                 raise TrainingDivergedError(
                     f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} "
-                    f"phase. Try a lower learning_rate (it was {phase.learning_rate:g}), "
-                    "gradient_clip=1.0, or check the inputs for extreme values."
+                    f"phase. Try a lower training.learning_rate (it was {phase.learning_rate:g}), "
+                    "training.gradient_clip=1.0, or check the inputs for extreme values."
                 )
         return values
 
@@ -259,8 +259,8 @@ def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
     return torch.optim.AdamW(
         groups,
         lr=phase.learning_rate,
-        betas=options.betas,
-        weight_decay=options.weight_decay,
+        betas=options.training.betas,
+        weight_decay=options.training.weight_decay,
         fused=device.type in ("cpu", "cuda"),
     )
 

@@ -64,35 +64,35 @@ def plan_phases(
             f"{method.name} does not adapt, so there is nothing to refine; refine=True needs "
             "adapt=True."
         )
-    batch_size = _batch_size(options.batch_size, rows, 128)
+    batch_size = _batch_size(options.training.batch_size, rows, 128)
     steps = max(batches.steps(batch_size), 1)
-    if options.joint_epochs == "auto":
+    if options.training.joint_epochs == "auto":
         joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), MOST_EPOCHS)
     else:
-        joint_epochs = options.joint_epochs
-    decays = dict.fromkeys(ALL_MODULES, options.rate_decay)
-    decays |= dict.fromkeys(("generator", "imputation"), options.imputation_rate_decay)
-    refined = TARGET_MODULES if options.refine_modules == "all" else frozenset({"classifier"})
+        joint_epochs = options.training.joint_epochs
+    decays = dict.fromkeys(ALL_MODULES, options.training.rate_decay)
+    decays |= dict.fromkeys(("generator", "imputation"), options.training.imputation_rate_decay)
+    refined = TARGET_MODULES if options.refinement.modules == "all" else frozenset({"classifier"})
     phases = [
         Phase(
             "warm-up",
-            options.warmup_epochs,
-            _batch_size(options.warmup_batch_size, rows, 32),
-            options.learning_rate,
+            options.training.warmup_epochs,
+            _batch_size(options.training.warmup_batch_size, rows, 32),
+            options.training.learning_rate,
             SOURCE_MODULES,
         ),
         Phase(
             "joint",
             joint_epochs,
             batch_size,
-            options.learning_rate * options.joint_rate_factor,
+            options.training.learning_rate * options.training.joint_rate_factor,
             ALL_MODULES,
             decays,
         ),
     ]
     if refine:
-        rate = options.learning_rate * options.refine_rate_factor
-        phases.append(Phase("refine", options.refine_epochs, batch_size, rate, refined))
+        rate = options.training.learning_rate * options.refinement.rate_factor
+        phases.append(Phase("refine", options.refinement.epochs, batch_size, rate, refined))
     return [phase for phase in phases if phase.epochs]
 
 

@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
-from halfseen.networks.nets import Standardize
-from halfseen.networks.training.batches import LabelledRows
-
-__all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "learn_scales", "likelihoods", "shared_scale"]
+__all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "likelihoods", "shared_scale"]
 
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[Any]
@@ -27,33 +23,6 @@ COMPARED_ROWS = 2_000
 PENALTIES = (1e-3, 1e-2, 0.1)
 FOLDS = 5
 SMALLEST = 1e-12
-FEWEST_VALUES = 10
-"""Different values from which a column counts as a measurement: fewer are codes and flags."""
-
-
-def learn_scales(standardize: Standardize, source: LabelledRows) -> None:
-    """Take mean and spread of each column, or one spread for all measurements of a table.
-
-    Principal components and embeddings come on one common scale, and their spread says how much
-    they matter: scaling each to spread one drowns the first few in noise. Ages and blood
-    pressures do not. The source's labels tell the cases apart (:func:`shared_scale`).
-    """
-    standardize.learn(source.inputs)
-    if source.inputs.ndim != 2 or len(source) > MOST_ROWS:
-        return
-    some = source.inputs[:: len(source) // COMPARED_ROWS + 1]
-    several = [len(column.unique()) >= FEWEST_VALUES for column in some.T]
-    columns = torch.tensor(several, device=some.device).nonzero()[:, 0]
-    if len(columns) < FEWEST_COLUMNS:
-        return
-    labels = source.labels if source.labels.ndim == 1 else source.labels.argmax(1)
-    common = shared_scale(
-        standardize(source.inputs)[:, columns].cpu().numpy(),
-        labels.cpu().numpy(),
-        standardize.scale[columns].cpu().numpy(),
-    )
-    if common is not None:
-        standardize.scale[columns] = common
 
 
 def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float | None:

@@ -1,0 +1,1 @@
+"""Losses as objects, one file each."""

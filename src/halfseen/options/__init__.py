@@ -1,0 +1,50 @@
+"""Every choice of the method in one place, in groups, and the presets that set them all.
+
+Where the paper and its authors' code differ, the difference is a field here whose name says
+what it does. ``preset("paper", ...)`` follows the text, ``preset("reference", ...)`` the
+authors' code, ``preset("default", ...)`` is our own choice (docs/defaults.md says why).
+"""
+
+from __future__ import annotations
+
+from halfseen.options.groups import (
+    Activation,
+    GeneratorOptions,
+    Group,
+    ImageNetworks,
+    Initialization,
+    Inputs,
+    NetworkOptions,
+    Normalization,
+    ObjectiveOptions,
+    Options,
+    RefinementOptions,
+    TableNetworks,
+    TrainingOptions,
+)
+from halfseen.options.making import make_options
+from halfseen.options.names import GROUPS, dotted, nested, option_names
+from halfseen.options.presets import Preset, preset
+
+__all__ = [
+    "GROUPS",
+    "Activation",
+    "GeneratorOptions",
+    "Group",
+    "ImageNetworks",
+    "Initialization",
+    "Inputs",
+    "NetworkOptions",
+    "Normalization",
+    "ObjectiveOptions",
+    "Options",
+    "Preset",
+    "RefinementOptions",
+    "TableNetworks",
+    "TrainingOptions",
+    "dotted",
+    "make_options",
+    "nested",
+    "option_names",
+    "preset",
+]

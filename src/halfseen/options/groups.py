@@ -1,0 +1,230 @@
+"""The options as groups of fields, each with its meaning; immutable and JSON-ready."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = [
+    "Activation",
+    "GeneratorOptions",
+    "Group",
+    "ImageNetworks",
+    "Initialization",
+    "Inputs",
+    "NetworkOptions",
+    "Normalization",
+    "ObjectiveOptions",
+    "Options",
+    "RefinementOptions",
+    "TableNetworks",
+    "TrainingOptions",
+]
+
+Normalization = Literal["batch", "layer", "none"]
+Activation = Literal["sigmoid", "tanh", "relu", "none"]
+Initialization = Literal["torch", "reference"]
+Augmentation = Literal["none", "affine", "mask", "swap"]
+Inputs = Literal["image", "table"]
+
+Weight = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(ge=0)]
+Size = Annotated[int, Field(ge=1)]
+BatchSize = Annotated[int, Field(ge=2)] | Literal["auto"]
+Widths = tuple[Size, ...]
+
+
+class Group(BaseModel):
+    """Some options that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ImageNetworks(Group):
+    """The encoders g1 and g2 of images."""
+
+    channels: Widths = Field(default=(64, 64, 128), description="filters of each convolution")
+    kernel_size: Size = Field(default=5, description="width of the kernels")
+    padding: Literal["valid", "same"] = Field(default="valid", description="of the convolutions")
+    pools: Count = Field(default=2, description="convolutions followed by 2x2 pooling")
+
+
+class TableNetworks(Group):
+    """The encoders g1 and g2 of tables."""
+
+    widths: Widths = Field(default=(128, 128), description="hidden layers")
+    dropout: Share = Field(default=0.0, description="of the input and after the first hidden layer")
+    linear_path: bool = Field(default=False, description="a linear map beside the hidden layers")
+    latent_size: Size = Field(default=128, description="width of the latent")
+
+
+class NetworkOptions(Group):
+    """What all networks share, and the classifier f and the critics D1 and D2."""
+
+    latent_activation: Activation = Field(
+        default="sigmoid", description="last activation of g1, g2, r"
+    )
+    classifier_widths: Widths = Field(default=(100, 100), description="hidden layers of f")
+    classifier_dropout: Share = Field(default=0.5, description="after f's first layer")
+    critic_widths: Widths = Field(default=(512, 512), description="hidden layers of D1 and D2")
+    normalization: Normalization = Field(default="batch", description="inside every network")
+    critic_normalization: Normalization | None = Field(
+        default=None,
+        description="inside D1 and D2, where it differs; batch statistics of each batch apart "
+        "hide a shift of the mean from a critic",
+    )
+    initialization: Initialization = Field(default="torch", description="of all weights")
+    batch_statistics: Literal["separate", "joint"] = Field(
+        default="separate",
+        description="whether source and target rows (true and imputed ones, in a critic) pass a "
+        "batch-normalised network apart, each with its own statistics, or as one batch",
+    )
+    prediction_statistics: Literal["running", "target"] = Field(
+        default="running",
+        description="batch-norm statistics of an adapting model at prediction: the running ones "
+        "of training, or estimated once on the unlabelled target",
+    )
+
+
+class GeneratorOptions(Group):
+    """The generator r, which imputes latents."""
+
+    widths: Widths = Field(default=(512, 512), description="hidden layers of r")
+    noise_size: Count = Field(
+        default=0, description="noise inputs of r; 0 is a deterministic generator"
+    )
+    prediction_samples: Size = Field(default=1, description="imputations averaged at prediction")
+
+
+class ObjectiveOptions(Group):
+    """What is minimised in the joint phase."""
+
+    divergence: str = Field(
+        default="adversarial", description="D of L1, and of L2 unless given apart"
+    )
+    imputation_divergence: str | None = Field(default=None, description="the divergence inside L2")
+    adaptation_weight: Weight = Field(default=1.0, description="λ1, of L1")
+    imputation_weight: Weight = Field(default=1.0, description="weight of the divergence inside L2")
+    reconstruction_weight: Weight = Field(default=1.0, description="λ_MSE, inside L2")
+    classification_weight: Weight = Field(default=1.0, description="λ3, of L3")
+    reconstruction: Literal["squared", "norm"] = Field(
+        default="squared",
+        description="E‖z2 − ẑ2‖² per row (paper), or the un-squared norm of the batch (authors)",
+    )
+    ramp_reconstruction: bool = Field(
+        default=True, description="whether the ramp of λ2 covers the reconstruction too"
+    )
+    classifier_latent: Literal["imputed", "true", "both"] = Field(
+        default="imputed",
+        description="what f sees of the source's missing block: ẑ_S2, z_S2 or each",
+    )
+    detach_generator_input: bool = Field(
+        default=False, description="whether ẑ_S2 = r(z_S1) keeps its gradient from reaching g1"
+    )
+    detach_true_latent: bool = Field(
+        default=False,
+        description="whether L2 treats z_S2 as given, so that g2 is shaped by labels alone",
+    )
+    terms: dict[str, dict[str, Any]] = Field(
+        default={},
+        description="further losses by their registered names, each with its own settings",
+    )
+
+    @property
+    def divergence_of_imputation(self) -> str:
+        """The divergence inside L2."""
+        return self.imputation_divergence or self.divergence
+
+
+class TrainingOptions(Group):
+    """Optimiser, batches and lengths of the phases."""
+
+    learning_rate: Positive = Field(default=1e-2, description="initial rate of every module")
+    joint_rate_factor: Positive = Field(default=1.0, description="multiplies it after the warm-up")
+    rate_decay: Weight = Field(
+        default=10.0, description="a in lr / (1 + a p)^0.75 of the joint phase"
+    )
+    imputation_rate_decay: Weight = Field(default=10.0, description="the same for r and D2")
+    betas: tuple[Weight, Weight] = Field(default=(0.8, 0.999), description="Adam's momenta")
+    weight_decay: Weight = Field(default=0.0, description="decoupled weight decay")
+    gradient_clip: Positive | None = Field(default=None, description="largest norm of the gradient")
+    batch_size: BatchSize = Field(
+        default=128, description="rows per domain and step; 'auto' fits it to the rows at hand"
+    )
+    warmup_batch_size: BatchSize = Field(default=32, description="the same for the warm-up")
+    balanced: bool = Field(default=True, description="oversample source classes to the largest one")
+    warmup_epochs: Count = Field(
+        default=10, description="source-only epochs before the joint phase"
+    )
+    joint_epochs: Count | Literal["auto"] = Field(
+        default=90, description="epochs of L1 + L2 + L3; 'auto' gives about 1,000 steps"
+    )
+    augmentation: Augmentation = Field(
+        default="none",
+        description="of source batches: affine for images, mask or swap noise for tables",
+    )
+    target_augmentation: Augmentation = Field(
+        default="none", description="the same of target batches"
+    )
+
+
+class RefinementOptions(Group):
+    """Self-training on the target, where it is asked for."""
+
+    epochs: Count = Field(default=10, description="epochs of self-training")
+    threshold: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.95,
+        description="probability from which a target row's own prediction is its label",
+    )
+    selection: Literal["confidence", "prior"] = Field(
+        default="confidence",
+        description="which target rows get a pseudo-label: those above the threshold, or the "
+        "surest of each class in proportion to the class proportions estimated on the target",
+    )
+    share: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.5,
+        description="share of the target rows that 'prior' gives a pseudo-label, at most",
+    )
+    entropy_weight: Weight = Field(default=0.1, description="λ, of the entropy term")
+    source_weight: Weight = Field(default=1.0, description="of the source's classification term")
+    rate_factor: Positive = Field(default=0.1, description="multiplies the initial learning rate")
+    modules: Literal["all", "classifier"] = Field(
+        default="all", description="what refinement updates: f with ĝ, or f alone"
+    )
+
+
+class Options(Group):
+    """All settings of networks, objective and training.
+
+    Exactly one of `images` and `tables` is set: the one for the inputs at hand.
+    """
+
+    images: ImageNetworks | None = Field(
+        default=None, description="encoders, where inputs are images"
+    )
+    tables: TableNetworks | None = Field(
+        default=None, description="encoders, where inputs are tables"
+    )
+    networks: NetworkOptions = NetworkOptions()
+    generator: GeneratorOptions = GeneratorOptions()
+    objective: ObjectiveOptions = ObjectiveOptions()
+    training: TrainingOptions = TrainingOptions()
+    refinement: RefinementOptions = RefinementOptions()
+
+    @property
+    def inputs(self) -> Inputs:
+        """The kind of inputs that the options are for."""
+        return "image" if self.tables is None else "table"
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.images is None) == (self.tables is None):
+            raise ValueError("Options have either images or tables, for the inputs at hand.")
+        if self.tables is not None:
+            for name in ("augmentation", "target_augmentation"):
+                if getattr(self.training, name) == "affine":
+                    raise ValueError(f"training.{name}='affine' does not apply to tables.")
+        return self

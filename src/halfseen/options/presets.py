@@ -1,0 +1,135 @@
+"""The presets: every setting at once, for a kind of inputs, a divergence and a model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from halfseen.errors import OptionError
+from halfseen.options.groups import ImageNetworks, Inputs, Options, TableNetworks
+from halfseen.options.making import make_options
+
+__all__ = ["Preset", "preset"]
+
+Preset = Literal["default", "paper", "reference"]
+
+
+def preset(
+    name: Preset = "default",
+    *,
+    inputs: Inputs = "image",
+    divergence: str = "adversarial",
+    imputes: bool = True,
+) -> Options:
+    """Return all settings of a preset for one kind of inputs, divergence and model.
+
+    Examples
+    --------
+    >>> [preset(name).objective.classifier_latent for name in ("reference", "paper")]
+    ['true', 'imputed']
+    >>> preset("paper", divergence="transport").objective.adaptation_weight
+    0.1
+    """
+    if name not in _PRESETS:
+        raise OptionError(f"preset={name!r} is unknown; choose one of {list(_PRESETS)}.")
+    settings: dict[str, Any] = {"objective.divergence": divergence}
+    kind = "transport" if divergence == "transport" else "critic"
+    model = "imputing" if imputes else "plain"
+    for key in ("all", inputs, kind, f"{inputs}-{kind}", f"{kind}-{model}"):
+        settings |= _PRESETS[name].get(key, {})
+    if inputs == "table":
+        return make_options(settings, Options(tables=TableNetworks()))
+    return make_options(settings, Options(images=ImageNetworks()))
+
+
+_TABLE_NETWORKS: dict[str, Any] = {
+    "networks.normalization": "none",
+    "networks.classifier_dropout": 0.0,
+    "tables.widths": (128, 128),
+    "tables.latent_size": 128,
+    "networks.classifier_widths": (128,),
+    "networks.critic_widths": (128, 128),
+    "generator.widths": (256, 256),
+}
+
+# What the paper and its code share on ads-kaggle. (On Amazon the paper sets λ_MSE to 1.)
+_ADS: dict[str, Any] = _TABLE_NETWORKS | {
+    "training.learning_rate": 1e-6,
+    "training.imputation_rate_decay": 30.0,
+    "objective.reconstruction_weight": 0.005,
+    "training.batch_size": 500,
+    "training.warmup_batch_size": 500,
+    "training.balanced": False,
+    "refinement.entropy_weight": 1.0,
+}
+
+# Applied in this order: all, kind of inputs, kind of divergence, both, divergence and model.
+_PRESETS: dict[str, dict[str, dict[str, Any]]] = {
+    "paper": {
+        "image": {"images.padding": "same", "images.pools": 3},
+        "table": _ADS | {"training.warmup_epochs": 5, "training.joint_epochs": 45},
+        "transport": {
+            "training.batch_size": 500,
+            "objective.adaptation_weight": 0.1,
+            "objective.imputation_weight": 0.1,
+        },
+        # Without imputation, transport halves the rate once and does not decay it.
+        "transport-plain": {"training.joint_rate_factor": 0.5, "training.rate_decay": 0.0},
+    },
+    "reference": {
+        "all": {
+            "networks.initialization": "reference",
+            "objective.classifier_latent": "true",
+            "objective.reconstruction": "norm",
+            "objective.ramp_reconstruction": False,
+        },
+        "image": {
+            "networks.critic_widths": (500, 100),
+            "training.warmup_epochs": 11,
+            "training.joint_epochs": 89,
+            "refinement.entropy_weight": 0.01,
+            "refinement.source_weight": 0.01,
+        },
+        "table": _ADS
+        | {
+            "training.warmup_epochs": 6,
+            "training.joint_epochs": 44,
+            "refinement.rate_factor": 1.0,
+            "refinement.modules": "classifier",
+        },
+        "transport": {
+            "training.batch_size": 500,
+            "objective.adaptation_weight": 0.1,
+            "objective.imputation_weight": 0.1,
+            "training.betas": (0.9, 0.999),
+            "objective.detach_generator_input": True,
+        },
+        "transport-plain": {"training.joint_rate_factor": 0.5, "training.rate_decay": 0.0},
+    },
+    "default": {
+        "all": {
+            "training.batch_size": "auto",
+            "training.warmup_batch_size": "auto",
+            "training.joint_epochs": "auto",
+            "objective.classifier_latent": "both",
+            "objective.detach_true_latent": True,
+            "networks.prediction_statistics": "target",
+            "training.gradient_clip": 10.0,
+        },
+        "table": _TABLE_NETWORKS
+        | {
+            "tables.widths": (128,),
+            "tables.dropout": 0.6,
+            "tables.linear_path": True,
+            "tables.latent_size": 32,
+            "networks.classifier_widths": (),
+            "training.balanced": False,
+            "training.augmentation": "mask",
+            "training.learning_rate": 1e-3,
+            "training.betas": (0.9, 0.999),
+            "training.weight_decay": 0.1,
+            "training.warmup_epochs": 5,
+            "objective.reconstruction_weight": 10.0,
+        },
+        "transport": {"objective.adaptation_weight": 0.1, "objective.imputation_weight": 0.1},
+    },
+}
