@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from halfseen.errors import InputError, OptionError
-from halfseen.options import Preset
+from halfseen.options import Preset, dotted
 
 if TYPE_CHECKING:
     from halfseen.front.roles import Roles
-    from halfseen.model.fitting import Settings
+    from halfseen.model.settings import FitSettings
 
-__all__ = ["FitConfig", "ReportDetail", "read_config"]
+__all__ = ["FitConfig", "ReportDetail", "parsed_options", "read_config"]
 
 ReportDetail = Literal["all", "aggregates", "none"]
 """As :data:`halfseen.report.facts.ReportDetail`, which help must not wait for."""
@@ -35,6 +35,9 @@ class FitConfig(BaseModel):
     id: list[str] = []
     positive: str | int | bool | None = None
     models: Annotated[list[str], Field(min_length=1)] = ["Adaptation-Imputation"]
+    members: Annotated[list[str], Field(min_length=1)] | None = Field(
+        None, description="what learns beside each other; networks and regression by default"
+    )
     preset: Preset = "default"
     divergence: str = "adversarial"
     refine: bool = False
@@ -64,11 +67,11 @@ class FitConfig(BaseModel):
             None if self.positive is None else class_name(self.positive),
         )
 
-    def settings(self) -> Settings:
+    def settings(self) -> FitSettings:
         """Return what is said of the training."""
-        from halfseen.model.fitting import Settings
+        from halfseen.model.settings import FitSettings
 
-        return Settings(
+        settings = FitSettings(
             models=tuple(dict.fromkeys(self.models)),
             preset=self.preset,
             divergence=self.divergence,
@@ -76,7 +79,10 @@ class FitConfig(BaseModel):
             refine=self.refine,
             seed=self.seed,
             memory=self.memory_mib * 2**20,
+            members=None if self.members is None else tuple(self.members),
         )
+        settings.check()
+        return settings
 
 
 def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
@@ -95,8 +101,9 @@ def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{path} is not TOML: {error}.") from None
+    options = dotted(settings.get("options") or {}) | dotted(given.get("options") or {})
     try:
-        return FitConfig(**{**settings, **given})
+        return FitConfig(**{**settings, **given, **({"options": options} if options else {})})
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
@@ -108,3 +115,23 @@ def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
                 f"{', '.join(FitConfig.model_fields)}."
             ) from None
         raise OptionError(f"{field}={first['input']!r}: {first['msg']}.") from None
+
+
+def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
+    """Read ``name=value`` pairs, each value as TOML writes it or as a plain word.
+
+    Examples
+    --------
+    >>> parsed_options(["training.joint_epochs=3", "objective.divergence=transport"])
+    {'training.joint_epochs': 3, 'objective.divergence': 'transport'}
+    """
+    found: dict[str, Any] = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not equals or not name.strip():
+            raise OptionError(f"--set {entry}: write it as NAME=VALUE.")
+        try:
+            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name.strip()] = value.strip()
+    return found

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import FitConfig, ReportDetail, read_config
+from halfseen.cli.config import FitConfig, ReportDetail, parsed_options, read_config
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
@@ -45,6 +45,17 @@ Positive = Annotated[str | None, typer.Option(help="The class of two that metric
 Models = Annotated[
     Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
 ]
+Members = Annotated[
+    Names, typer.Option(help="What learns beside each other; networks,regression by default.")
+]
+Set = Annotated[
+    Names,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any option of the networks by its dotted name: training.joint_epochs=50.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with these settings and any other.")]
 
@@ -63,7 +74,9 @@ def fit(
     id: Id = None,
     positive: Positive = None,
     models: Models = None,
+    members: Members = None,
     seed: Seed = None,
+    set_: Set = None,
     config: Config = None,
     report_data: Annotated[
         ReportDetail | None,
@@ -85,8 +98,11 @@ def fit(
 
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
-    given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
-    given |= {} if report_data is None else {"report_data": report_data}
+    given = given_settings(
+        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
+        positive=positive, models=models, members=members, seed=seed, report_data=report_data,
+        set_=set_,
+    )  # fmt: skip
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
@@ -105,30 +121,14 @@ def fit(
         _fit(source, target, settings, output, terminal, dry_run=dry_run, ranks=ranks)
 
 
-def given_settings(
-    label: str | None,
-    missing: Names,
-    keep: Names,
-    categorical: Names,
-    drop: Names,
-    id: Names,
-    positive: str | None,
-    models: Names,
-    seed: int | None,
-) -> dict[str, Any]:
+def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
     """Return what the command line says of columns and training, less what it leaves open."""
-    given = {
-        "label": label,
-        "missing": split_names(missing),
-        "keep": split_names(keep),
-        "categorical": split_names(categorical),
-        "drop": split_names(drop),
-        "id": split_names(id),
-        "positive": positive,
-        "models": split_names(models),
-        "seed": seed,
+    found = {
+        name: split_names(value) if isinstance(value, list) else value
+        for name, value in given.items()
+        if value is not None
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return found if set_ is None else found | {"options": parsed_options(set_)}
 
 
 def _outputs(output: Path) -> list[Output]:
@@ -166,7 +166,7 @@ def _fit(
     ranks: Ranks,
 ) -> None:
     from halfseen.front.files import open_table
-    from halfseen.model.fitting import fit_tables, is_resident
+    from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
     started = time.perf_counter()
@@ -184,11 +184,15 @@ def _fit(
     shown = (
         "equally often, by oversampling"
         if options.training.balanced
-        else "as often as they are there"
+        else "as often as they occur"
     )
     terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    terminal.say(f"Models: {', '.join(settings.models)}; tables {where}; seed {settings.seed}.")
+    members = " and ".join(settings.members_for("table"))
+    terminal.say(
+        f"Models: {', '.join(settings.models)}; members: {members}; tables {where}; seed "
+        f"{settings.seed}."
+    )
     if ranks.size > 1:
         terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)
@@ -200,22 +204,21 @@ def _fit(
     if unfinished.is_dir():
         terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     try:
-        model = fit_tables(
-            found,
-            settings,
-            progress=terminal.progress,
-            say=terminal.say,
-            checkpoints=unfinished,
-            report=config.report_data,
-        )
+        hooks = Hooks(terminal.progress, terminal.say, unfinished)
+        fit = fit_tables(found, settings, hooks)
     except KeyboardInterrupt:
         plain(terminal.errors, "The same command goes on from the last finished epoch.")
         raise
     if not ranks.is_first:
         return
-    if model.report is not None:
+    model = fit.model
+    if config.report_data != "none":
+        from halfseen.report.facts.sources import facts_of_fit
+
+        terminal.say("Gathering what `halfseen report` will show.")
+        facts = facts_of_fit(found, fit, rows=config.report_data == "all")
         command = shlex.join(["halfseen", *sys.argv[1:]])
-        model.report = model.report.model_copy(update={"command": command})
+        model.report = facts.model_copy(update={"command": command}).model_dump(mode="json")
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)
@@ -236,7 +239,7 @@ def _fit(
 def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
     """Look at the tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
     from halfseen.front.inference import Understanding, understand
-    from halfseen.model.fitting import needs_complete_target
+    from halfseen.model.settings import needs_complete_target
 
     complete = needs_complete_target(config.models)
     while True:
@@ -312,6 +315,8 @@ def print_columns(schema: Any, console: Console) -> None:
 
 def print_metrics(metrics: Any, console: Console) -> None:
     """Print what was measured on held-out source rows."""
+    from halfseen.members import MEMBER_WORDS
+
     headings = ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC")
     table = new_table(*headings, title="Held-out source rows", numbers=True)
     rows = {
@@ -319,7 +324,8 @@ def print_metrics(metrics: Any, console: Console) -> None:
         "missing block shown": "with_missing_block",
     }
     shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
-    shown.append(("logistic regression, observed columns", metrics["logistic_regression"]))
+    alone = metrics["members"] if len(metrics["members"]) > 1 else {}
+    shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]
     for title, measured in shown:
         if measured:
             table.add_row(title, *("–" if v is None else f"{v:g}" for v in measured.values()))
@@ -329,19 +335,21 @@ def print_metrics(metrics: Any, console: Console) -> None:
         "These are source rows: on a shifted target a model usually does worse, by an amount that "
         "unlabelled data cannot tell.",
     )
-    (_, ours), *_, (_, outsider) = shown
-    if outsider and ours["cross_entropy"] > outsider["cross_entropy"]:
+    ours, regression = shown[0][1], alone.get("regression")
+    if regression and ours["cross_entropy"] > regression["cross_entropy"]:
         plain(
             console,
             "Logistic regression has the lower cross-entropy here: the simpler one may be the "
             "better choice.",
         )
-    if "blend" in metrics:
-        network, regression = metrics["blend"]["network"], metrics["blend"]["regression"]
+    if "weights" in metrics:
+        weights = ", ".join(
+            f"{MEMBER_WORDS.get(name, name)} {weight:.2f}"
+            for name, weight in metrics["weights"].items()
+        )
         plain(
             console,
-            f"Probabilities blend the networks' logits ({network:.2f} of them) with those of "
-            f"logistic regression ({regression:.2f}), as the held-out rows advise.",
+            f"Weights of the members' log-probabilities, as the held-out rows advise: {weights}.",
         )
     plain(console, f"Trained on {metrics['trained_on']}.")
 

@@ -57,6 +57,8 @@ def tune(
     id: fitting.Id = None,
     positive: fitting.Positive = None,
     models: fitting.Models = None,
+    members: fitting.Members = None,
+    set_: fitting.Set = None,
     seed: fitting.Seed = None,
     config: fitting.Config = None,
     force: Force = False,
@@ -69,7 +71,10 @@ def tune(
 
     Example: halfseen tune source.csv target.csv --label click -o best.toml
     """
-    given = given_settings(label, missing, keep, categorical, drop, id, positive, models, seed)
+    given = given_settings(
+        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
+        positive=positive, models=models, members=members, seed=seed, set_=set_,
+    )  # fmt: skip
     settings = read_config(config, given)
     kept = storage or str(derived_path(output, ".journal"))
     inputs = {"the source table": source, "the target table": target, "the settings file": config}
@@ -125,7 +130,7 @@ def _tune(
 ) -> None:
     from halfseen.front.files import open_table
     from halfseen.model.fitting import is_resident
-    from halfseen.model.tuning import MOST_ROWS, search_tables
+    from halfseen.tuning import MOST_ROWS, search_tables
     from halfseen.networks.methods import method_named
 
     settings = config.settings()
