@@ -294,8 +294,8 @@ def print_metrics(metrics: Any, console: Console) -> None:
         "These are source rows: on a shifted target a model usually does worse, by an amount that "
         "unlabelled data cannot tell.",
     )
-    (_, ours), *_, (_, outsider) = shown
-    if outsider and ours["cross_entropy"] > outsider["cross_entropy"]:
+    (_, ours), *_, (_, baseline) = shown
+    if baseline and ours["cross_entropy"] > baseline["cross_entropy"]:
         plain(
             console,
             "Logistic regression has the lower cross-entropy here: the simpler one may be the "

@@ -1,4 +1,4 @@
-"""Penalised logistic regression: the outsider that every model of a table must stand beside."""
+"""Penalised logistic regression: the baseline that every model of a table must stand beside."""
 
 from __future__ import annotations
 
