@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from halfseen.evidence import conditional_change, imputation_verdict, posterior_change
-from halfseen_bench.data.simulator import Rows, draw
+from halfseen_bench.data.simulator import SimulatedRows, draw
 from halfseen_bench.data.simulator_world import Dials, World
 
 ROWS = 1500
 
 
-def simulated(dials: Dials) -> tuple[Rows, Rows]:
+def simulated(dials: Dials) -> tuple[SimulatedRows, SimulatedRows]:
     source, target = (
         draw(World(domain, dials), 0, ROWS) for domain in ("retargeting", "prospecting")
     )

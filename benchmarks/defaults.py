@@ -27,7 +27,7 @@ from torch.nn.functional import affine_grid, grid_sample, interpolate
 
 from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
 from halfseen_bench.budgets import BUDGETS
-from halfseen_bench.demo import DEMO_NETWORK
+from halfseen_bench.suites import DEMO_NETWORK
 
 NETWORKS = {
     "demo": (16, DEMO_NETWORK),

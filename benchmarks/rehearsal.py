@@ -24,9 +24,9 @@ from halfseen.model.fitting import Settings
 from halfseen.model.measuring import metrics_of
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress
-from halfseen.rehearsal import MODELS, OUTSIDERS, rehearse
-from halfseen.rehearsal.stage import Stage
-from halfseen_bench.data.simulator import Rows, draw
+from halfseen.rehearsal import BASELINES, MODELS, rehearse
+from halfseen.rehearsal.stage import RehearsalStage
+from halfseen_bench.data.simulator import SimulatedRows, draw
 from halfseen_bench.data.simulator_world import MISSING, OBSERVED, Dials, World
 
 ROWS = 3000
@@ -56,12 +56,12 @@ def carvings() -> None:
         )
 
 
-def as_table(rows: Rows) -> pa.Table:
+def as_table(rows: SimulatedRows) -> pa.Table:
     values = np.hstack([rows.observed, rows.missing]).T
     return pa.table(dict(zip([*OBSERVED, *MISSING], values, strict=True)) | {"click": rows.labels})
 
 
-def understood(source: Rows, target: Rows, folder: Path) -> Understanding:
+def understood(source: SimulatedRows, target: SimulatedRows, folder: Path) -> Understanding:
     pq.write_table(as_table(source), folder / "source.parquet")
     hidden = as_table(target).drop_columns([*MISSING, "click"])
     pq.write_table(hidden, folder / "target.parquet")
@@ -71,16 +71,16 @@ def understood(source: Rows, target: Rows, folder: Path) -> Understanding:
     return found
 
 
-def on_the_target(found: Understanding, truth: Rows, seed: int, name: str) -> float:
+def on_the_target(found: Understanding, truth: SimulatedRows, seed: int, name: str) -> float:
     """Return a model's cross-entropy on the true target, trained on the whole source for it."""
     source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
-    there, _ = RowStream(found.target.table, found.schema, is_source=False).all()
-    inputs = np.concatenate([source.inputs, there])
+    target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
+    inputs = np.concatenate([source.inputs, target])
     labels = np.concatenate([source.labels, truth.labels])
     is_target = np.arange(len(labels)) >= len(source)
-    stage = Stage.of(found.schema, Sample(inputs, labels), is_target, 0)
-    if name in OUTSIDERS:
-        shown = stage.outsider(name, seed)
+    stage = RehearsalStage.of(found.schema, Sample(inputs, labels), is_target, 0)
+    if name in BASELINES:
+        shown = stage.baseline(name, seed)
     else:
         method = method_named(name)
         options = Settings().options_for(method, resident=True)

@@ -65,14 +65,14 @@ def scores(
     there, _ = RowStream(found.target.table, found.schema, is_source=False).all()
     observed = list(found.schema.blocks.observed)
     result: Scores = {}
-    for name, outsider in {
+    for name, baseline in {
         "logistic regression": GridSearchCV(
             LogisticRegression(max_iter=1000), {"C": PENALTIES}, scoring="neg_log_loss"
         ),
         "gradient-boosted trees": HistGradientBoostingClassifier(random_state=seed),
     }.items():
-        outsider.fit(rows[:, observed], classes)
-        result[name] = metrics_of(outsider.predict_proba(there[:, observed]), labels.to_numpy())
+        baseline.fit(rows[:, observed], classes)
+        result[name] = metrics_of(baseline.predict_proba(there[:, observed]), labels.to_numpy())
     for name in models:
         model = fit_tables(found, Settings((name,), seed=seed))
         result[name] = metrics_of(model.score(there), labels.to_numpy())

@@ -3,7 +3,7 @@
 skada knows many ways to align domains, and none for inputs that the target never has. It stacks
 both domains, with `sample_domain` positive for source rows: the form that halfseen takes too.
 
-    pip install 'halfseen[outsiders]'
+    pip install 'halfseen-bench[baselines]'
     python examples/with_skada.py
 """
 

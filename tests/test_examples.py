@@ -26,7 +26,7 @@ def test_an_example_is_short_and_runs(path, small_budget, capsys, monkeypatch):
     monkeypatch.delenv("HALFSEEN_DATA", raising=False)
     assert len(path.read_text().splitlines()) < 80
     if path.stem == "with_skada":
-        pytest.importorskip("skada", reason="pip install 'halfseen[outsiders]'")
+        pytest.importorskip("skada", reason="pip install 'halfseen-bench[baselines]'")
     with sklearn.config_context():  # skada changes the configuration when it is imported
         runpy.run_path(str(path))["main"](1)
     assert re.search(SAYS[path.stem], capsys.readouterr().out)

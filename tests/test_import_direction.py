@@ -65,5 +65,5 @@ def test_no_room_imports_a_higher_one():
 
 def test_the_check_sees_an_upward_import(tmp_path):
     offender = tmp_path / "nets.py"
-    offender.write_text("from halfseen.cli.app import app\nimport halfseen_bench.demo\n")
+    offender.write_text("from halfseen.cli.app import app\nimport halfseen.report.page\n")
     assert imported_rooms(offender) == {"cli", "report"}

@@ -7,10 +7,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from halfseen.errors import OptionError
-from halfseen_bench.demo import DEMO_EPOCHS
-from halfseen_bench.problems import Kind, Problem
+from halfseen_bench.problems import BenchProblem, Kind
 
-__all__ = ["BUDGETS", "Budget", "budget_named"]
+__all__ = ["BUDGETS", "DEMO_BUDGET", "Budget", "budget_named"]
 
 
 class Budget(BaseModel):
@@ -25,8 +24,8 @@ class Budget(BaseModel):
     reader
         Options of the readers, by family: subsets, and sizes of what is simulated.
     score_rows
-        Rows of each domain on which label-free scores are taken.
-    looks
+        Rows of each domain on which label-free scores are taken; 0 takes none.
+    evaluations
         The most epochs of a phase after which they are, and the target is measured.
     """
 
@@ -38,9 +37,9 @@ class Budget(BaseModel):
     seeds: dict[Kind, int]
     reader: dict[str, dict[str, Any]] = {}
     score_rows: int = 1000
-    looks: int = 100
+    evaluations: int = 100
 
-    def problem(self, problem: Problem) -> Problem:
+    def problem(self, problem: BenchProblem) -> BenchProblem:
         """Return the problem at this budget's size; what the problem itself says stays."""
         options = {**self.reader.get(problem.family, {}), **problem.reader}
         most = min((options[name] for name in _SIZES if options.get(name)), default=float("inf"))
@@ -60,6 +59,7 @@ def _epochs(warmup: int, joint: int | str, refine: int) -> dict[str, Any]:
     }
 
 
+_DEMO = _epochs(5, 20, 5)
 _NARROW: dict[str, Any] = {"images.channels": (32, 32, 128)}
 """Half of the paper's filters before the last layer, which makes the latent."""
 
@@ -73,7 +73,7 @@ BUDGETS: dict[str, Budget] = {
                 "image": _epochs(10, 90, 10),
                 "curve": _epochs(10, 90, 10),
                 "table": _epochs(5, 45, 10),
-                "demo": DEMO_EPOCHS,
+                "demo": _DEMO,
             },
             seeds={"image": 5, "curve": 5, "table": 5, "demo": 5},
             score_rows=2000,
@@ -85,7 +85,7 @@ BUDGETS: dict[str, Budget] = {
                 "image": {**_epochs(4, 16, 4), **_NARROW, "training.batch_size": 64},
                 "curve": {**_epochs(10, "auto", 4), **_NARROW},
                 "table": _epochs(5, "auto", 10),
-                "demo": DEMO_EPOCHS,
+                "demo": _DEMO,
             },
             seeds={"image": 3, "curve": 3, "table": 5, "demo": 3},
             reader={
@@ -93,7 +93,7 @@ BUDGETS: dict[str, Budget] = {
                 "criteo": {"max_rows": 100_000},
                 "ads-sim": {"rows": 20_000, "test_rows": 10_000},
             },
-            looks=8,
+            evaluations=8,
         ),
         Budget(
             name="quick",
@@ -102,7 +102,7 @@ BUDGETS: dict[str, Budget] = {
                 "image": _epochs(1, 2, 1),
                 "curve": _epochs(1, 2, 1),
                 "table": _epochs(1, 2, 1),
-                "demo": dict.fromkeys(DEMO_EPOCHS, 1),
+                "demo": _epochs(1, 1, 1),
             },
             seeds={"image": 1, "curve": 1, "table": 2, "demo": 1},
             reader={
@@ -115,6 +115,11 @@ BUDGETS: dict[str, Budget] = {
         ),
     )
 }
+
+DEMO_BUDGET = BUDGETS["cpu"].model_copy(
+    update={"name": "demo", "score_rows": 0, "evaluations": BUDGETS["paper"].evaluations}
+)
+"""That of ``halfseen demo``: the target is measured after every epoch."""
 
 
 def budget_named(name: str) -> Budget:

@@ -9,8 +9,8 @@ from halfseen.errors import InputError
 from halfseen_bench.metrics import METRICS, metric_named
 from halfseen_bench.models import Record
 from halfseen_bench.paper import PaperCell, paper_cell
-from halfseen_bench.rendering import Table, Text
-from halfseen_bench.tables import Cell, Row, RowKey, difference, row_key, values_by_seed
+from halfseen_bench.rendering import ResultTable, Text
+from halfseen_bench.tables import ResultCell, Row, RowKey, difference, row_key, values_by_seed
 
 NONE = Text("–")
 CHOICES = (
@@ -75,7 +75,7 @@ def label_free(choices: Sequence[str]) -> tuple[str, ...]:
     return (f"{', '.join(names)}: the epoch that this label-free score chose.",) if names else ()
 
 
-def cell_at(row: Row, choice: str) -> Cell | None:
+def cell_at(row: Row, choice: str) -> ResultCell | None:
     """Return a row's cell; what has no epochs to choose from is the same under every choice."""
     return row.cells["last"] if set(row.cells) == {"last"} else row.cells.get(choice)
 
@@ -85,13 +85,13 @@ def honest_rows(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if not row.is_yardstick]
 
 
-def best_mean(cells: Sequence[Cell | None], metric: str) -> float | None:
+def best_mean(cells: Sequence[ResultCell | None], metric: str) -> float | None:
     """Return the best mean of some cells."""
     means = [cell.mean for cell in cells if cell is not None]
     return METRICS[metric].best(means) if means else None
 
 
-def cell_text(cell: Cell | None, row: Row, best: float | None, most: int) -> Text:
+def cell_text(cell: ResultCell | None, row: Row, best: float | None, most: int) -> Text:
     """Return a cell in print: bold if best, its runs stated where others have more."""
     if cell is None:
         return NONE
@@ -106,7 +106,7 @@ def published_cell(setting: Setting, row: Row, metric: str) -> PaperCell | None:
     )
 
 
-def minus_paper(cell: Cell | None, paper: PaperCell | None) -> Text:
+def minus_paper(cell: ResultCell | None, paper: PaperCell | None) -> Text:
     """Return how far we are from the paper."""
     if cell is None or paper is None:
         return NONE
@@ -118,18 +118,18 @@ def signed(value: float, decimals: int) -> str:
     return f"{value:+.{decimals}f}".replace("-", "−")
 
 
-def difference_text(cell: Cell) -> tuple[Text, Text]:
+def difference_text(cell: ResultCell) -> tuple[Text, Text]:
     """Return a difference, bold where the interval leaves no doubt of its sign, and that."""
     if cell.interval is None:
         return Text(signed(cell.mean, cell.decimals)), NONE
     low, high = cell.interval
-    spread = f"{signed(low, cell.decimals)} to {signed(high, cell.decimals)}"
-    return Text(signed(cell.mean, cell.decimals), low > 0 or high < 0), Text(spread)
+    interval = f"{signed(low, cell.decimals)} to {signed(high, cell.decimals)}"
+    return Text(signed(cell.mean, cell.decimals), low > 0 or high < 0), Text(interval)
 
 
 def paired_differences(
     records: Sequence[Record], metric: str, versus: str, choice: str
-) -> dict[RowKey, Cell]:
+) -> dict[RowKey, ResultCell]:
     """Return every row of one setting minus that of a model, seed by seed.
 
     A row is compared with the unrefined one of that name in its own variant and divergence where
@@ -162,7 +162,7 @@ def reference_row(keys: Iterable[RowKey], versus: str, key: RowKey) -> RowKey | 
 
 
 def seed_values(records: Sequence[Record], metric: str, choice: str) -> dict[int, float]:
-    """Return values by seed; an outsider's single result serves every choice."""
+    """Return values by seed; a baseline's single result serves every choice."""
     return values_by_seed(records, metric, choice) or values_by_seed(records, metric)
 
 
@@ -178,7 +178,7 @@ def seed_count(count: int) -> str:
     return "one seed" if count == 1 else f"{count} seeds"
 
 
-def some_tables(tables: list[Table]) -> list[Table]:
+def some_tables(tables: list[ResultTable]) -> list[ResultTable]:
     """Return the tables, of which there must be one."""
     if not tables:
         raise InputError("There is no finished run to put into a table.")

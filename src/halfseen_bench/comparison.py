@@ -10,7 +10,7 @@ from halfseen_bench.cells import NONE, Setting
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.models import Record
 from halfseen_bench.paper import PAPER, PaperCell
-from halfseen_bench.rendering import Table, Text
+from halfseen_bench.rendering import ResultTable, Text
 from halfseen_bench.tables import Row, RowKey, label_of, summarize
 
 __all__ = [
@@ -26,7 +26,7 @@ def problem_tables(
     records: Sequence[Record],
     metrics: Mapping[str, Sequence[str]],
     choices: Sequence[str] = (),
-) -> list[Table]:
+) -> list[ResultTable]:
     """Return a table per problem and metric: a row per model, a column per choice of epoch.
 
     Parameters
@@ -49,7 +49,7 @@ def problem_tables(
 
 def overview_tables(
     records: Sequence[Record], metrics: Mapping[str, Sequence[str]], choice: str = "last"
-) -> list[Table]:
+) -> list[ResultTable]:
     """Return one table per metric that counts: a row per model, three columns per problem."""
     by_metric: dict[str, dict[Setting, list[Row]]] = {}
     for setting, found in cells.by_setting(records).items():
@@ -66,7 +66,7 @@ def difference_tables(
     metrics: Mapping[str, Sequence[str]],
     versus: str,
     choice: str = "last",
-) -> list[Table]:
+) -> list[ResultTable]:
     """Return each model minus one of them, seed by seed, with 95 % intervals."""
     tables = []
     columns = ("model", "divergence", f"minus {versus}", "95 % interval", "runs")
@@ -86,7 +86,7 @@ def difference_tables(
                 f"{cells.metric_words(metric)}; epochs chosen by {choice}.",
                 *cells.setting_notes(setting),
             )
-            tables.append(Table(setting.title, columns, tuple(rows), notes))
+            tables.append(ResultTable(setting.title, columns, tuple(rows), notes))
     return _compared(tables, versus)
 
 
@@ -95,7 +95,7 @@ def curve_tables(
     metrics: Mapping[str, Sequence[str]],
     choice: str = "last",
     versus: str | None = None,
-) -> list[Table]:
+) -> list[ResultTable]:
     """Return a table per problem with a column per number of source rows.
 
     Its cells are means, or with `versus` differences from that model with 95 % intervals.
@@ -130,7 +130,7 @@ def curve_tables(
         )
         if lines:
             title = f"{first.pair}: {METRICS[metric].title}{minus}"
-            tables.append(Table(title, ("model", "divergence", *heads), tuple(lines), notes))
+            tables.append(ResultTable(title, ("model", "divergence", *heads), tuple(lines), notes))
     return cells.some_tables(tables) if versus is None else _compared(tables, versus)
 
 
@@ -146,12 +146,12 @@ def _differences(
 ) -> dict[RowKey, Text]:
     found = {}
     for key, cell in cells.paired_differences(records, metric, versus, choice).items():
-        mean, spread = cells.difference_text(cell)
-        found[key] = Text(f"{mean.text} ({spread.text})", mean.bold)
+        mean, interval = cells.difference_text(cell)
+        found[key] = Text(f"{mean.text} ({interval.text})", mean.bold)
     return found
 
 
-def _compared(tables: list[Table], versus: str) -> list[Table]:
+def _compared(tables: list[ResultTable], versus: str) -> list[ResultTable]:
     if not tables:
         raise InputError(f"No other model shares a seed with {versus!r} in these results.")
     return tables
@@ -159,7 +159,7 @@ def _compared(tables: list[Table], versus: str) -> list[Table]:
 
 def paper_tables(
     records: Sequence[Record], pairs: Sequence[str], variants: Sequence[str]
-) -> list[Table]:
+) -> list[ResultTable]:
     """Return the paper's tables cell by cell on some pairs and variants, ours beside each.
 
     A cell that no run of ours answers is listed too, so that what is missing can be seen.
@@ -189,7 +189,7 @@ def paper_tables(
     ours = ("ours, last", "difference", "ours, oracle", "difference")
     columns = ("pair", "model", "divergence", "paper (best)", *ours, "seeds")
     return [
-        Table(
+        ResultTable(
             f"{table} of the paper: {METRICS[metric].title}",
             columns,
             tuple(lines),
@@ -216,7 +216,7 @@ def _answer(
 
 def _problem_table(
     setting: Setting, metric: str, rows: Sequence[Row], wanted: Sequence[str]
-) -> Table:
+) -> ResultTable:
     choices = [c for c in cells.choices_of(rows) if not wanted or c in wanted]
     published = [cells.published_cell(setting, row, metric) for row in rows]
     with_paper = any(published)
@@ -247,10 +247,12 @@ def _problem_table(
         *source,
         *cells.setting_notes(setting),
     )
-    return Table(f"{setting.title}: {METRICS[metric].title}", tuple(columns), tuple(lines), notes)
+    return ResultTable(
+        f"{setting.title}: {METRICS[metric].title}", tuple(columns), tuple(lines), notes
+    )
 
 
-def _overview(metric: str, found: dict[Setting, list[Row]], choice: str) -> Table:
+def _overview(metric: str, found: dict[Setting, list[Row]], choice: str) -> ResultTable:
     keys = list(
         dict.fromkeys((row.label, row.divergence) for rows in found.values() for row in rows)
     )
@@ -275,7 +277,7 @@ def _overview(metric: str, found: dict[Setting, list[Row]], choice: str) -> Tabl
         notes.append(f"{setting.title}: {cells.seed_count(most)}. {cells.stated(setting)}")
     title = f"{METRICS[metric].title}, epochs chosen by {choice}"
     rule = [note for note in cells.CHOICES if note.startswith(choice)]
-    return Table(
+    return ResultTable(
         title,
         tuple(columns),
         tuple(tuple(line) for line in lines),

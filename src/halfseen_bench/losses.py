@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from halfseen_bench.cells import NONE, Setting, some_tables, stated
-from halfseen_bench.rendering import Table, Text
+from halfseen_bench.rendering import ResultTable, Text
 from halfseen_bench.runner import Result
-from halfseen_bench.tables import Cell, RowKey, label_of, row_key
+from halfseen_bench.tables import ResultCell, RowKey, label_of, row_key
 
 __all__ = ["loss_tables"]
 
@@ -26,7 +26,7 @@ NOTES = (
 )
 
 
-def loss_tables(results: Sequence[Result]) -> list[Table]:
+def loss_tables(results: Sequence[Result]) -> list[ResultTable]:
     """Return a table per setting: a row per model that adapts, a column per loss."""
     settings: dict[Setting, dict[RowKey, list[dict[str, float]]]] = {}
     for result in results:
@@ -38,7 +38,7 @@ def loss_tables(results: Sequence[Result]) -> list[Table]:
     columns = ("model", "divergence", *LOSSES.values(), "runs")
     return some_tables(
         [
-            Table(
+            ResultTable(
                 f"{setting.title}: losses",
                 columns,
                 tuple(_line(key, epochs) for key, epochs in rows.items()),
@@ -57,5 +57,5 @@ def _line(key: RowKey, epochs: Sequence[dict[str, float]]) -> tuple[Text, ...]:
 def _mean(values: Sequence[float]) -> Text:
     if not values:
         return NONE
-    spread = statistics.stdev(values) if len(values) > 1 else 0.0
-    return Text(str(Cell(statistics.mean(values), spread, len(values), decimals=3)))
+    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+    return Text(str(ResultCell(statistics.mean(values), deviation, len(values), decimals=3)))

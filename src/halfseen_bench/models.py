@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.ensemble import HistGradientBoostingClassifier
 
 from halfseen.errors import InputError
 from halfseen.files import written_whole
@@ -24,7 +23,7 @@ from halfseen_bench.data import DomainPair
 from halfseen_bench.epochs import evidence_of, tensor
 from halfseen_bench.metrics import METRICS, measured
 
-__all__ = ["TREES", "Record", "fit_and_measure", "measure_trees", "record"]
+__all__ = ["Record", "fit_and_measure", "record"]
 
 Record = dict[str, Any]
 """One measured result: model, divergence, refined, seed, epoch_choice, accuracy, ..."""
@@ -36,8 +35,6 @@ EXAMPLES, NEIGHBOURS = 8, 3
 """Target images that are kept, and source images beside each."""
 SEARCHED_ROWS = 2_000
 """Source images among which the nearest are looked for."""
-
-TREES = "Gradient-boosted trees"
 
 
 def record(
@@ -70,7 +67,7 @@ def fit_and_measure(
     seed: int,
     scores: Sequence[str] = (),
     score_rows: int = 1000,
-    looks: int | None = None,
+    evaluations: int | None = None,
     oracle: str = "accuracy",
     regret: Callable[[npt.ArrayLike], float] | None = None,
     latents: Path | None = None,
@@ -86,7 +83,7 @@ def fit_and_measure(
     ----------
     scores, score_rows
         Label-free scores to take after every epoch, and the rows of each part that they see.
-    looks
+    evaluations
         The most epochs of a phase that are measured, evenly spread; by default all.
     oracle
         The metric that the best epoch in hindsight is best in.
@@ -121,7 +118,7 @@ def fit_and_measure(
         seed=seed,
         refine=method.adapts,
         on_epoch=measure,
-        looks=looks,
+        looks=evaluations,
     )
     if latents is not None:
         save_latents(latents, objective, pair, test_rows)
@@ -179,19 +176,6 @@ def target_inputs(
             f"{pair.name}."
         )
     return pair.complete_target.open("the Full models of a benchmark")
-
-
-def measure_trees(pair: DomainPair, *, seed: int) -> list[Record]:
-    """Measure what a user would pick instead: boosted trees on the observed inputs."""
-    trees = HistGradientBoostingClassifier(max_iter=60, random_state=seed)
-    trees.fit(pair.blocks.flat(pair.source_train.inputs, "observed"), pair.source_train.labels)
-    truth = pair.target_test_labels.open("evaluation")
-    accuracy = float(trees.score(pair.blocks.flat(pair.target_test, "observed"), truth))
-    return [
-        record(
-            TREES, divergence=None, refined=False, seed=seed, epoch_choice="last", accuracy=accuracy
-        )
-    ]
 
 
 def save_latents(

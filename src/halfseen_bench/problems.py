@@ -17,13 +17,13 @@ from halfseen_bench.data.catalog import data_folder, family
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.data.simulator import Scenario, simulate
 
-__all__ = ["Kind", "LoadedProblem", "Problem", "load_problem", "with_source_rows"]
+__all__ = ["BenchProblem", "Kind", "LoadedProblem", "load_problem", "with_source_rows"]
 
 Kind = Literal["image", "table", "demo", "curve"]
 """What a budget's epochs depend on; ``curve`` is for images whose source may be tiny."""
 
 
-class Problem(BaseModel):
+class BenchProblem(BaseModel):
     """A problem as data.
 
     Parameters
@@ -55,7 +55,7 @@ class Problem(BaseModel):
     source_rows: tuple[int | None, ...] = (None,)
     metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
-    def having(self, **options: Any) -> Problem:
+    def having(self, **options: Any) -> BenchProblem:
         """Return the problem with some options of the reader replaced."""
         return self.model_copy(update={"reader": {**self.reader, **options}})
 
@@ -69,13 +69,17 @@ class LoadedProblem:
 
 
 def load_problem(
-    problem: Problem, *, seed: int, source_rows: int | None = None, data_dir: Path | None = None
+    problem: BenchProblem,
+    *,
+    seed: int,
+    source_rows: int | None = None,
+    data_dir: Path | None = None,
 ) -> LoadedProblem:
     """Read a problem; the seed fixes splits, subsets and what is missing by chance.
 
     Examples
     --------
-    >>> loaded = load_problem(Problem(name="demo", family="demo"), seed=0, source_rows=50)
+    >>> loaded = load_problem(BenchProblem(name="demo", family="demo"), seed=0, source_rows=50)
     >>> len(loaded.pair.source_train)
     50
     """

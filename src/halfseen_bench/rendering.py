@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from halfseen.errors import OptionError
 
-__all__ = ["FORMATS", "Table", "Text", "rendered"]
+__all__ = ["FORMATS", "ResultTable", "Text", "rendered"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A titled table with notes under it."""
 
     title: str
@@ -31,12 +31,13 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def markdown(tables: Sequence[Table]) -> str:
+def markdown(tables: Sequence[ResultTable]) -> str:
     """Return tables as GitHub's Markdown.
 
     Examples
     --------
-    >>> print(markdown([Table("usps:mnist", ("model", "last"), ((Text("A"), Text("1.0", True)),))]))
+    >>> rows = ((Text("A"), Text("1.0", True)),)
+    >>> print(markdown([ResultTable("usps:mnist", ("model", "last"), rows)]))
     ### usps:mnist
     <BLANKLINE>
     | model | last |
@@ -55,7 +56,7 @@ def markdown(tables: Sequence[Table]) -> str:
     return "\n\n".join(parts)
 
 
-def comma_separated(tables: Sequence[Table]) -> str:
+def comma_separated(tables: Sequence[ResultTable]) -> str:
     """Return tables as CSV, each row beginning with its table's title; the best are starred."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -69,7 +70,7 @@ def comma_separated(tables: Sequence[Table]) -> str:
     return buffer.getvalue().rstrip("\n")
 
 
-def latex(tables: Sequence[Table]) -> str:
+def latex(tables: Sequence[ResultTable]) -> str:
     """Return tables as LaTeX tabulars with booktabs' rules."""
     parts = []
     for table in tables:
@@ -91,7 +92,7 @@ def latex(tables: Sequence[Table]) -> str:
     return "\n\n".join(parts)
 
 
-def page(tables: Sequence[Table]) -> str:
+def page(tables: Sequence[ResultTable]) -> str:
     """Return tables as one HTML page that needs no other file."""
     parts = []
     for table in tables:
@@ -118,7 +119,7 @@ def page(tables: Sequence[Table]) -> str:
     )
 
 
-FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
+FORMATS: dict[str, Callable[[Sequence[ResultTable]], str]] = {
     "markdown": markdown,
     "csv": comma_separated,
     "latex": latex,
@@ -126,7 +127,7 @@ FORMATS: dict[str, Callable[[Sequence[Table]], str]] = {
 }
 
 
-def rendered(tables: Sequence[Table], form: str) -> str:
+def rendered(tables: Sequence[ResultTable], form: str) -> str:
     """Return tables in one of :data:`FORMATS`."""
     if form not in FORMATS:
         raise OptionError(f"There is no format {form!r}; there are {', '.join(FORMATS)}.")

@@ -1,4 +1,4 @@
-"""The experiments as data: problems, models, divergences, variants and outsiders."""
+"""The experiments as data: problems, models, divergences, variants and baselines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from halfseen.errors import OptionError
 from halfseen.networks.methods import METHODS
 from halfseen.options import Options, Preset, make_options, preset
 from halfseen_bench.budgets import Budget
-from halfseen_bench.demo import DEMO_NETWORK
-from halfseen_bench.problems import Problem
+from halfseen_bench.problems import BenchProblem
 
 __all__ = ["SUITES", "Suite", "Variant", "starting_options", "suite_named"]
 
@@ -44,8 +43,8 @@ class Suite(Frozen):
         The word for the command line, and a sentence.
     problems, models, divergences, variants
         Every model is run on every problem in every variant, with each divergence if it adapts.
-    outsiders
-        What a user would pick instead: names of :data:`halfseen_bench.outsiders.OUTSIDERS`.
+    baselines
+        What a user would pick instead: names of :data:`halfseen_bench.baselines.BASELINES`.
     settings
         Options that all its models share.
     figures
@@ -54,27 +53,27 @@ class Suite(Frozen):
 
     name: str
     what: str
-    problems: tuple[Problem, ...]
+    problems: tuple[BenchProblem, ...]
     models: tuple[str, ...] = ALL
     divergences: tuple[str, ...] = ("adversarial",)
     variants: tuple[Variant, ...] = (Variant(),)
-    outsiders: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
     figures: tuple[str, ...] = ()
 
     def options(
-        self, problem: Problem, variant: Variant, budget: Budget, start: Options
+        self, problem: BenchProblem, variant: Variant, budget: Budget, start: Options
     ) -> Options:
         """Return what a preset becomes in this suite: suite, budget, variant, in that order."""
         given = budget.training[problem.kind]
         return make_options({**self.settings, **given, **variant.settings}, start)
 
 
-def _digits(source: str, target: str, name: str | None = None, **reader: Any) -> Problem:
+def _digits(source: str, target: str, name: str | None = None, **reader: Any) -> BenchProblem:
     options = {"side": "bottom", "fraction": 0.5, "framing": "as_is", **reader}
     if "mnistm" in (source, target):
         options["seed"] = 0  # one MNIST-M, as published, for all runs
-    return Problem(
+    return BenchProblem(
         name=name or f"{source}:{target}",
         family="digits",
         source=source,
@@ -84,8 +83,8 @@ def _digits(source: str, target: str, name: str | None = None, **reader: Any) ->
     )
 
 
-def _amazon(source: str, target: str) -> Problem:
-    return Problem(
+def _amazon(source: str, target: str) -> BenchProblem:
+    return BenchProblem(
         name=f"{source}:{target}",
         family="amazon",
         source=source,
@@ -95,8 +94,8 @@ def _amazon(source: str, target: str) -> Problem:
     )
 
 
-def _heart(target: str) -> Problem:
-    return Problem(
+def _heart(target: str) -> BenchProblem:
+    return BenchProblem(
         name=f"cleveland:{target}",
         family="heart",
         source="cleveland",
@@ -105,8 +104,8 @@ def _heart(target: str) -> Problem:
     )
 
 
-def _ads(name: str, family: str, **reader: Any) -> Problem:
-    return Problem(
+def _ads(name: str, family: str, **reader: Any) -> BenchProblem:
+    return BenchProblem(
         name=name,
         family=family,
         source="retargeting",
@@ -116,7 +115,7 @@ def _ads(name: str, family: str, **reader: Any) -> Problem:
     )
 
 
-def _curve(problem: Problem, *rows: int | None) -> Problem:
+def _curve(problem: BenchProblem, *rows: int | None) -> BenchProblem:
     kind = "curve" if problem.kind == "image" else problem.kind
     return problem.model_copy(update={"source_rows": (*rows, None), "kind": kind})
 
@@ -200,6 +199,17 @@ SETTINGS = (
 )
 """Choices for tables, compared where no table reports: see docs/defaults.md."""
 
+DEMO_NETWORK: dict[str, Any] = {
+    # Smaller than the default's: the images have half its side, and three minutes are short.
+    "channels": (16, 32, 64),
+    "kernel_size": 3,
+    "padding": "same",
+    "pools": 3,
+    "generator_widths": (128, 128),
+    "critic_widths": (100,),
+}
+
+TREES_IGNORE = "Gradient-boosted trees, ignore"
 CONSTANTS = ("Constant: source prior", "Constant: target prior")
 LOGISTIC = tuple(
     f"Logistic regression, {how}" for how in ("ignore", "zero", "weighted", "iterative", "ridge")
@@ -210,7 +220,7 @@ TREES = tuple(
     for how in ("ignore", "zero", "NaN", "weighted", "iterative", "ridge")
 )
 SKADA = ("DANN, zero", "DeepJDOT, zero")
-TABLE_OUTSIDERS = (
+TABLE_BASELINES = (
     *CONSTANTS,
     *LOGISTIC,
     *TREES,
@@ -220,12 +230,12 @@ TABLE_OUTSIDERS = (
     "Ceiling: logistic regression",
     "Ceiling: random forest",
 )
-IMAGE_OUTSIDERS = (
+IMAGE_BASELINES = (
     *CONSTANTS,
     "Logistic regression, ignore",
     "Logistic regression, weighted",
     "Logistic regression, ridge",
-    "Gradient-boosted trees, ignore",
+    TREES_IGNORE,
     "Gradient-boosted trees, zero",
     "Gradient-boosted trees, NaN",
     "Source-only network on x1, augmented",
@@ -233,13 +243,13 @@ IMAGE_OUTSIDERS = (
     *SKADA,
     "Ceiling: network",
 )
-CURVE_OUTSIDERS = (
+CURVE_BASELINES = (
     "Logistic regression, ignore",
     "Logistic regression, weighted",
     "Logistic regression, ridge",
     "Random forest, ignore",
     "Random forest, ridge",
-    "Gradient-boosted trees, ignore",
+    TREES_IGNORE,
     "Distillation, logistic regression",
     "Distillation, network",
     "Distillation, adapting network",
@@ -250,9 +260,9 @@ SUITES: dict[str, Suite] = {
         Suite(
             name="demo",
             what="the embedded digits, without any download",
-            problems=(Problem(name="demo", family="demo", kind="demo"),),
+            problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
-            outsiders=(*CONSTANTS, "Gradient-boosted trees, ignore"),
+            baselines=(*CONSTANTS, TREES_IGNORE),
             settings=DEMO_NETWORK,
             figures=("latents",),
         ),
@@ -264,7 +274,7 @@ SUITES: dict[str, Suite] = {
             problems=DIGITS,
             divergences=BOTH,
             variants=(Variant(), AUGMENTED),
-            outsiders=IMAGE_OUTSIDERS,
+            baselines=IMAGE_BASELINES,
             figures=("patches", "latents"),
         ),
         Suite(
@@ -275,7 +285,7 @@ SUITES: dict[str, Suite] = {
                 for percent in (30, 40, 50, 60, 70)
             ),
             models=NOT_FULL,
-            outsiders=("Source-only network on x1, augmented", "Ceiling: network"),
+            baselines=("Source-only network on x1, augmented", "Ceiling: network"),
             figures=("patches", "patch-curve"),
         ),
         Suite(
@@ -283,14 +293,14 @@ SUITES: dict[str, Suite] = {
             what="Criteo's ads: known users to new ones, six of thirteen counts missing",
             problems=(CRITEO,),
             models=NOT_FULL,
-            outsiders=TABLE_OUTSIDERS,
+            baselines=TABLE_BASELINES,
             figures=("histograms",),
         ),
         Suite(
             name="ads-sim",
             what="simulated ads in the place of ads-real, which is private; the truth is known",
             problems=(SIMULATOR,),
-            outsiders=TABLE_OUTSIDERS,
+            baselines=TABLE_BASELINES,
             figures=("histograms",),
         ),
         Suite(
@@ -299,7 +309,7 @@ SUITES: dict[str, Suite] = {
             "half projected to 200 dimensions (--set rule=informative or leading for others)",
             problems=AMAZON,
             divergences=BOTH,
-            outsiders=TABLE_OUTSIDERS,
+            baselines=TABLE_BASELINES,
         ),
         Suite(
             name="development",
@@ -308,7 +318,7 @@ SUITES: dict[str, Suite] = {
             problems=DEVELOPMENT,
             models=(IGNORE, IMPUTATION),
             variants=SETTINGS,
-            outsiders=("Logistic regression, ignore", "Ceiling: logistic regression"),
+            baselines=("Logistic regression, ignore", "Ceiling: logistic regression"),
         ),
         Suite(
             name="ablation",
@@ -331,7 +341,7 @@ SUITES: dict[str, Suite] = {
             problems=HEART,
             models=NOT_FULL,
             divergences=BOTH,
-            outsiders=TABLE_OUTSIDERS,
+            baselines=TABLE_BASELINES,
             figures=("histograms",),
         ),
         Suite(
@@ -352,7 +362,7 @@ SUITES: dict[str, Suite] = {
                 ),
             ),
             models=("Source-IgnoreComponent", IGNORE, IMPUTATION),
-            outsiders=CURVE_OUTSIDERS,
+            baselines=CURVE_BASELINES,
             figures=("learning-curves",),
         ),
     )
@@ -367,7 +377,7 @@ def suite_named(name: str) -> Suite:
 
 
 def starting_options(
-    name: Preset, problem: Problem, *, divergence: str | None, imputes: bool
+    name: Preset, problem: BenchProblem, *, divergence: str | None, imputes: bool
 ) -> Options:
     """Return the preset that a model starts from on a problem."""
     return preset(

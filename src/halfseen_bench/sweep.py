@@ -10,18 +10,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from halfseen.errors import InputError, OptionError
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.options import Inputs, Options, Preset
+from halfseen.options import Options, Preset
+from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.budgets import Budget
 from halfseen_bench.epochs import EPOCH_SCORES
-from halfseen_bench.former_options import in_groups
 from halfseen_bench.metrics import measured
 from halfseen_bench.models import Record, fit_and_measure, record
-from halfseen_bench.outsiders import OUTSIDERS, outsider_named
-from halfseen_bench.problems import LoadedProblem, Problem, load_problem
+from halfseen_bench.problems import BenchProblem, LoadedProblem, load_problem
 from halfseen_bench.provenance import circumstances, watched
 from halfseen_bench.runner import Result, Task, packed, read_log, run_tasks
 from halfseen_bench.scaling import standardized
@@ -29,8 +28,8 @@ from halfseen_bench.suites import BOTH, SUITES, Suite, Variant, starting_options
 
 __all__ = [
     "Plan",
-    "Run",
     "Selection",
+    "SweepRun",
     "latents_file",
     "plan_runs",
     "read_results",
@@ -42,13 +41,13 @@ LOG = "runs.jsonl"
 """The file in an output folder that holds a sweep."""
 
 
-class Run(BaseModel):
+class SweepRun(BaseModel):
     """Everything that determines one run."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     suite: str
-    problem: Problem
+    problem: BenchProblem
     source_rows: int | None
     model: str
     divergence: str | None
@@ -56,9 +55,11 @@ class Run(BaseModel):
     seed: int
     budget: str
     preset: str
-    options: Options
+    options: dict[str, Any]
+    """As plain data: a log outlives the names of options."""
     score_rows: int
-    looks: int
+    evaluations: int = Field(validation_alias=AliasChoices("evaluations", "looks"))
+    """Logs of version 0.1 call it ``looks``."""
 
     @cached_property
     def key(self) -> str:
@@ -77,8 +78,8 @@ class Selection:
     Parameters
     ----------
     pairs, models, divergences, variants
-        Names. A pair is also meant by its name before ``@``; a model may be an outsider,
-        ``models`` (all seven that the suite has) or ``outsiders`` (all of them).
+        Names. A pair is also meant by its name before ``@``; a model may be a baseline,
+        ``models`` (all seven that the suite has) or ``baselines`` (all of them).
     seeds
         How many, from `first_seed` on; the budget's number by default.
     reader
@@ -100,9 +101,9 @@ class Selection:
 
 @dataclass(frozen=True)
 class Plan:
-    """The runs of a sweep, and the outsiders that were left out with the reason."""
+    """The runs of a sweep, and the baselines that were left out with the reason."""
 
-    runs: list[Run]
+    runs: list[SweepRun]
     left_out: list[str]
 
 
@@ -118,7 +119,7 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
     """
     selection = selection or Selection()
     problems = _problems(suite, selection)
-    models, outsiders, left_out = _models(suite, selection)
+    models, baselines, left_out = _models(suite, selection)
     divergences = _chosen("divergence", selection.divergences, BOTH, suite.divergences)
     variants = _variants(suite, selection)
     runs = []
@@ -127,7 +128,7 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
         for seed in range(selection.first_seed, selection.first_seed + seeds):
             for source_rows in problem.source_rows:
                 of_problem = _RunMaker(suite, budget, selection, problem, seed, source_rows)
-                runs += [of_problem.outsider(name) for name in outsiders]
+                runs += [of_problem.baseline(name) for name in baselines]
                 runs += [
                     of_problem.model(name, divergence, variant)
                     for name in models
@@ -164,7 +165,7 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
     if not log.exists() and not packed(log).exists():
         raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
     names = [problem.name for problem in suite.problems]
-    models = [*(method.name for method in METHODS), *OUTSIDERS]
+    models = [*(method.name for method in METHODS), *BASELINES]
     variants = [variant.name for variant in suite.variants]
     found = [
         (run_of(result), result)
@@ -180,7 +181,7 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
         of = f" for {', '.join(pairs)}" if pairs else ""
         raise InputError(f"{log} holds no finished run of {suite.name}{of}.")
 
-    def place(entry: tuple[Run, Result]) -> tuple[Any, ...]:
+    def place(entry: tuple[SweepRun, Result]) -> tuple[Any, ...]:
         run = entry[0]
         rows = run.source_rows if run.source_rows is not None else float("inf")
         return (
@@ -197,13 +198,10 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
     return [result for _, result in sorted(found, key=place)]
 
 
-def run_of(result: Result) -> Run:
+def run_of(result: Result) -> SweepRun:
     """Return what determined a result, or say that this version cannot understand it."""
-    logged = dict(result["run"])
-    kind = logged.get("problem", {}).get("kind")
-    inputs: Inputs = "table" if kind == "table" else "image"
     try:
-        return Run(**logged | {"options": in_groups(logged.get("options", {}), inputs)})
+        return SweepRun(**result["run"])
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -215,21 +213,21 @@ def run_of(result: Result) -> Run:
 
 def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
     """Fit and measure one run; return its records, its history and its circumstances."""
-    made = Run(**run)
+    made = SweepRun(**run)
     with watched() as seen:
         loaded = _loaded(made, None if data_dir is None else Path(data_dir))
         history: list[dict[str, Any]] = []
-        if made.model in OUTSIDERS:
-            records = _measured_outsider(made, loaded)
+        if made.model in BASELINES:
+            records = _measured_baseline(made, loaded)
         else:
             records, history = fit_and_measure(
                 standardized(loaded.pair) if made.preset == "default" else loaded.pair,
                 method_named(made.model),
-                made.options,
+                Options.model_validate(made.options),
                 seed=made.seed,
-                scores=EPOCH_SCORES,
+                scores=EPOCH_SCORES if made.score_rows else (),
                 score_rows=made.score_rows,
-                looks=made.looks,
+                evaluations=made.evaluations,
                 oracle=made.problem.metrics[0],
                 regret=loaded.regret,
                 latents=_pictured(made, Path(output)),
@@ -253,7 +251,7 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
     }
 
 
-def latents_file(output: Path, run: Run) -> Path:
+def latents_file(output: Path, run: SweepRun) -> Path:
     """Return where a run's latents are kept for a picture: no two runs share a file."""
     digest = run.key.rpartition("/")[2]
     words = (run.problem.name, run.model, run.divergence or "", run.variant, digest)
@@ -268,22 +266,24 @@ class _RunMaker:
     suite: Suite
     budget: Budget
     selection: Selection
-    problem: Problem
+    problem: BenchProblem
     seed: int
     source_rows: int | None
 
-    def model(self, name: str, divergence: str | None, variant: Variant) -> Run:
+    def model(self, name: str, divergence: str | None, variant: Variant) -> SweepRun:
         imputes = method_named(name).imputes
         return self._run(name, divergence, variant, imputes=imputes)
 
-    def outsider(self, name: str) -> Run:
+    def baseline(self, name: str) -> SweepRun:
         return self._run(name, None, Variant(), imputes=False)
 
-    def _run(self, name: str, divergence: str | None, variant: Variant, *, imputes: bool) -> Run:
+    def _run(
+        self, name: str, divergence: str | None, variant: Variant, *, imputes: bool
+    ) -> SweepRun:
         start = starting_options(
             self.selection.preset, self.problem, divergence=divergence, imputes=imputes
         )
-        return Run(
+        return SweepRun(
             suite=self.suite.name,
             problem=self.problem.model_copy(update={"source_rows": (self.source_rows,)}),
             source_rows=self.source_rows,
@@ -293,9 +293,11 @@ class _RunMaker:
             seed=self.seed,
             budget=self.budget.name,
             preset=self.selection.preset,
-            options=self.suite.options(self.problem, variant, self.budget, start),
+            options=self.suite.options(self.problem, variant, self.budget, start).model_dump(
+                mode="json"
+            ),
             score_rows=self.budget.score_rows,
-            looks=self.budget.looks,
+            evaluations=self.budget.evaluations,
         )
 
 
@@ -303,7 +305,7 @@ _KEPT: dict[tuple[str, int, int | None], LoadedProblem] = {}
 """The problem that this process read last: neighbouring runs share it."""
 
 
-def _loaded(run: Run, data_dir: Path | None) -> LoadedProblem:
+def _loaded(run: SweepRun, data_dir: Path | None) -> LoadedProblem:
     key = (run.problem.model_dump_json(), run.seed, run.source_rows)
     if key not in _KEPT:
         _KEPT.clear()  # before the next one is read: two may not fit
@@ -313,9 +315,9 @@ def _loaded(run: Run, data_dir: Path | None) -> LoadedProblem:
     return _KEPT[key]
 
 
-def _measured_outsider(run: Run, loaded: LoadedProblem) -> list[Record]:
-    outsider = outsider_named(run.model)
-    probability = outsider.predict(loaded.pair, run.seed, run.options)
+def _measured_baseline(run: SweepRun, loaded: LoadedProblem) -> list[Record]:
+    baseline = baseline_named(run.model)
+    probability = baseline.predict(loaded.pair, run.seed, Options.model_validate(run.options))
     found: dict[str, Any] = measured(probability, loaded.pair.target_test_labels.open("evaluation"))
     if loaded.regret is not None:
         found["regret"] = loaded.regret(probability)
@@ -326,20 +328,20 @@ def _measured_outsider(run: Run, loaded: LoadedProblem) -> list[Record]:
             refined=False,
             seed=run.seed,
             epoch_choice="last",
-            uses_target_labels=outsider.uses_target_labels,
+            uses_target_labels=baseline.uses_target_labels,
             **found,
         )
     ]
 
 
-def _layout(loaded: LoadedProblem, problem: Problem) -> str:
+def _layout(loaded: LoadedProblem, problem: BenchProblem) -> str:
     """State what is missing, and the framing where digits have one."""
     framing = problem.reader.get("framing")
     stated = loaded.pair.card.missing.rstrip(".")
     return f"{stated}; framing {framing}." if framing else f"{stated}."
 
 
-def _pictured(run: Run, output: Path) -> Path | None:
+def _pictured(run: SweepRun, output: Path) -> Path | None:
     """Keep latents of the first seed where the suite draws them."""
     suite = SUITES.get(run.suite)
     wanted = suite is not None and "latents" in suite.figures and not run.variant
@@ -351,7 +353,7 @@ def _position(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def _problems(suite: Suite, selection: Selection) -> Iterator[Problem]:
+def _problems(suite: Suite, selection: Selection) -> Iterator[BenchProblem]:
     names = [problem.name for problem in suite.problems]
     for pair in selection.pairs:
         if not any(_means(pair, name) for name in names):
@@ -366,30 +368,30 @@ def _means(pair: str, name: str) -> bool:
 
 
 def _models(suite: Suite, selection: Selection) -> tuple[list[str], list[str], list[str]]:
-    """Return models, outsiders, and sentences on outsiders that cannot run here."""
-    models, outsiders = list(suite.models), list(suite.outsiders)
+    """Return models, baselines, and sentences on baselines that cannot run here."""
+    models, baselines = list(suite.models), list(suite.baselines)
     if selection.models:
         known = [method.name for method in METHODS]
         wanted: list[str] = []
         for name in selection.models:
-            if name in ("models", "outsiders"):
-                wanted += suite.models if name == "models" else suite.outsiders
-            elif name in known or name in OUTSIDERS:
+            if name in ("models", "baselines"):
+                wanted += suite.models if name == "models" else suite.baselines
+            elif name in known or name in BASELINES:
                 wanted.append(name)
             else:
                 raise OptionError(
-                    f"There is no model {name!r}; there are models, outsiders, "
-                    f"{', '.join((*known, *OUTSIDERS))}."
+                    f"There is no model {name!r}; there are models, baselines, "
+                    f"{', '.join((*known, *BASELINES))}."
                 )
         models = [name for name in dict.fromkeys(wanted) if name in known]
-        outsiders = [name for name in dict.fromkeys(wanted) if name in OUTSIDERS]
+        baselines = [name for name in dict.fromkeys(wanted) if name in BASELINES]
     left_out = [
-        f"{name} is left out: it comes from {OUTSIDERS[name].needs}, which is not installed "
-        "(pip install 'halfseen[outsiders]')."
-        for name in outsiders
-        if not _installed(OUTSIDERS[name].needs)
+        f"{name} is left out: it comes from {BASELINES[name].needs}, which is not installed "
+        "(pip install 'halfseen-bench[baselines]')."
+        for name in baselines
+        if not _installed(BASELINES[name].needs)
     ]
-    return models, [n for n in outsiders if _installed(OUTSIDERS[n].needs)], left_out
+    return models, [n for n in baselines if _installed(BASELINES[n].needs)], left_out
 
 
 def _installed(package: str | None) -> bool:

@@ -11,11 +11,11 @@ from scipy import stats
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.models import Record
 
-__all__ = ["Cell", "Row", "paired_difference", "summarize"]
+__all__ = ["ResultCell", "Row", "paired_difference", "summarize"]
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResultCell:
     """Mean and standard deviation of some runs, as printed (in percent where it is a share)."""
 
     mean: float
@@ -33,7 +33,7 @@ class Cell:
 
         Examples
         --------
-        >>> low, high = Cell(1.0, 1.0, 4).interval
+        >>> low, high = ResultCell(1.0, 1.0, 4).interval
         >>> round(low, 3), round(high, 3)
         (-0.591, 2.591)
         """
@@ -50,7 +50,7 @@ class Row:
     model: str
     divergence: str | None
     refined: bool
-    cells: dict[str, Cell]
+    cells: dict[str, ResultCell]
     variant: str = ""
     uses_target_labels: bool = False
 
@@ -124,7 +124,7 @@ def paired_difference(
     *,
     refined: bool = False,
     metric: str = "accuracy",
-) -> Cell | None:
+) -> ResultCell | None:
     """Return the difference of two models at the last epoch, seed by seed."""
     records = list(records)
 
@@ -147,14 +147,14 @@ def values_by_seed(
     }
 
 
-def difference(one: dict[int, float], other: dict[int, float], metric: str) -> Cell | None:
+def difference(one: dict[int, float], other: dict[int, float], metric: str) -> ResultCell | None:
     """Return the differences of the seeds that both have, or None if there is none."""
     shared = sorted(one.keys() & other.keys())
     return _cell([one[seed] - other[seed] for seed in shared], metric) if shared else None
 
 
-def _cell(values: Sequence[float], metric: str) -> Cell:
+def _cell(values: Sequence[float], metric: str) -> ResultCell:
     printed = METRICS[metric]
     scaled = [printed.scale * value for value in values]
     deviation = statistics.stdev(scaled) if len(scaled) > 1 else 0.0
-    return Cell(statistics.mean(scaled), deviation, len(scaled), printed.decimals)
+    return ResultCell(statistics.mean(scaled), deviation, len(scaled), printed.decimals)

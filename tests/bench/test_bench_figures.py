@@ -89,7 +89,7 @@ def test_runs_with_other_options_are_a_line_of_their_own():
 def test_the_lambda_curve_goes_over_the_weight():
     selection = Selection(pairs=("dvd:books",), seeds=1)
     results = made_up(
-        "lambda-mse", selection, lambda run: run.options.objective.reconstruction_weight / 100 + 0.5
+        "lambda-mse", selection, lambda run: float(run.variant.partition("=")[2]) / 100 + 0.5
     )
     (figure,) = suite_figures(Sweep(SUITES["lambda-mse"], results, Path())).values()
     (line,) = lines_of(figure).values()

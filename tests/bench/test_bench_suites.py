@@ -7,10 +7,10 @@ from small_pair import small_pair
 
 from halfseen import InputError, OptionError
 from halfseen.networks.methods import METHODS
+from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data import Labelled
 from halfseen_bench.data.catalog import FAMILIES
-from halfseen_bench.outsiders import OUTSIDERS
 from halfseen_bench.problems import load_problem, with_source_rows
 from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import Selection, plan_runs, run_one
@@ -23,7 +23,7 @@ MODELS = {method.name for method in METHODS}
 def test_every_suite_plans_distinct_runs(suite, budget):
     runs = plan_runs(suite, budget).runs
     assert len({run.key for run in runs}) == len(runs) > 0
-    assert set(suite.outsiders) <= set(OUTSIDERS)
+    assert set(suite.baselines) <= set(BASELINES)
     assert set(suite.models) <= MODELS
     for run in runs:
         assert run.problem.family in (*FAMILIES, "demo")

@@ -13,7 +13,7 @@ from halfseen_bench.comparison import (
 )
 from halfseen_bench.losses import loss_tables
 from halfseen_bench.paper import PAPER, paper_cell
-from halfseen_bench.rendering import FORMATS, Table, Text, rendered
+from halfseen_bench.rendering import FORMATS, ResultTable, Text, rendered
 
 IMPUTATION, IGNORE = "Adaptation-Imputation", "Adaptation-IgnoreComponent"
 METRICS = {"usps:mnist": ["accuracy"]}
@@ -144,18 +144,18 @@ def test_losses_are_those_of_the_last_joint_epoch():
         {"records": [record | {"seed": seed}], "history": history}
         for seed, (record, history) in enumerate(zip(adapting, histories, strict=True))
     ]
-    outsider = {"records": runs("Ceiling: network", [0.9], divergence=None), "history": []}
+    baseline = {"records": runs("Ceiling: network", [0.9], divergence=None), "history": []}
     plain = {
         "records": runs("Source-Full", [0.9], divergence=None),
         "history": [{"phase": "joint", "epoch": 1, "classification": 0.1}],
     }
-    (table,) = loss_tables([*results, outsider, plain])
+    (table,) = loss_tables([*results, baseline, plain])
     (row,) = table.rows
     assert [cell.text for cell in row] == [
         IMPUTATION, "adversarial", "1.100 ± 0.141", "–", "–", "0.500 ± 0.000", "2"
     ]  # fmt: skip
     with pytest.raises(InputError, match="no finished run"):
-        loss_tables([outsider, plain])
+        loss_tables([baseline, plain])
 
 
 def test_every_format_holds_the_same_cells():
@@ -173,7 +173,7 @@ def test_every_format_holds_the_same_cells():
 
 
 def test_text_is_escaped():
-    table = Table("a & b", ("x<y",), ((Text("1 % | 2"),),))
+    table = ResultTable("a & b", ("x<y",), ((Text("1 % | 2"),),))
     assert r"a \& b" in rendered([table], "latex")
     assert "x&lt;y" in rendered([table], "html")
     assert r"1 % \| 2" in rendered([table], "markdown")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from halfseen.networks.methods import METHODS
+from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data.demo import demo_pair
-from halfseen_bench.demo import run_one
+from halfseen_bench.suites import SUITES
+from halfseen_bench.sweep import Selection, plan_runs, run_one
 
 KEYS = {"model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
 
@@ -33,7 +35,7 @@ def test_results_hold_every_model_with_the_choice_of_epoch(finished):
     for method in METHODS:
         for refined in (False, True) if method.adapts else (False,):
             assert {(method.name, refined, "last"), (method.name, refined, "oracle")} <= rows
-    assert ("Gradient-boosted trees", False, "last") in rows
+    assert ("Gradient-boosted trees, ignore", False, "last") in rows
     assert {r["divergence"] for r in records if r["model"].startswith("Adapt")} == {"adversarial"}
     assert {r["divergence"] for r in records if not r["model"].startswith("Adapt")} == {None}
     assert all(0 <= r["accuracy"] <= 1 for r in records)
@@ -63,7 +65,9 @@ def test_the_table_is_printed_with_the_choice_of_epoch(finished):
 
 
 def test_transport_takes_the_place_of_the_critics(tmp_path):
-    result = run_one("Adaptation-Imputation", "transport", 0, True, str(tmp_path))
+    wanted = Selection(models=("Adaptation-Imputation",), divergences=("transport",))
+    (run,) = plan_runs(SUITES["demo"], BUDGETS["quick"], wanted).runs
+    result = run_one(run.model_dump(), None, str(tmp_path))
     assert {record["divergence"] for record in result["records"]} == {"transport"}
     assert all(np.isfinite(r["adaptation"]) for r in result["history"] if r["phase"] == "joint")
 

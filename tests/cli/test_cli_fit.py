@@ -186,13 +186,13 @@ def test_inspect_tells_what_the_model_expects(tables):
     assert described["metrics"]["class_counts"] == {"no": 40, "yes": 40}
 
 
-@pytest.mark.parametrize(("outsider", "is_said"), [(0.4, True), (0.6, False)])
-def test_a_model_behind_logistic_regression_says_so(outsider, is_said):
+@pytest.mark.parametrize(("baseline", "is_said"), [(0.4, True), (0.6, False)])
+def test_a_model_behind_logistic_regression_says_so(baseline, is_said):
     console = Console(file=io.StringIO(), width=200)
     measured = {"rows": 9, "accuracy": 0.7, "balanced_accuracy": 0.7, "cross_entropy": 0.5}
     metrics = {
         "held_out_source": {"without_missing_block": measured | {"auc": None}},
-        "logistic_regression": measured | {"cross_entropy": outsider, "auc": 0.8},
+        "logistic_regression": measured | {"cross_entropy": baseline, "auc": 0.8},
         "trained_on": "some rows",
     }
     print_metrics(metrics, console)

@@ -5,8 +5,8 @@ import json
 import pytest
 from tables_cli import TINY, halfseen, source_table, target_table, write
 
-from halfseen.rehearsal import MODELS, OUTSIDERS
-from halfseen.rehearsal.stage import Stage
+from halfseen.rehearsal import BASELINES, MODELS
+from halfseen.rehearsal.stage import RehearsalStage
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
         assert words in result.err
     found = json.loads(output.read_text())
     assert json.loads(result.out) == found
-    assert {run["model"] for run in found["runs"]} == {*MODELS, *OUTSIDERS}
+    assert {run["model"] for run in found["runs"]} == {*MODELS, *BASELINES}
     assert found["verdict"] in result.err
     checks = found["checks"]
     assert checks["bound"]["source_error"]["how"]
@@ -58,7 +58,7 @@ def test_stopping_writes_nothing(tables, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Stage, "train", interrupted)
+    monkeypatch.setattr(RehearsalStage, "train", interrupted)
     output = tmp_path / "found.json"
     result = halfseen("rehearse", *tables, "-o", output)
     assert result.code == 130

@@ -19,7 +19,7 @@ from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress
 from halfseen.rehearsal import Rehearsal, RehearsedRun, rehearse
 from halfseen.rehearsal.running import _choices
-from halfseen.rehearsal.stage import Stage
+from halfseen.rehearsal.stage import RehearsalStage
 from halfseen.selection.evidence import ONE_FIT_SCORES
 
 TINY = {
@@ -54,7 +54,7 @@ def stage_of(found, **changed):
     random = np.random.default_rng(0)
     inputs = random.normal(size=(200, len(found.schema.inputs))).astype(np.float32)
     labels = np.arange(200) % 2
-    stage = Stage.of(found.schema, Sample(inputs, labels), np.arange(200) % 3 == 0, 0)
+    stage = RehearsalStage.of(found.schema, Sample(inputs, labels), np.arange(200) % 3 == 0, 0)
     return replace(stage, slice=replace(stage.slice, **changed)) if changed else stage
 
 
@@ -99,7 +99,7 @@ def test_a_class_that_is_nearly_all_in_the_slice_is_refused(found):
     chosen[:6] = True, False, False, False, False, False
     source = Sample(np.zeros((200, len(found.schema.inputs)), np.float32), np.arange(200) % 2)
     with pytest.raises(InputError, match="a rehearsal needs 5 of each"):
-        Stage.of(found.schema, source, chosen, 0)
+        RehearsalStage.of(found.schema, source, chosen, 0)
 
 
 def test_full_models_cannot_be_rehearsed(found):

@@ -115,9 +115,9 @@ def print_rehearsal(result: Any, console: Console) -> None:
     headings = ("", "cross-entropy", "AUC", "accuracy")
     models = new_table(*headings, title="Models on the slice", numbers=True)
     for name in result.models:
-        spread = result.deviation(name)
+        deviation = result.deviation(name)
         entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
-        entropy += "" if spread != spread else f" ± {spread:.4f}"
+        entropy += "" if deviation != deviation else f" ± {deviation:.4f}"
         others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
         models.add_row(name, entropy, *others)
     console.print(models, highlight=False)

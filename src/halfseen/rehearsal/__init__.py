@@ -6,8 +6,16 @@ and so are the scores that choose between models without labels.
 
 from __future__ import annotations
 
-from halfseen.rehearsal.results import Checks, Choice, Rehearsal, RehearsedRun
+from halfseen.rehearsal.results import Checks, Rehearsal, RehearsedChoice, RehearsedRun
 from halfseen.rehearsal.running import MODELS, rehearse
-from halfseen.rehearsal.stage import OUTSIDERS
+from halfseen.rehearsal.stage import BASELINES
 
-__all__ = ["MODELS", "OUTSIDERS", "Checks", "Choice", "Rehearsal", "RehearsedRun", "rehearse"]
+__all__ = [
+    "BASELINES",
+    "MODELS",
+    "Checks",
+    "Rehearsal",
+    "RehearsedChoice",
+    "RehearsedRun",
+    "rehearse",
+]

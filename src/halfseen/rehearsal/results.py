@@ -10,7 +10,7 @@ import numpy as np
 from halfseen.evidence import AdaptationBound, AdaptationEffect, BoundTerm, Change, SelfConsistency
 from halfseen.evidence.carving import Carving
 
-__all__ = ["Checks", "Choice", "Rehearsal", "RehearsedRun"]
+__all__ = ["Checks", "Rehearsal", "RehearsedChoice", "RehearsedRun"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class RehearsedRun:
 
 
 @dataclass(frozen=True)
-class Choice:
+class RehearsedChoice:
     """What one label-free score would have chosen.
 
     Parameters
@@ -88,7 +88,7 @@ class Rehearsal:
 
     carving: Carving
     runs: tuple[RehearsedRun, ...]
-    choices: tuple[Choice, ...]
+    choices: tuple[RehearsedChoice, ...]
     checks: Checks | None = None
 
     def mean(self, model: str, metric: str) -> float:
@@ -141,8 +141,8 @@ class Rehearsal:
             parts.append("One seed does not tell how much of the lead is chance.")
         elif gap < 2 * noise:
             parts.append(
-                f"The lead is within twice the spread over {seeds} seeds ({noise:.4f}): take the "
-                "two as equal."
+                f"The lead is within twice the standard deviation over {seeds} seeds "
+                f"({noise:.4f}): take the two as equal."
             )
         if abs(wanted - obtained) > 0.05:
             word = "smaller" if obtained < wanted else "larger"

@@ -18,8 +18,8 @@ from halfseen.model.fitting import Settings, needs_complete_target
 from halfseen.model.measuring import metrics_of
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress, Progress
-from halfseen.rehearsal.results import Checks, Choice, Rehearsal, RehearsedRun
-from halfseen.rehearsal.stage import OUTSIDERS, Shown, Stage
+from halfseen.rehearsal.results import Checks, Rehearsal, RehearsedChoice, RehearsedRun
+from halfseen.rehearsal.stage import BASELINES, RehearsalStage, Shown
 from halfseen.selection import SCORES, agreement
 from halfseen.selection.evidence import ONE_FIT_SCORES, Observed, score_of
 
@@ -49,7 +49,7 @@ def rehearse(
     ----------
     found, settings
         As for :func:`halfseen.model.fitting.fit_tables`; `settings.models` are trained beside
-        the outsiders.
+        the baselines.
     seeds
         Trainings of each model. The slice is the same for all.
     share
@@ -71,7 +71,7 @@ def rehearse(
     carving = carve_pseudo_target(
         source.inputs[:, observed], target[:, observed], share=share, random_state=settings.seed
     )
-    stage = Stage.of(found.schema, source, carving.chosen, settings.seed)
+    stage = RehearsalStage.of(found.schema, source, carving.chosen, settings.seed)
     say(
         f"{len(stage.slice):,} source rows play the target, {len(stage.fold.training):,} are "
         f"trained on and {len(stage.fold.held_out):,} held out. A domain classifier tells the "
@@ -94,12 +94,12 @@ def rehearse(
                 checked = stage.checks(networks, options, shown)
             runs.append(_measured(name, seed, shown, stage, say))
             predicted.setdefault(name, []).append(shown.target_probabilities)
-        runs += [_measured(n, seed, stage.outsider(n, seed), stage, say) for n in OUTSIDERS]
+        runs += [_measured(n, seed, stage.baseline(n, seed), stage, say) for n in BASELINES]
     return Rehearsal(carving, tuple(runs), _choices(runs, predicted), checked)
 
 
 def _measured(
-    name: str, seed: int, shown: Shown, stage: Stage, say: Callable[[str], None]
+    name: str, seed: int, shown: Shown, stage: RehearsalStage, say: Callable[[str], None]
 ) -> RehearsedRun:
     """Ask the scores about a model, then the labels of the slice."""
     scores = {score: score_of(score, cast(Observed, shown)) for score in ONE_FIT_SCORES}
@@ -120,7 +120,7 @@ def _read(found: Understanding, rows: int) -> tuple[Sample, npt.NDArray[np.float
 
 def _choices(
     runs: Sequence[RehearsedRun], predicted: dict[str, list[Floats]]
-) -> tuple[Choice, ...]:
+) -> tuple[RehearsedChoice, ...]:
     """Return what each score chooses among the models, the least loss first.
 
     `predicted` holds the networks' predictions: only they differ from seed to seed, so that only
@@ -146,7 +146,7 @@ def _choices(
             loss[compared],
             higher_is_better=SCORES[score].better == "higher",
         )
-        found.append(Choice(score, names[best], float(loss[best] - loss.min()), rank))
+        found.append(RehearsedChoice(score, names[best], float(loss[best] - loss.min()), rank))
     return tuple(sorted(found, key=lambda c: (c.lost, -float(np.nan_to_num(c.rank_correlation)))))
 
 

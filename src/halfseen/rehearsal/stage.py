@@ -35,10 +35,10 @@ from halfseen.options import Options
 from halfseen.rehearsal.results import Checks
 from halfseen.selection.evidence import Evidence, Observed, source_statistics
 
-__all__ = ["OUTSIDERS", "Shown", "Stage"]
+__all__ = ["BASELINES", "RehearsalStage", "Shown"]
 
 REGRESSION, TREES = "Logistic regression", "Gradient-boosted trees"
-OUTSIDERS = (REGRESSION, TREES)
+BASELINES = (REGRESSION, TREES)
 """What a user would pick instead, on the observed columns."""
 HELD_OUT = 0.2
 """Share of the rest that no model is trained on."""
@@ -66,14 +66,14 @@ class Shown(Protocol):
 
 
 @dataclass(frozen=True)
-class _Outsider:
+class _Baseline:
     target_probabilities: Floats
     source_loss: Floats
     weight: Floats
 
 
 @dataclass(frozen=True)
-class Stage:
+class RehearsalStage:
     """The rest, split, and the slice."""
 
     schema: TableSchema
@@ -83,7 +83,7 @@ class Stage:
     @classmethod
     def of(
         cls, schema: TableSchema, source: Sample, chosen: npt.NDArray[np.bool_], seed: int
-    ) -> Stage:
+    ) -> RehearsalStage:
         """Hold out a part of the rest, class by class."""
         rest = np.flatnonzero(~chosen)
         classes = len(schema.classes)
@@ -126,7 +126,7 @@ class Stage:
         )
         return Observed(networks, evidence, options, seed)
 
-    def outsider(self, name: str, seed: int) -> _Outsider:
+    def baseline(self, name: str, seed: int) -> _Baseline:
         """Fit logistic regression or trees on the observed columns of the rest."""
         training, held_out = self.fold.training, self.fold.held_out
         known, asked = self.observed_columns(training), self.observed_columns(self.slice)
@@ -138,7 +138,7 @@ class Stage:
         else:
             trees = HistGradientBoostingClassifier(max_iter=60, random_state=seed)
             predict = trees.fit(known, training.labels).predict_proba
-        return _Outsider(
+        return _Baseline(
             predict(asked),
             losses_of(predict(weighed), held_out.labels),
             fit_density_ratio(known, asked).weights(weighed),
@@ -146,34 +146,34 @@ class Stage:
 
     def checks(self, networks: Networks, options: Options, shown: Shown) -> Checks:
         """Check assumptions 3 and 4 on the slice, and estimate the terms of both bounds."""
-        rest, there = self._some(self.fold.held_out), self._some(self.slice)
-        y, y_there = self.fold.held_out.labels[rest], self.slice.labels[there]
-        held_out, played = self.fold.held_out[rest], self.slice[there]
+        rest, chosen = self._some(self.fold.held_out), self._some(self.slice)
+        y, y_slice = self.fold.held_out.labels[rest], self.slice.labels[chosen]
+        held_out, played = self.fold.held_out[rest], self.slice[chosen]
         with source_statistics(networks, options, self.hidden(held_out)):
             z, imputed = _complete_latents(networks, held_out), _latents(networks, held_out)
             predicted = probabilities(networks, self.hidden(held_out)).double().numpy()
-        z_there, imputed_there = _complete_latents(networks, played), _latents(networks, played)
+        z_slice, imputed_slice = _complete_latents(networks, played), _latents(networks, played)
         width = z.shape[1] - networks.missing_size
-        on_slice = shown.target_probabilities[there]
+        on_slice = shown.target_probabilities[chosen]
         return Checks(
-            conditional_change(z[:, :width], z[:, width:], z_there[:, :width], z_there[:, width:]),
-            posterior_change(imputed, y, imputed_there, y_there),
-            self_consistency(imputed, y, imputed_there, on_slice),
+            conditional_change(z[:, :width], z[:, width:], z_slice[:, :width], z_slice[:, width:]),
+            posterior_change(imputed, y, imputed_slice, y_slice),
+            self_consistency(imputed, y, imputed_slice, on_slice),
             adaptation_effect(
                 self.observed_columns(held_out),
                 self.observed_columns(played),
                 imputed,
-                imputed_there,
+                imputed_slice,
             ),
-            adaptation_bound(predicted, y, on_slice, imputed, imputed_there),
+            adaptation_bound(predicted, y, on_slice, imputed, imputed_slice),
             imputation_terms(
                 z[:, :width],
                 z[:, width:],
                 imputed[:, width:],
-                imputed_there[:, :width],
-                imputed_there[:, width:],
+                imputed_slice[:, :width],
+                imputed_slice[:, width:],
             ),
-            float((on_slice.argmax(axis=1) != y_there).mean()),
+            float((on_slice.argmax(axis=1) != y_slice).mean()),
         )
 
     def _regression(self) -> Regression:

@@ -88,7 +88,7 @@ def run(
     pairs: Pairs = None,
     models: Annotated[
         Names,
-        typer.Option(help="Models or outsiders by name, `models` or `outsiders`; all by default."),
+        typer.Option(help="Models or baselines by name, `models` or `baselines`; all by default."),
     ] = None,
     divergence: Annotated[Names, typer.Option(help="adversarial, transport or both.")] = None,
     variants: Annotated[Names, typer.Option(help="Variants of the suite, or plain.")] = None,
@@ -119,7 +119,7 @@ def run(
     A sweep that was stopped goes on when the same command is given again. A failed run does not
     end the others: it is reported at the end, and tried again next time.
 
-    Example: halfseen bench run amazon --pairs dvd:books --models outsiders --seeds 5
+    Example: halfseen bench run amazon --pairs dvd:books --models baselines --seeds 5
     """
     from halfseen_bench.budgets import budget_named
     from halfseen_bench.suites import suite_named
@@ -295,7 +295,7 @@ def _selection(
 
     return Selection(
         pairs=_split(pairs),
-        models=tuple(models or ()),  # outsiders' names hold commas
+        models=tuple(models or ()),  # baselines' names hold commas
         divergences=_split(["adversarial,transport"] if divergence == ["both"] else divergence),
         variants=tuple(variants or ()),
         seeds=seeds,

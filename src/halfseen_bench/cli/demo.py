@@ -1,9 +1,11 @@
-"""`halfseen demo`: the embedded problem, end to end, with a report."""
+"""`halfseen demo`: the suite of the embedded problem, end to end, with a report."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +17,7 @@ from halfseen.cli.terminal import Force, Terminal, new_table, plain, print_failu
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
-    from halfseen_bench.demo import DemoResult
+    from halfseen_bench.models import Record
 
 __all__ = ["demo"]
 
@@ -50,7 +52,10 @@ def demo(
 
     Example: halfseen demo --output out/ --divergence transport
     """
-    from halfseen_bench.demo import run_demo
+    from halfseen.files import write_text
+    from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
+    from halfseen_bench.suites import SUITES, TREES_IGNORE
+    from halfseen_bench.sweep import Selection, plan_runs, run_suite
 
     log = Output(output / "runs.jsonl", "the log", _is_demo, is_continued=True)
     files = [
@@ -58,19 +63,30 @@ def demo(
         for name in ("results.json", "report.html", "domains.png")
     ]
     check_outputs([log, *files], {}, force=force)
-    result = run_demo(output, divergence=divergence, seeds=seeds, jobs=jobs, quick=quick)
+    # No label-free score is taken: the demo shows models, and is short.
+    budget = BUDGETS["quick"].model_copy(update={"score_rows": 0}) if quick else DEMO_BUDGET
+    wanted = Selection(
+        models=("models", TREES_IGNORE), divergences=(divergence.value,), seeds=seeds
+    )
+    plan = plan_runs(SUITES["demo"], budget, wanted)
+    results, failures = run_suite(plan, output, jobs=jobs, title="training seven models")
+    # The baseline below the models.
+    results.sort(key=lambda result: result["run"]["model"] == TREES_IGNORE)
+    records = [record for result in results for record in result["records"]]
+    write_text(output / "results.json", json.dumps(records, indent=1))
     terminal = Terminal()
-    print_results(result, terminal.results)
+    print_results(records, terminal.results)
+    print_failures(failures, terminal.results)
     try:
         from halfseen_bench.report.demo import write_demo_report
     except ImportError as error:  # the report's libraries are an extra
         terminal.result(f"No report: {error}. Install it with: pip install 'halfseen[report]'")
     else:
         command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
-        page = write_demo_report(result, command=command)
+        page = write_demo_report(output, records, failures, command=command)
         terminal.result(f"Report:  {page}")
     terminal.result(f"Results: {output / 'results.json'}")
-    if result.failures:
+    if failures:
         raise typer.Exit(1)
 
 
@@ -79,16 +95,14 @@ def _is_demo(path: Path) -> bool:
     return head(path.with_name("runs.jsonl")).startswith(b'{"key"')
 
 
-def print_results(result: DemoResult, console: Console) -> None:
+def print_results(records: Sequence[Record], console: Console) -> None:
     """Print accuracies with the choice of epoch stated."""
     from halfseen_bench.tables import summarize
 
     title = "Accuracy on the target test set, % (mean ± standard deviation over seeds)"
     table = new_table("model", "divergence", "last", "oracle", title=title, numbers=True)
-    for row in summarize(result.records):
-        cells = [
-            str(row.cells[choice]) if choice in row.cells else "–" for choice in ("last", "oracle")
-        ]
+    for row in summarize(records):
+        cells = [str(row.cells.get(choice, "–")) for choice in ("last", "oracle")]
         style = "bold" if row.model == "Adaptation-Imputation" else None
         table.add_row(row.label, row.divergence or "–", *cells, style=style)
     console.print(table, highlight=False)
@@ -97,4 +111,3 @@ def print_results(result: DemoResult, console: Console) -> None:
         "last: final epoch, what a user gets. oracle: best epoch in hindsight, chosen with the "
         "test labels. Full models are shown the target's missing half.",
     )
-    print_failures(result.failures, console)

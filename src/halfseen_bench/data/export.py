@@ -16,14 +16,14 @@ from halfseen.errors import InputError, OptionError
 from halfseen.files import written_whole
 from halfseen_bench.data.official import optional_module
 from halfseen_bench.data.pairs import Card, DomainPair
-from halfseen_bench.data.simulator import Rows, Scenario, stream
+from halfseen_bench.data.simulator import Scenario, SimulatedRows, stream
 from halfseen_bench.data.simulator_world import MISSING, OBSERVED, World
 
 __all__ = ["Format", "pair_tables", "simulated_tables", "write_tables"]
 
 Format = Literal["parquet", "csv"]
-Table = Literal["source", "target", "target_labels"]
-Chunk = tuple[Table, Any]
+TableName = Literal["source", "target", "target_labels"]
+Chunk = tuple[TableName, Any]
 """A table's name and some of its rows, as a ``pyarrow.Table``."""
 
 LABEL = "label"
@@ -90,7 +90,7 @@ def simulated_tables(scenario: Scenario, *, chunk: int = 100_000) -> Iterator[Ch
     """Yield simulated rows in chunks; the labels come with the best possible predictions."""
     source, target = scenario.world("retargeting"), scenario.world("prospecting")
 
-    def drawn(world: World) -> Iterator[Rows]:
+    def drawn(world: World) -> Iterator[SimulatedRows]:
         for part, rows in scenario.sizes:
             yield from stream(world, rows, part=part, seed=scenario.seed, chunk=chunk)
 

@@ -41,8 +41,8 @@ __all__ = [
     "FILES",
     "Dials",
     "Part",
-    "Rows",
     "Scenario",
+    "SimulatedRows",
     "Simulation",
     "Truth",
     "Yardstick",
@@ -74,7 +74,7 @@ _PARTS: tuple[Part, ...] = ("train", "test", "check")
 
 
 @dataclass(frozen=True)
-class Rows:
+class SimulatedRows:
     """Some simulated rows: x1 and x2 as whole numbers, and the label."""
 
     observed: npt.NDArray[np.int64]
@@ -256,7 +256,9 @@ def simulate(scenario: Scenario | None = None) -> Simulation:
     return Simulation(pair, truth)
 
 
-def draw(world: World, start: int, stop: int, *, part: Part = "train", seed: int = 0) -> Rows:
+def draw(
+    world: World, start: int, stop: int, *, part: Part = "train", seed: int = 0
+) -> SimulatedRows:
     """Draw the rows `start` to `stop` of one part of a domain.
 
     Row i takes the same random numbers whatever range it is drawn in: chunks of any size, in any
@@ -295,12 +297,12 @@ def draw(world: World, start: int, stop: int, *, part: Part = "train", seed: int
     else:
         observed[:, -1] = activity
     labels = (uniform[5] < world.best_given_all(observed, missing)).astype(np.int64)
-    return Rows(observed, missing, labels)
+    return SimulatedRows(observed, missing, labels)
 
 
 def stream(
     world: World, rows: int, *, part: Part = "train", seed: int = 0, chunk: int = 100_000
-) -> Iterator[Rows]:
+) -> Iterator[SimulatedRows]:
     """Draw any number of rows with the memory of one chunk."""
     for start in range(0, rows, chunk):
         yield draw(world, start, min(start + chunk, rows), part=part, seed=seed)

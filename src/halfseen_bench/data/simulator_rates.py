@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from halfseen.errors import OptionError
-from halfseen_bench.data.simulator import Part, Rows, stream
+from halfseen_bench.data.simulator import Part, SimulatedRows, stream
 from halfseen_bench.data.simulator_world import World
 
 __all__ = ["draw_at_click_rate"]
@@ -13,7 +13,7 @@ __all__ = ["draw_at_click_rate"]
 
 def draw_at_click_rate(
     world: World, rows: int, click_rate: float, *, part: Part = "train", seed: int = 0
-) -> Rows:
+) -> SimulatedRows:
     """Draw rows of a domain until there are enough of each class, and keep p(x1, x2 | y).
 
     The first ``round(rows * click_rate)`` clicks and the first other rows that the world draws,
@@ -42,7 +42,7 @@ def draw_at_click_rate(
     kept = np.sort(
         np.concatenate([np.flatnonzero(labels == label)[:n] for label, n in wanted.items()])
     )
-    return Rows(
+    return SimulatedRows(
         np.concatenate([one.observed for one in chunks])[kept],
         np.concatenate([one.missing for one in chunks])[kept],
         labels[kept],

@@ -68,7 +68,7 @@ _USER_RATES = np.array(
 )
 # The log-odds of each user kind per step of activity: the rare are rarely active.
 _USER_TILT = np.array([0.1, 0.2, 0.1, -0.6])
-_ACTIVITY_MEAN, _ACTIVITY_SPREAD = 3.0, 1.4
+_ACTIVITY_MEAN, _ACTIVITY_DEVIATION = 3.0, 1.4
 _ACTIVITY_GROWTH = 1.6
 DISPERSION = 2.0
 """Shape of the negative binomial: the variance is mean + mean² / shape."""
@@ -185,7 +185,7 @@ class World:
         """p(a), the activity level: all that the first dial moves."""
         level = np.arange(ACTIVITIES)
         shift = self.dials.activity_shift if self.is_target else 0.0
-        log_odds = -0.5 * ((level - _ACTIVITY_MEAN) / _ACTIVITY_SPREAD) ** 2 - shift * level
+        log_odds = -0.5 * ((level - _ACTIVITY_MEAN) / _ACTIVITY_DEVIATION) ** 2 - shift * level
         return _softmax(log_odds)
 
     @cached_property

@@ -14,15 +14,15 @@ from matplotlib.figure import Figure
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.report.pictures import displayable
-from halfseen_bench.budgets import budget_named
+from halfseen_bench.baselines import BASELINES
+from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import METRICS
-from halfseen_bench.outsiders import OUTSIDERS
-from halfseen_bench.problems import Problem, load_problem
+from halfseen_bench.problems import BenchProblem, load_problem
 from halfseen_bench.report.figures import SOURCE_COLOUR, TARGET_COLOUR, draw_latents
 from halfseen_bench.runner import Result
 from halfseen_bench.suites import Suite
-from halfseen_bench.sweep import Run, latents_file
+from halfseen_bench.sweep import SweepRun, latents_file, run_of
 
 __all__ = ["Sweep", "draw_curves", "draw_histograms", "draw_patches", "suite_figures"]
 
@@ -83,14 +83,14 @@ def draw_curves(
         for name, points in sorted(panel.items(), key=lambda item: names.index(item[0])):
             places = sorted(points)
             means = np.array([statistics.mean(points[x]) for x in places])
-            spread = np.array(
+            deviation = np.array(
                 [statistics.stdev(points[x]) if len(points[x]) > 1 else 0.0 for x in places]
             )
             number = names.index(name)
             style = {"color": f"C{number % 10}", "linestyle": ("-", "--", ":")[number // 10 % 3]}
             axis.plot(places, means, marker="o", markersize=3, label=name, **style)
             axis.fill_between(
-                places, means - spread, means + spread, alpha=0.15, color=style["color"], lw=0
+                places, means - deviation, means + deviation, alpha=0.15, color=style["color"], lw=0
             )
         if scale == "symlog":
             axis.set_xscale("symlog", linthresh=min(x for p in panel.values() for x in p if x > 0))
@@ -163,9 +163,9 @@ def _latents(sweep: Sweep) -> dict[str, Figure]:
     """Draw one figure per problem and divergence, with every model whose latents were kept."""
     named: dict[str, dict[str, dict[str, Any]]] = {}
     for result in sweep.results:
-        run = Run(**result["run"])
+        run = run_of(result)
         path = latents_file(sweep.folder, run)
-        if run.seed or run.variant or run.model in OUTSIDERS or not path.exists():
+        if run.seed or run.variant or run.model in BASELINES or not path.exists():
             continue
         with np.load(path) as arrays:
             words = (run.problem.name, run.divergence or "source-only", *_changes(run, sweep))
@@ -177,7 +177,7 @@ def _latents(sweep: Sweep) -> dict[str, Figure]:
 def _curve_figure(
     name: str,
     across: str,
-    place: Callable[[Run, Result], float],
+    place: Callable[[SweepRun, Result], float],
     scale: str,
     *,
     variants_are_places: bool = False,
@@ -188,7 +188,7 @@ def _curve_figure(
         curves: Curves = {}
         up: dict[str, str] = {}
         for result in sweep.results:
-            run = Run(**result["run"])
+            run = run_of(result)
             metric = METRICS[run.problem.metrics[0]]
             panel = run.problem.name.partition("@")[0]
             up[panel] = metric.title
@@ -206,15 +206,16 @@ def _curve_figure(
     return draw
 
 
-def _problems(sweep: Sweep) -> dict[str, Problem]:
-    found = (Run(**result["run"]).problem for result in sweep.results)
+def _problems(sweep: Sweep) -> dict[str, BenchProblem]:
+    found = (run_of(result).problem for result in sweep.results)
     return {problem.name: problem for problem in found}
 
 
-def _changes(run: Run, sweep: Sweep) -> list[str]:
+def _changes(run: SweepRun, sweep: Sweep) -> list[str]:
     """Name what a run was told to do otherwise than the others: --set, --preset, --budget."""
     own = next((p for p in sweep.suite.problems if p.name == run.problem.name), run.problem)
-    usual, told = budget_named(run.budget).problem(own).reader, run.problem.reader
+    budget = BUDGETS.get(run.budget)
+    usual, told = (budget.problem(own) if budget else own).reader, run.problem.reader
     keys = dict.fromkeys((*usual, *told))
     changed = [f"{key}-{told.get(key)}" for key in keys if told.get(key) != usual.get(key)]
     changed += [run.preset] if run.preset != "default" else []
@@ -238,7 +239,7 @@ _FIGURES: dict[str, Callable[[Sweep], dict[str, Figure]]] = {
     "lambda-curve": _curve_figure(
         "lambda-curve",
         "λ_MSE",
-        lambda run, result: run.options.objective.reconstruction_weight,
+        lambda run, result: float(run.variant.partition("=")[2].partition(",")[0]),
         "symlog",
         variants_are_places=True,
     ),

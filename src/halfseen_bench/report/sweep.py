@@ -21,11 +21,11 @@ from halfseen.report.page import (
     number,
 )
 from halfseen.report.sections import arranged, loss_figures
+from halfseen_bench.budgets import DEMO_BUDGET
 from halfseen_bench.comparison import overview_tables, problem_tables
-from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.models import Record
-from halfseen_bench.rendering import Table
+from halfseen_bench.rendering import ResultTable
 from halfseen_bench.report.sweep_latents import KeptLatents, kept_latents
 from halfseen_bench.runner import Result, read_log
 from halfseen_bench.suites import SUITES
@@ -58,24 +58,24 @@ def read_sweep(folder: Path) -> list[Result]:
         raise InputError(f"{folder / LOG} holds no finished run yet.")
     if not all(isinstance(result, dict) and "records" in result for result in found):
         raise InputError(f"{folder / LOG} is not the log of a benchmark.")
-    suites = dict.fromkeys(result["run"]["suite"] for result in found if "run" in result)
-    ordered = [result for result in found if "run" not in result]
-    for name in suites:
-        known = SUITES.get(name)
-        ordered += (
-            [result for result in found if result.get("run", {}).get("suite") == name]
-            if known is None
-            else read_results(folder, known)
-        )
+    found = [result for result in found if "run" in result]  # demos of version 0.1 have none
+    if not found:
+        raise InputError(f"{folder / LOG} was written by a demo of version 0.1; run it again.")
+    ordered: list[Result] = []
+    for name in dict.fromkeys(result["run"]["suite"] for result in found):
+        if name in SUITES:
+            ordered += read_results(folder, SUITES[name])
+        else:
+            ordered += [result for result in found if result["run"]["suite"] == name]
     return ordered
 
 
 def sweep_page(folder: Path, *, command: str | None = None, failures: Sequence[str] = ()) -> Page:
     """Return the report of a benchmark's folder."""
     results = read_sweep(folder)
-    records = [record for result in results for record in _records(result)]
-    metrics = _metrics(results, records)
-    latents = kept_latents(folder, MOST_DRAWN)
+    records = [record for result in results for record in result["records"]]
+    metrics = _metrics(results)
+    latents = kept_latents(folder, results, MOST_DRAWN)
     parts: dict[str, list[Part]] = {
         "missing": _missing_parts(results, records, latents),
         "training": [*_training_parts(results), *_separability_parts(latents)],
@@ -110,36 +110,15 @@ def sweep_page(folder: Path, *, command: str | None = None, failures: Sequence[s
     )
 
 
-def _records(result: Result) -> list[Record]:
-    """Return a run's records; those of the demo lack what all its runs share."""
-    if "run" in result:
-        return list(result["records"])
-    card = demo_pair(0).card
-    shared = {
-        "suite": "demo",
-        "pair": "demo",
-        "variant": "",
-        "budget": "demo",
-        "preset": "default",
-        "layout": card.missing,
-        "source_rows": card.counts["source train"],
-    }
-    return [{**shared, **record} for record in result["records"]]
-
-
-def _metrics(results: Sequence[Result], records: Sequence[Record]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {record["pair"]: ("accuracy",) for record in records}
-    for result in results:
-        if "run" in result:
-            problem = result["run"]["problem"]
-            found[problem["name"]] = tuple(m for m in problem["metrics"] if m in METRICS)
-    return found
+def _metrics(results: Sequence[Result]) -> dict[str, tuple[str, ...]]:
+    problems = [result["run"]["problem"] for result in results]
+    return {p["name"]: tuple(m for m in p["metrics"] if m in METRICS) for p in problems}
 
 
 def _missing_parts(
     results: Sequence[Result], records: Sequence[Record], latents: Sequence[KeptLatents]
 ) -> list[Part]:
-    rows_of = {r["records"][0]["pair"]: r.get("rows", {}) for r in results if "run" in r}
+    rows_of = {r["records"][0]["pair"]: r.get("rows", {}) for r in results}
     layouts = {(r["pair"], r["source_rows"]): r["layout"] for r in records}
     rows = tuple(
         (
@@ -171,7 +150,7 @@ def _training_parts(results: Sequence[Result]) -> list[Part]:
     for wanted in (IMPUTATION, IGNORE):
         for result in results:
             record = result["records"][0] if result["records"] else {}
-            pair = record.get("pair", "demo")
+            pair = record.get("pair", "")
             if record.get("model") != wanted or pair in drawn or len(drawn) == MOST_DRAWN:
                 continue
             figures = loss_figures(result.get("history", []))
@@ -300,7 +279,7 @@ def _command_parts(results: Sequence[Result], folder: Path, command: str | None)
         changed = ", changed since." if git.get("changed") else "." if state else ""
         where = f" On {machine.get('processor')}, {machine.get('cores')} cores." if machine else ""
         parts.append(Paragraph(f"Versions: {versions}.{state}{changed}{where}"))
-    run = next((r["run"] for r in results if r.get("run", {}).get("model") == IMPUTATION), None)
+    run = next((r["run"] for r in results if r["run"]["model"] == IMPUTATION), None)
     if run is not None:
         settings = json.dumps(run["options"], indent=2, ensure_ascii=False)
         parts.append(
@@ -312,29 +291,26 @@ def _command_parts(results: Sequence[Result], folder: Path, command: str | None)
 def _commands(results: Sequence[Result], folder: Path) -> list[str]:
     """Return what runs these runs again, a line per suite, budget and preset."""
     found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    seeds, divergences = set(), set()
-    for result in results:
-        if "run" in result:
-            run = result["run"]
-            found.setdefault((run["suite"], run["budget"], run["preset"]), []).append(run)
-        else:
-            seeds |= {r["seed"] for r in result["records"]}
-            divergences |= {r["divergence"] for r in result["records"] if r["divergence"]}
-    lines = [
-        f"halfseen demo --output {shlex.quote(str(folder))} --divergence {d} --seeds {len(seeds)}"
-        for d in sorted(divergences)
-    ]
+    for run in (result["run"] for result in results):
+        found.setdefault((run["suite"], run["budget"], run["preset"]), []).append(run)
+    lines = []
     for (suite, budget, preset), runs in found.items():
+        seeds = str(len({run["seed"] for run in runs}))
+        if budget == DEMO_BUDGET.name:
+            for divergence in sorted({run["divergence"] or "" for run in runs} - {""}):
+                words = ["halfseen", "demo", "--output", str(folder), "--divergence", divergence]
+                lines.append(shlex.join([*words, "--seeds", seeds]))
+            continue
         words = ["halfseen", "bench", "run", suite]
         pairs = list(dict.fromkeys(run["problem"]["name"] for run in runs))
         models = list(dict.fromkeys(run["model"] for run in runs))
         whole = SUITES.get(suite)
         if whole is None or set(pairs) != {problem.name for problem in whole.problems}:
             words += ["--pairs", ",".join(pairs)]
-        if whole is None or set(models) != {*whole.models, *whole.outsiders}:
+        if whole is None or set(models) != {*whole.models, *whole.baselines}:
             for model in models:
                 words += ["--models", model]
-        words += ["--seeds", str(len({run["seed"] for run in runs}))]
+        words += ["--seeds", seeds]
         words += ["--budget", budget, "--preset", preset, "-o", str(folder)]
         lines.append(shlex.join(words))
     return lines
@@ -354,7 +330,7 @@ def _tiles(records: Sequence[Record], metrics: Mapping[str, Sequence[str]]) -> t
     return tuple(tiles)
 
 
-def _grid(table: Table, *, folded: bool = False) -> Grid:
+def _grid(table: ResultTable, *, folded: bool = False) -> Grid:
     """Return a benchmark's table as one that can be sorted and copied."""
     heads = tuple(
         Head(title.replace("_", " "), numeric=title not in ("model", "divergence"))

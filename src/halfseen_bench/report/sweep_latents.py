@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,9 @@ from halfseen.evidence.density_ratio import compact_domain_classifier
 from halfseen.report.embedding import latent_figures
 from halfseen.report.page import Cell, Figure, Figures, Paragraph, Part, number
 from halfseen.report.pictures import strip
-from halfseen_bench.demo import PICTURED
-from halfseen_bench.demo import latents_file as demo_latents_file
-from halfseen_bench.problems import Problem
-from halfseen_bench.runner import read_log
-from halfseen_bench.sweep import LOG, latents_file, run_of
+from halfseen_bench.problems import BenchProblem
+from halfseen_bench.runner import Result
+from halfseen_bench.sweep import latents_file, run_of
 
 __all__ = ["KeptLatents", "kept_latents"]
 
@@ -112,13 +111,13 @@ class KeptLatents:
                 true, imputed = arrays["missing_source"], arrays["imputed_source"]
                 total = float(np.square(true - true.mean(0)).sum())
                 left = float(np.square(true - imputed).sum())
-                spread = float(imputed.std(0).mean() / max(true.std(0).mean(), 1e-12))
+                ratio = float(imputed.std(0).mean() / max(true.std(0).mean(), 1e-12))
                 explained = max(0.0, 1.0 - left / total) if total else 0.0
                 parts.append(
                     Paragraph(
                         f"{self.problem}, {name}: on {len(true)} source test rows, imputed latents "
-                        f"explain {explained:.0%} of the variance of the true ones, and spread "
-                        f"{spread:.2f} times as much."
+                        f"explain {explained:.0%} of the variance of the true ones; their "
+                        f"standard deviation is {ratio:.2f} times as large."
                     )
                 )
         arrays_ = self._with_examples()
@@ -128,14 +127,11 @@ class KeptLatents:
         return next((a for a in self.models.values() if "examples_nearest" in a), None)
 
 
-def kept_latents(folder: Path, most: int) -> list[KeptLatents]:
+def kept_latents(folder: Path, results: Sequence[Result], most: int) -> list[KeptLatents]:
     """Return the latents of the first problems of a folder that kept some."""
-    results = [r for r in read_log(folder / LOG).values() if isinstance(r, dict)]
     files: dict[str, dict[str, Path]] = {}
-    settings: dict[str, tuple[Problem, str, str]] = {}
+    settings: dict[str, tuple[BenchProblem, str, str]] = {}
     for result in results:
-        if "run" not in result:
-            continue
         run = run_of(result)
         path = latents_file(folder, run)
         if run.seed or run.variant or run.model not in (*BEFORE, *AFTER) or not path.exists():
@@ -143,8 +139,6 @@ def kept_latents(folder: Path, most: int) -> list[KeptLatents]:
         setting = (run.problem, run.preset, run.budget)
         if settings.setdefault(run.problem.name, setting) == setting:  # one layout in a picture
             files.setdefault(run.problem.name, {}).setdefault(run.model, path)
-    if any("run" not in result for result in results):
-        files["demo"] = {name: demo_latents_file(folder, name) for name in PICTURED}
     kept = []
     for problem, of_problem in files.items():
         models = {}

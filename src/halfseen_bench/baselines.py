@@ -1,4 +1,4 @@
-"""What a user would pick instead: each outsider takes a pair and gives target probabilities.
+"""What a user would pick instead: each baseline takes a pair and gives target probabilities.
 
 All but those marked so see what the models see: the labelled source and the target's x1.
 """
@@ -27,10 +27,10 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import fit_density_ratio
 from halfseen.options import Options
-from halfseen_bench import outsider_networks as networks
+from halfseen_bench import baseline_networks as networks
 from halfseen_bench.data import DomainPair
 
-__all__ = ["OUTSIDERS", "Outsider", "outsider_named"]
+__all__ = ["BASELINES", "Baseline", "baseline_named"]
 
 Matrix = npt.NDArray[np.floating]
 Labels = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0)
 
 
 @dataclass(frozen=True)
-class Outsider:
+class Baseline:
     """One competitor.
 
     Parameters
@@ -65,7 +65,7 @@ class Outsider:
     def predict(self, pair: DomainPair, seed: int, options: Options | None = None) -> Floats:
         """Return class probabilities of the target test rows.
 
-        `options` are those of the networks; outsiders without one do not read them.
+        `options` are those of the networks; baselines without one do not read them.
         """
         # skada switches metadata routing on for the whole process when anybody imports it.
         with config_context(enable_metadata_routing=False), warnings.catch_warnings():
@@ -166,7 +166,7 @@ FILLS: dict[str, Callable[[DomainPair, int], Inputs]] = {
 def _logistic(labels: Labels, seed: int) -> Pipeline:
     """Logistic regression; folds of the source choose its C and whether columns are scaled.
 
-    Scaling is a choice because projections of words carry meaning in their spread.
+    Scaling is a choice because projections of words carry meaning in their variance.
     """
     folds = min(5 if len(labels) < 500 else 3, _rarest(labels))
     if folds < 2:
@@ -221,13 +221,13 @@ def _predicted(model: Pipeline, inputs: Matrix, classes: int) -> Floats:
     return found
 
 
-def _plain(classifier: str, fill: str) -> Outsider:
+def _plain(classifier: str, fill: str) -> Baseline:
     def predict(pair: DomainPair, seed: int, options: Options | None) -> Floats:
         inputs, labels = FILLS[fill](pair, seed), pair.source_train.labels
         model = _fit(CLASSIFIERS[classifier](labels, seed), inputs.train, labels, inputs.weight)
         return _predicted(model, inputs.test, len(pair.classes))
 
-    return Outsider(f"{classifier}, {fill}", predict)
+    return Baseline(f"{classifier}, {fill}", predict)
 
 
 # --- yardsticks and distillation --------------------------------------------------------------
@@ -246,7 +246,7 @@ def _constant(pair: DomainPair, labels: Labels) -> Floats:
     return np.tile(share, (len(pair.target_test), 1))
 
 
-def _ceiling(classifier: str) -> Outsider:
+def _ceiling(classifier: str) -> Baseline:
     """Learn on the target's own labels with x1; five-fold where its rows are also the test."""
 
     def predict(pair: DomainPair, seed: int, options: Options | None) -> Floats:
@@ -264,7 +264,7 @@ def _ceiling(classifier: str) -> Outsider:
         test = _block(pair, pair.target_test, "observed")
         return _predicted(_fit(model, train, labels), test, len(pair.classes))
 
-    return Outsider(f"Ceiling: {classifier.lower()}", predict, uses_target_labels=True)
+    return Baseline(f"Ceiling: {classifier.lower()}", predict, uses_target_labels=True)
 
 
 def _distilled_logistic(pair: DomainPair, seed: int, options: Options | None) -> Floats:
@@ -315,33 +315,33 @@ def _with_nan(pair: DomainPair, target: npt.NDArray[np.float32]) -> Matrix:
     return flat
 
 
-OUTSIDERS: dict[str, Outsider] = {
-    outsider.name: outsider
-    for outsider in (
-        Outsider("Constant: source prior", _source_prior),
-        Outsider("Constant: target prior", _target_prior, uses_target_labels=True),
+BASELINES: dict[str, Baseline] = {
+    baseline.name: baseline
+    for baseline in (
+        Baseline("Constant: source prior", _source_prior),
+        Baseline("Constant: target prior", _target_prior, uses_target_labels=True),
         *(
             _plain(classifier, fill)
             for classifier in CLASSIFIERS
             for fill in FILLS
             if (classifier, fill) != ("Logistic regression", "NaN")
         ),
-        Outsider("Distillation, logistic regression", _distilled_logistic),
-        Outsider("Distillation, network", networks.distilled),
-        Outsider("Distillation, adapting network", networks.distilled_adapting),
-        Outsider("Source-only network on x1, augmented", networks.augmented_source_only),
-        Outsider("DANN, zero", networks.skada_dann, needs="skada"),
-        Outsider("DeepJDOT, zero", networks.skada_deepjdot, needs="skada"),
+        Baseline("Distillation, logistic regression", _distilled_logistic),
+        Baseline("Distillation, network", networks.distilled),
+        Baseline("Distillation, adapting network", networks.distilled_adapting),
+        Baseline("Source-only network on x1, augmented", networks.augmented_source_only),
+        Baseline("DANN, zero", networks.skada_dann, needs="skada"),
+        Baseline("DeepJDOT, zero", networks.skada_deepjdot, needs="skada"),
         _ceiling("Logistic regression"),
         _ceiling("Random forest"),
-        Outsider("Ceiling: network", networks.supervised_ceiling, uses_target_labels=True),
+        Baseline("Ceiling: network", networks.supervised_ceiling, uses_target_labels=True),
     )
 }
-"""Every outsider by name."""
+"""Every baseline by name."""
 
 
-def outsider_named(name: str) -> Outsider:
-    """Return an outsider, or say which there are."""
-    if name not in OUTSIDERS:
-        raise OptionError(f"There is no outsider {name!r}; there are {', '.join(OUTSIDERS)}.")
-    return OUTSIDERS[name]
+def baseline_named(name: str) -> Baseline:
+    """Return a baseline, or say which there are."""
+    if name not in BASELINES:
+        raise OptionError(f"There is no baseline {name!r}; there are {', '.join(BASELINES)}.")
+    return BASELINES[name]

@@ -1,4 +1,4 @@
-"""Outsiders that are networks: distillation, augmentation alone, ceilings, and skada's models."""
+"""Baselines that are networks: distillation, augmentation alone, ceilings, and skada's models."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         except ImportError:
             raise InputError(
                 f"{model} comes from skada, which is not installed: "
-                "pip install 'halfseen[outsiders]'."
+                "pip install 'halfseen-bench[baselines]'."
             ) from None
         torch.manual_seed(derived_seed(seed))
         pair = standardized(pair)

@@ -8,10 +8,10 @@ from small_pair import small_pair
 
 from halfseen import InputError, OptionError
 from halfseen.options import make_options, preset
+from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.data import Labelled
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.metrics import measured
-from halfseen_bench.outsiders import OUTSIDERS, outsider_named
 from table_models import LEARNS_FAST
 
 PAIR = small_pair(count=80)
@@ -24,29 +24,29 @@ SHORT = make_options(
 IMAGE_ONLY = ("Source-only network on x1, augmented",)
 
 
-def test_every_outsider_gives_probabilities_and_learns():
-    for outsider in OUTSIDERS.values():
-        if outsider.name in IMAGE_ONLY or (outsider.needs and not find_spec(outsider.needs)):
+def test_every_baseline_gives_probabilities_and_learns():
+    for baseline in BASELINES.values():
+        if baseline.name in IMAGE_ONLY or (baseline.needs and not find_spec(baseline.needs)):
             continue
-        found = outsider.predict(PAIR, 0, SHORT)
-        assert found.shape == (len(TRUTH), 2), outsider.name
-        assert np.allclose(found.sum(axis=1), 1.0, atol=1e-5), outsider.name
-        if outsider.name.startswith("Constant"):
+        found = baseline.predict(PAIR, 0, SHORT)
+        assert found.shape == (len(TRUTH), 2), baseline.name
+        assert np.allclose(found.sum(axis=1), 1.0, atol=1e-5), baseline.name
+        if baseline.name.startswith("Constant"):
             assert len(np.unique(found, axis=0)) == 1
         else:
-            assert measured(found, TRUTH)["auc"] > 0.75, outsider.name
+            assert measured(found, TRUTH)["auc"] > 0.75, baseline.name
 
 
 def test_constants_are_the_priors():
-    source = OUTSIDERS["Constant: source prior"].predict(PAIR, 0)
-    target = OUTSIDERS["Constant: target prior"].predict(PAIR, 0)
+    source = BASELINES["Constant: source prior"].predict(PAIR, 0)
+    target = BASELINES["Constant: target prior"].predict(PAIR, 0)
     assert source[0, 1] == pytest.approx(PAIR.source_train.labels.mean())
     assert target[0, 1] == pytest.approx(TRUTH.mean())
     assert measured(target, TRUTH)["normalised_cross_entropy"] == pytest.approx(1.0)
 
 
 def test_only_yardsticks_may_open_target_labels():
-    """Whatever the target's labels are, an honest outsider predicts the same."""
+    """Whatever the target's labels are, an honest baseline predicts the same."""
 
     class Locked:
         def open(self, purpose):
@@ -54,8 +54,8 @@ def test_only_yardsticks_may_open_target_labels():
 
     locked = replace(PAIR, target_test_labels=Locked(), target_train_labels=Locked())
     for name in ("Logistic regression, weighted", "Random forest, ridge", "Distillation, network"):
-        OUTSIDERS[name].predict(locked, 0, SHORT)
-    yardsticks = {o.name for o in OUTSIDERS.values() if o.uses_target_labels}
+        BASELINES[name].predict(locked, 0, SHORT)
+    yardsticks = {o.name for o in BASELINES.values() if o.uses_target_labels}
     assert yardsticks == {
         "Constant: target prior",
         "Ceiling: logistic regression",
@@ -64,15 +64,15 @@ def test_only_yardsticks_may_open_target_labels():
     }
     for name in yardsticks:
         with pytest.raises(AssertionError, match="opened for"):
-            OUTSIDERS[name].predict(locked, 0, SHORT)
+            BASELINES[name].predict(locked, 0, SHORT)
 
 
-def test_a_class_with_one_row_does_not_end_an_outsider():
+def test_a_class_with_one_row_does_not_end_a_baseline():
     labels = np.zeros(20, dtype=np.int64)
     labels[3] = 1
     few = replace(PAIR, source_train=Labelled(PAIR.source_train.inputs[:20], labels))
     for name in ("Logistic regression, ignore", "Distillation, logistic regression"):
-        assert OUTSIDERS[name].predict(few, 0).shape == (len(TRUTH), 2)
+        assert BASELINES[name].predict(few, 0).shape == (len(TRUTH), 2)
 
 
 def test_transductive_ceilings_are_cross_validated():
@@ -84,13 +84,13 @@ def test_transductive_ceilings_are_cross_validated():
         target_train=PAIR.target_test,
         target_train_labels=type(PAIR.target_test_labels)(noise),
     )
-    found = OUTSIDERS["Ceiling: random forest"].predict(same, 0)
+    found = BASELINES["Ceiling: random forest"].predict(same, 0)
     assert measured(found, noise)["accuracy"] < 0.7
     with pytest.raises(InputError, match="no labelled target rows beside"):
-        OUTSIDERS["Ceiling: network"].predict(same, 0, SHORT)
+        BASELINES["Ceiling: network"].predict(same, 0, SHORT)
 
 
-def test_image_outsiders_take_images():
+def test_image_baselines_take_images():
     pair = demo_pair(0)
     few = replace(
         pair,
@@ -109,24 +109,24 @@ def test_image_outsiders_take_images():
         preset("default", imputes=False),
     )
     for name in ("Source-only network on x1, augmented", "Logistic regression, ignore"):
-        assert OUTSIDERS[name].predict(few, 0, options).shape == (20, 10)
+        assert BASELINES[name].predict(few, 0, options).shape == (20, 10)
     with pytest.raises(InputError, match="for images"):
-        OUTSIDERS["Source-only network on x1, augmented"].predict(PAIR, 0, SHORT)
+        BASELINES["Source-only network on x1, augmented"].predict(PAIR, 0, SHORT)
 
 
 def test_skada_leaves_scikit_learn_as_it_was():
     if not find_spec("skada"):
         pytest.skip("skada, an extra, is not installed")
-    OUTSIDERS["DANN, zero"].predict(PAIR, 0, SHORT)
+    BASELINES["DANN, zero"].predict(PAIR, 0, SHORT)
     assert not sklearn.get_config()["enable_metadata_routing"]
 
 
-def test_outsiders_do_not_mind_metadata_routing():
+def test_baselines_do_not_mind_metadata_routing():
     with sklearn.config_context(enable_metadata_routing=True):
-        found = OUTSIDERS["Logistic regression, weighted"].predict(PAIR, 0)
+        found = BASELINES["Logistic regression, weighted"].predict(PAIR, 0)
     assert measured(found, TRUTH)["auc"] > 0.75
 
 
-def test_an_unknown_outsider_is_one_sentence():
-    with pytest.raises(OptionError, match="There is no outsider 'Oracle'"):
-        outsider_named("Oracle")
+def test_an_unknown_baseline_is_one_sentence():
+    with pytest.raises(OptionError, match="There is no baseline 'Oracle'"):
+        baseline_named("Oracle")
