@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfseen.blocks import Blocks
-    from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
     from halfseen.classifier import AdaptationImputationClassifier
-    from halfseen.options import Options, preset
+    from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
     from halfseen.model.loading import load
+    from halfseen.options import Options, preset
 
 __version__ = "0.2.0.dev0"
 

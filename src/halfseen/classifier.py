@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
+from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import PriorEstimate
 from halfseen.evidence.labels import Estimator
@@ -24,7 +25,7 @@ from halfseen.front.pairing import understand_frames
 from halfseen.front.roles import Missing
 from halfseen.front.tables import ArrowTable
 from halfseen.members import Sample
-from halfseen.model.fitting import Fit, Hooks, fit_images, fit_tables
+from halfseen.model.fitting import Fit, Hooks, fit_images
 from halfseen.model.model import Model, TargetPrior
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
@@ -92,8 +93,8 @@ class AdaptationImputationClassifier(
     verbose : int
         Whether to show progress bars.
     checkpoint : path, optional
-        Where the state is kept after every epoch; an interrupted fit continues from it. A folder,
-        or, for a fit of one training, a file that ends in .safetensors.
+        Folder that keeps the state after every epoch; an interrupted fit continues from it. It
+        can be deleted when the model is there.
     on_epoch : callable, optional
         Called after each epoch with the objective and its record.
     epoch_choice : {"last"} or one of halfseen.selection.ONE_FIT_SCORES
@@ -221,7 +222,7 @@ class AdaptationImputationClassifier(
             unknown = [n for n in given if n not in known and not n.startswith("objective.terms")]
             if unknown:
                 raise OptionError(
-                    f"There is no option {unknown[0]!r}; halfseen.options.option_names() lists them."
+                    f"There is no option {unknown[0]!r}; halfseen.options.option_names() lists all."
                 )
             self.options = {**dotted(self.options or {}), **given}
         return self
@@ -325,7 +326,7 @@ class AdaptationImputationClassifier(
     ) -> Fit:
         if isinstance(target, Images):
             raise InputError("The source is a table and the target holds images.")
-        found = understand_frames(
+        return understand_frames(
             source,
             labels,
             target,
@@ -336,21 +337,23 @@ class AdaptationImputationClassifier(
             complete=method_named(self.model).needs_complete_target,
             fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
         )
-        self.notes_ = found.notes
-        return fit_tables(found, settings, self._hooks())
 
     def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Fit:
-        if isinstance(target, ArrowTable):
-            raise InputError("The source holds images and the target is a table.")
         complete = method_named(self.model).needs_complete_target
-        blocks = image_blocks(source, target, self.missing, complete=complete)
+        blocks = self._image_blocks(source, target)
         classes, positions = np.unique(labels, return_inverse=True)
         front = ImageFront(blocks, tuple(classes.tolist()))
         shown = Images(source.array, "the target") if target is None else target
         sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
         rows = prepare_images(shown, blocks, complete=complete)
-        self.notes_: list[str] = []
+        self.notes_ = list[str]()
         return fit_images(front, sample, rows, settings, self._hooks())
+
+    def _image_blocks(self, source: Images, target: Any) -> Blocks:
+        if isinstance(target, ArrowTable):
+            raise InputError("The source holds images and the target is a table.")
+        complete = method_named(self.model).needs_complete_target
+        return image_blocks(source, target, self.missing, complete=complete)
 
     def _hooks(self) -> Hooks:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)

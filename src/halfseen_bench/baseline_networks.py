@@ -15,14 +15,19 @@ from torch import Tensor, nn
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
+from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks import nets
-from halfseen.networks.methods import Method, method_named
-from halfseen.networks.training import ResidentBatches, derived_seed, plan_phases
-from halfseen.networks.training.fitting import fit_objective
+from halfseen.networks.methods import method_named
+from halfseen.networks.training import (
+    LabelledRows,
+    ResidentBatches,
+    Rows,
+    derived_seed,
+    plan_phases,
+)
 from halfseen.options import Options, make_options, preset
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.epochs import tensor
-from halfseen_bench.models import training_problem
 from halfseen_bench.scaling import standardized
 
 __all__ = [
@@ -116,7 +121,7 @@ def _student(pair: DomainPair, student: str, seed: int, options: Options | None)
         soft = 0.5 * soft + 0.5 * opinion
     # Cross-entropy takes probabilities for labels; classes cannot then be balanced by row.
     options = make_options({"training.balanced": False}, options)
-    return _trained(pair, student, options, seed, labels=torch.from_numpy(soft).float())
+    return _trained(pair, student, options, seed, labels=soft)
 
 
 def _rows(source: Labelled, chosen: npt.NDArray[np.intp]) -> Labelled:
@@ -129,16 +134,15 @@ def _trained(
     options: Options,
     seed: int,
     *,
-    labels: Tensor | None = None,
+    labels: npt.NDArray[Any] | None = None,
     predict: npt.NDArray[np.float32] | None = None,
 ) -> Floats:
     """Train one of the library's models to its last epoch and predict the target test rows."""
-    method: Method = method_named(name)
-    labels = tensor(pair.source_train.labels) if labels is None else labels
-    problem = training_problem(pair, labels, pair.target_train)
-    objective, _ = fit_objective(problem, method, options, seed=seed)
-    rows = tensor(pair.target_test if predict is None else predict)
-    return nets.probabilities(objective.networks, rows).double().numpy()
+    source = pair.source_train
+    rows = Sample(source.inputs, source.labels if labels is None else labels)
+    task = Task(pair.blocks, len(pair.classes), rows, pair.target_train, seed)
+    member = NetworksLearner(method_named(name), options).fit(task)
+    return np.exp(member.log_probabilities(pair.target_test if predict is None else predict))
 
 
 class _SkadaModule(nn.Module):
@@ -167,9 +171,10 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         pair = standardized(pair)
         method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
         networks = nets.build_networks(pair.blocks, method, len(pair.classes), options)
-        problem = training_problem(pair, tensor(pair.source_train.labels), pair.target_train)
-        batches = ResidentBatches(problem.source, problem.target, balanced=False)
-        rows = min(len(problem.source), len(problem.target))
+        source = LabelledRows(tensor(pair.source_train.inputs), tensor(pair.source_train.labels))
+        target = Rows(tensor(pair.target_train))
+        batches = ResidentBatches(source, target, balanced=False)
+        rows = min(len(source), len(target))
         phases = plan_phases(options, method, batches, rows=rows, refine=False)
         settings: dict[str, Any] = {
             "max_epochs": sum(phase.epochs for phase in phases),

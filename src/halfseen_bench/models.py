@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from halfseen.arrays import normalized
 from halfseen.errors import InputError
 from halfseen.files import written_whole
+from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks import nets
 from halfseen.networks.methods import Method
 from halfseen.networks.objective import Objective
-from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.predictor import Predictor
 from halfseen.options import Options
 from halfseen.selection import SCORES, evaluate
 from halfseen_bench.data import DomainPair
@@ -94,34 +95,28 @@ def fit_and_measure(
     """
     target_train, target_test = target_inputs(pair, method)
     truth = pair.target_test_labels.open("evaluation")
-    test_rows = tensor(target_test)
     evidence = evidence_of(pair, method, score_rows, seed)
 
     def measure(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any]:
         if record["phase"] == "warm-up":
             return {}
-        probability = nets.probabilities(
-            objective.networks, test_rows, samples=options.generator.prediction_samples, seed=seed
-        )
+        predictor = Predictor(objective.networks, options, seed)
+        probability = normalized(np.exp(predictor.log_probabilities(target_test)))
         found: dict[str, Any] = {"target_test": measured(probability, truth)}
         if regret is not None:
             found["target_test"]["regret"] = regret(probability)
-        found["scores"] = evaluate(
-            objective.networks, evidence, scores, options=options, seed=seed, rows=None
-        )
+        found["scores"] = evaluate(predictor, evidence, scores, rows=None)
         return found
 
-    objective, history = fit_objective(
-        training_problem(pair, tensor(pair.source_train.labels), target_train),
-        method,
-        options,
-        seed=seed,
-        refine=method.adapts,
-        on_epoch=measure,
-        looks=evaluations,
+    learner = NetworksLearner(
+        method, options, method.adapts, on_epoch=measure, evaluations=evaluations
     )
+    source = Sample(pair.source_train.inputs, pair.source_train.labels)
+    member = learner.fit(Task(pair.blocks, len(pair.classes), source, target_train, seed))
+    history = member.history
     if latents is not None:
-        save_latents(latents, objective, pair, test_rows)
+        assert member.objective is not None
+        save_latents(latents, member.objective, pair, tensor(target_test))
     seconds = sum(r["seconds"] for r in history)
     records = []
     for phase, refined in (("joint", False), ("refine", True)):
@@ -154,14 +149,6 @@ def chosen_epochs(
         **{name: SCORES[name].best([epoch["scores"][name] for epoch in epochs]) for name in scores},
         "oracle": values.index(METRICS[oracle].best(values)),
     }
-
-
-def training_problem(
-    pair: DomainPair, labels: torch.Tensor, target: npt.NDArray[np.float32]
-) -> Problem:
-    """Return what a model learns from; `labels` may be class probabilities of the source rows."""
-    source = LabelledRows(tensor(pair.source_train.inputs), labels)
-    return Problem(pair.blocks, source, Rows(tensor(target)), len(pair.classes))
 
 
 def target_inputs(

@@ -182,9 +182,7 @@ def _fit(
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = (
-        "equally often, by oversampling"
-        if options.training.balanced
-        else "as often as they occur"
+        "equally often, by oversampling" if options.training.balanced else "as often as they occur"
     )
     terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"

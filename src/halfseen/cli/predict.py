@@ -45,8 +45,8 @@ def predict(
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
     from halfseen.front.files import open_table
-    from halfseen.model.scoring import check_output, is_scores, score_table
     from halfseen.model.loading import load_table_model
+    from halfseen.model.scoring import check_output, is_scores, score_table
 
     terminal = Terminal(as_json=as_json)
     inputs = {"the model": model, "the table": data, "the labelled table": correct_prior}

@@ -130,8 +130,8 @@ def _tune(
 ) -> None:
     from halfseen.front.files import open_table
     from halfseen.model.fitting import is_resident
-    from halfseen.tuning import MOST_ROWS, search_tables
     from halfseen.networks.methods import method_named
+    from halfseen.tuning import MOST_ROWS, search_tables
 
     settings = config.settings()
     with terminal.status("Reading the tables"):

@@ -9,8 +9,8 @@ from typing import Any
 import ray.data
 
 from halfseen.front.files import BATCH_ROWS
-from halfseen.model.scoring import Scorer
 from halfseen.model.loading import load_table_model
+from halfseen.model.scoring import Scorer
 
 __all__ = ["score_dataset"]
 

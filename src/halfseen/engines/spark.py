@@ -20,9 +20,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from halfseen.model.loading import load_table_model
 from halfseen.model.model import Model
 from halfseen.model.scoring import PREDICTION, Scorer, score_names
-from halfseen.model.loading import load_table_model
 
 __all__ = ["score_frame"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError, capitalized
+from halfseen.errors import InputError
 from halfseen.front.frames import Images
 from halfseen.front.roles import Missing
 

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from halfseen.errors import InputError, capitalized
-from halfseen.front.tables import ArrowTable, Table
 from halfseen.front.labels import FEWEST_ROWS, ordered_classes
 from halfseen.front.preprocessing import is_number_text
-from halfseen.front.scaling import settle_scales
 from halfseen.front.roles import Roles
+from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
+from halfseen.front.tables import ArrowTable, Table
 
 __all__ = ["Doubt", "Roles", "Understanding", "understand"]
 

@@ -139,8 +139,10 @@ def _names(given: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
     """Return columns by name; positions count from zero."""
     found = []
     for entry in [given] if isinstance(given, str) else given:
-        is_position = isinstance(entry, int | np.integer) and not isinstance(entry, bool)
-        if is_position and not -len(names) <= entry < len(names):
+        if not isinstance(entry, int | np.integer) or isinstance(entry, bool):
+            found.append(str(entry))
+        elif -len(names) <= entry < len(names):
+            found.append(names[int(entry)])
+        else:
             raise InputError(f"There is no column {entry}; there are {len(names)}.")
-        found.append(names[int(entry)] if is_position else str(entry))
     return tuple(found)

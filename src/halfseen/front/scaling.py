@@ -6,9 +6,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from halfseen.front.tables import Table
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
+from halfseen.front.tables import Table
 from halfseen.networks.training.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
 
 __all__ = ["settle_scales"]

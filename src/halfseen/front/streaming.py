@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.front.tables import Table
 from halfseen.front.labels import label_positions
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
+from halfseen.front.tables import Table
 from halfseen.networks.training.parallel import ALONE, Ranks
 
 __all__ = ["Chunk", "RowStream"]

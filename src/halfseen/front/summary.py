@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.tables import Table
 from halfseen.front.labels import count_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
+from halfseen.front.tables import Table
 
 __all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
 

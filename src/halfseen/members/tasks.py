@@ -122,7 +122,9 @@ class Member(Protocol):
 class Learner(Protocol):
     """Fits one kind of member."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The kind of member."""
 
     def fit(self, task: Task) -> Member:
         """Learn from the rows of a task."""

@@ -62,9 +62,8 @@ class Hooks:
     say
         Told in sentences what is going on.
     checkpoints
-        Folder that keeps the state of each training after every epoch, or one file for a fit of
-        one training. The same call with the same rows continues from it; it can be deleted when
-        the model is there.
+        Folder that keeps the state of each training after every epoch. The same call with the
+        same rows continues from it; it can be deleted when the model is there.
     """
 
     progress: Callable[[str], Progress] = field(default=lambda title: NoProgress())
@@ -282,7 +281,7 @@ class Fit:
         alone = folds + rows.refits == 1
         fingerprint = self._fingerprint(method)
         checkpoint = self.hooks.checkpoints
-        if checkpoint is not None and not (alone and checkpoint.suffix):
+        if checkpoint is not None:
             checkpoint = checkpoint / f"{fingerprint[:16]}-{fold}.safetensors"
         stream = None
         if rows.stream is not None:

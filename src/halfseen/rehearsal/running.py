@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -13,10 +15,10 @@ from halfseen.errors import OptionError
 from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
 from halfseen.front.inference import Understanding
 from halfseen.front.streaming import RowStream
-from halfseen.model.domains import Run, Sample
-from halfseen.model.fitting import Settings, needs_complete_target
-from halfseen.model.measuring import metrics_of
-from halfseen.networks.methods import method_named
+from halfseen.members import Sample
+from halfseen.metrics import metrics_of
+from halfseen.model.fitting import Hooks
+from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.networks.training import NoProgress, Progress
 from halfseen.rehearsal.results import Checks, Rehearsal, RehearsedChoice, RehearsedRun
 from halfseen.rehearsal.stage import BASELINES, RehearsalStage, Shown
@@ -34,7 +36,7 @@ _METRICS = ("cross_entropy", "auc", "accuracy", "balanced_accuracy")
 
 def rehearse(
     found: Understanding,
-    settings: Settings,
+    settings: FitSettings,
     *,
     seeds: int = 3,
     share: float = 1 / 3,
@@ -83,19 +85,21 @@ def rehearse(
     checked: Checks | None = None
     for seed in range(settings.seed, settings.seed + seeds):
         for name in settings.models:
-            method = method_named(name)
-            options = settings.options_for(method, resident=True)
-            refine = settings.refine and method.adapts
-            bar = progress(f"{name}, seed {seed}")
-            networks = stage.train(Run(method, options, seed, refine, bar))
-            shown = stage.observed(networks, options, seed)
-            if checks and checked is None and method.imputes:
+            bar = partial(_bar, progress, f"{name}, seed {seed}")
+            model = stage.fit(replace(settings, models=(name,), seed=seed), Hooks(bar))
+            shown = stage.observed(model)
+            if checks and checked is None and model.method.imputes:
                 say("Checking assumptions and bounds on the slice.")
-                checked = stage.checks(networks, options, shown)
+                checked = stage.checks(model, shown)
             runs.append(_measured(name, seed, shown, stage, say))
             predicted.setdefault(name, []).append(shown.target_probabilities)
         runs += [_measured(n, seed, stage.baseline(n, seed), stage, say) for n in BASELINES]
     return Rehearsal(carving, tuple(runs), _choices(runs, predicted), checked)
+
+
+def _bar(progress: Callable[[str], Progress], title: str, _: str) -> Progress:
+    """Return the display of a training under the title that the rehearsal gives it."""
+    return progress(title)
 
 
 def _measured(

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import train_test_split
 
@@ -24,16 +23,18 @@ from halfseen.evidence import (
     posterior_change,
     self_consistency,
 )
+from halfseen.front.fronts import TableFront
 from halfseen.front.schema import TableSchema
-from halfseen.members.linear import Regression, fit_regression
-from halfseen.model.domains import Fold, Run, Sample, prepared_domains
-from halfseen.model.fitting import restore_prior
-from halfseen.model.measuring import losses_of
-from halfseen.networks.nets import Networks, latents, probabilities
+from halfseen.members import Sample
+from halfseen.members.linear import fit_regression
+from halfseen.metrics import losses_of
+from halfseen.model.fitting import Hooks, fit_rows
+from halfseen.model.model import Model
+from halfseen.model.rows import Fold, PreparedRows
+from halfseen.model.settings import FitSettings
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.options import Options
 from halfseen.rehearsal.results import Checks
-from halfseen.selection.evidence import Evidence, Observed, source_statistics
+from halfseen.selection.evidence import Evidence, Observed
 
 __all__ = ["BASELINES", "RehearsalStage", "Shown"]
 
@@ -103,28 +104,27 @@ class RehearsalStage:
         """Return x1."""
         return rows.inputs[:, list(self.schema.blocks.observed)]
 
-    def hidden(self, rows: Sample) -> torch.Tensor:
+    def hidden(self, rows: Sample) -> Matrix:
         """Return rows as those of a target look."""
-        return torch.from_numpy(self.schema.blocks.hide(rows.inputs))
+        return self.schema.blocks.hide(rows.inputs)
 
-    def train(self, run: Run) -> Networks:
-        """Train one model for the slice as for a target, its labels and missing block unseen."""
-        fold = self.fold
-        domains = prepared_domains(self.schema, fold, self.hidden(self.slice).numpy())
-        networks, _ = domains.train(run, 0)
-        if run.options.training.balanced:
-            restore_prior(networks, np.bincount(fold.training.labels).tolist())
-        return networks
+    def fit(self, settings: FitSettings, hooks: Hooks) -> Model:
+        """Fit one model for the slice as for a target, its labels and missing block unseen."""
+        classes = len(self.schema.classes)
+        rows = PreparedRows(self.schema.blocks, classes, self.hidden(self.slice), None, [self.fold])
+        counts = np.bincount(self.fold.training.labels, minlength=classes).tolist()
+        return fit_rows(TableFront(self.schema), rows, settings, hooks, counts=counts).model
 
-    def observed(self, networks: Networks, options: Options, seed: int) -> Shown:
-        """Return what the scores can read off a trained model, all rows of the slice in it."""
-        held_out = LabelledRows(
-            self.hidden(self.fold.held_out), torch.from_numpy(self.fold.held_out.labels)
-        )
-        evidence = Evidence(
-            held_out, Rows(self.hidden(self.slice)), Rows(self.hidden(self.fold.training))
-        )
-        return Observed(networks, evidence, options, seed)
+    def observed(self, model: Model) -> Shown:
+        """Return what the scores can read off a fitted model, all rows of the slice in it."""
+
+        def rows(sample: Sample) -> torch.Tensor:
+            return torch.from_numpy(self.hidden(sample))
+
+        held_out = self.fold.held_out
+        labelled = LabelledRows(rows(held_out), torch.from_numpy(held_out.labels))
+        evidence = Evidence(labelled, Rows(rows(self.slice)), Rows(rows(self.fold.training)))
+        return Observed(model, evidence)
 
     def baseline(self, name: str, seed: int) -> _Baseline:
         """Fit logistic regression or trees on the observed columns of the rest."""
@@ -133,28 +133,37 @@ class RehearsalStage:
         weighed = self.observed_columns(held_out)
         predict: Callable[[Matrix], Floats]
         if name == REGRESSION:
-            regression = self._regression()
-            predict = lambda rows: softmax(regression.logits(rows), axis=1)  # noqa: E731
+            regression = fit_regression(training, self.schema.blocks, len(self.schema.classes))
+            predict = lambda rows: np.exp(regression.log_probabilities(rows))  # noqa: E731
+            on_slice, on_held_out = predict(self.slice.inputs), predict(held_out.inputs)
         else:
             trees = HistGradientBoostingClassifier(max_iter=60, random_state=seed)
             predict = trees.fit(known, training.labels).predict_proba
+            on_slice, on_held_out = predict(asked), predict(weighed)
         return _Baseline(
-            predict(asked),
-            losses_of(predict(weighed), held_out.labels),
+            on_slice,
+            losses_of(on_held_out, held_out.labels),
             fit_density_ratio(known, asked).weights(weighed),
         )
 
-    def checks(self, networks: Networks, options: Options, shown: Shown) -> Checks:
+    def checks(self, model: Model, shown: Shown) -> Checks:
         """Check assumptions 3 and 4 on the slice, and estimate the terms of both bounds."""
-        rest, chosen = self._some(self.fold.held_out), self._some(self.slice)
-        y, y_slice = self.fold.held_out.labels[rest], self.slice.labels[chosen]
-        held_out, played = self.fold.held_out[rest], self.slice[chosen]
-        with source_statistics(networks, options, self.hidden(held_out)):
-            z, imputed = _complete_latents(networks, held_out), _latents(networks, held_out)
-            predicted = probabilities(networks, self.hidden(held_out)).double().numpy()
-        z_slice, imputed_slice = _complete_latents(networks, played), _latents(networks, played)
-        width = z.shape[1] - networks.missing_size
-        on_slice = shown.target_probabilities[chosen]
+        rest, some = self._some(self.fold.held_out), self._some(self.slice)
+        y, y_slice = self.fold.held_out.labels[rest], self.slice.labels[some]
+        held_out, played = self.fold.held_out[rest], self.slice[some]
+        networks = model.networks_member
+
+        def latents(rows: Sample) -> tuple[Floats, Floats]:
+            """Return (z1, z2) of rows whose missing block is known, and (z1, ẑ2)."""
+            complete = networks.complete_latents(rows.inputs).astype(np.float64)
+            return complete, networks.latents(self.hidden(rows)).astype(np.float64)
+
+        with networks.source_statistics(self.hidden(held_out)):
+            z, imputed = latents(held_out)
+            predicted = model.score(self.hidden(held_out))
+        z_slice, imputed_slice = latents(played)
+        width = z.shape[1] - networks.networks.missing_size
+        on_slice = shown.target_probabilities[some]
         return Checks(
             conditional_change(z[:, :width], z[:, width:], z_slice[:, :width], z_slice[:, width:]),
             posterior_change(imputed, y, imputed_slice, y_slice),
@@ -176,24 +185,5 @@ class RehearsalStage:
             float((on_slice.argmax(axis=1) != y_slice).mean()),
         )
 
-    def _regression(self) -> Regression:
-        training = self.fold.training
-        classes = len(self.schema.classes)
-        return fit_regression(self.observed_columns(training), training.labels, classes)
-
     def _some(self, rows: Sample) -> npt.NDArray[np.intp]:
         return np.sort(np.random.default_rng(0).permutation(len(rows))[:CHECKED_ROWS])
-
-
-@torch.no_grad()
-def _complete_latents(networks: Networks, rows: Sample) -> Floats:
-    """Return (z1, z2) of rows whose missing block is known."""
-    latent: Floats = networks.source_latent(torch.from_numpy(rows.inputs)).double().numpy()
-    return latent
-
-
-def _latents(networks: Networks, rows: Sample) -> Floats:
-    """Return (z1, ẑ2), the block hidden."""
-    hidden = torch.from_numpy(networks.blocks.hide(rows.inputs))
-    latent: Floats = latents(networks, hidden).double().numpy()
-    return latent

@@ -93,7 +93,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     }
     members = metrics.get("members")
     if isinstance(members, dict) and len(members) > 1:
-        named |= {MEMBER_WORDS.get(name, name): found for name, found in members.items()}
+        named |= {MEMBER_WORDS.get(name, str(name)): found for name, found in members.items()}
     rows = []
     for title, measured in named.items():
         if isinstance(measured, dict):

@@ -32,6 +32,7 @@ __all__ = [
     "FittedModel",
     "Observable",
     "Observed",
+    "Prepares",
     "evaluate",
     "score_of",
 ]
@@ -57,8 +58,8 @@ class Observable(Protocol):
         """Let the model see source rows as training did, for a while."""
 
 
-class FittedModel(Observable, Protocol):
-    """A fitted model with its front."""
+class Prepares(Protocol):
+    """What knows how rows become inputs."""
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -66,6 +67,10 @@ class FittedModel(Observable, Protocol):
 
     def prepare(self, X: Any, *, where: str = "X") -> Matrix:
         """Return rows as the model sees those of a target."""
+
+
+class FittedModel(Observable, Prepares, Protocol):
+    """A fitted model with its front."""
 
 
 @dataclass(frozen=True)
@@ -92,24 +97,24 @@ class Evidence:
 
     @classmethod
     def prepared(
-        cls, model: FittedModel, X: Any, y: Any, X_target: Any, X_training: Any = None
+        cls, front: Prepares, X: Any, y: Any, X_target: Any, X_training: Any = None
     ) -> Evidence:
-        """Bring rows as a user has them to the form that a fitted model sees.
+        """Bring rows as a user has them to the form that a model sees.
 
         Parameters
         ----------
-        model
-            Fitted on such rows.
+        front
+            A model fitted on such rows, or the front that it would have.
         X, y, X_target, X_training
             Arrays, images or data frames: held-out source rows with their labels, target rows
             and source rows that the model was trained on.
         """
 
         def rows(X: Any, where: str) -> torch.Tensor:
-            return torch.from_numpy(model.prepare(X, where=where))
+            return torch.from_numpy(front.prepare(X, where=where))
 
         held_out = rows(X, "the held-out source")
-        labels = torch.from_numpy(_positions(y, model.classes_))
+        labels = torch.from_numpy(_positions(y, front.classes_))
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
         training = None if X_training is None else Rows(rows(X_training, "the training rows"))

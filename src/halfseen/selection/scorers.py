@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.registry import SCORES
-from halfseen.front.inputs import split_stacked
+from halfseen.front.frames import split_stacked
 from halfseen.selection.choosing import score_model
 from halfseen.selection.evidence import ONE_FIT_SCORES
 

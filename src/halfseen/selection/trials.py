@@ -7,6 +7,7 @@ import importlib
 import itertools
 import json
 import os
+import shutil
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfseen.blocks import Blocks
 from halfseen.errors import HalfseenError, TrainingDivergedError
-from halfseen.evidence.registry import SCORES
 from halfseen.evidence.reverse import reverse_validation
-from halfseen.front.inputs import prepare_domains, read_inputs
 from halfseen.networks.objective import Objective
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import EpochHook, derived_seed
-from halfseen.selection.evidence import Evidence, evaluate
+from halfseen.selection.evidence import Evidence, Prepares, evaluate
 from halfseen.selection.refits import agreement_of_runs, estimator_fit
 from halfseen.selection.spaces import Range, with_settings
 
@@ -83,7 +84,6 @@ class TrialRunner:
     space: Mapping[str, Sequence[Any] | Range]
     score: str
     rows: Rows
-    prior: tuple[float, ...] | None
     back: Any
     seed: int
     prune: bool
@@ -189,7 +189,7 @@ class TrialRunner:
     def _fitted_score(self, estimator: Any, trial: Trial, settings: dict[str, Any]) -> float:
         checkpoint = self._checkpoint(settings)
         estimator.set_params(
-            checkpoint=checkpoint, on_epoch=self._report(trial) if self.prune else None
+            checkpoint=checkpoint, on_epoch=self._report(trial, estimator) if self.prune else None
         )
         try:
             estimator.fit(self.rows.X, self.rows.y, X_target=self.rows.X_target)
@@ -197,39 +197,39 @@ class TrialRunner:
             _discard(checkpoint)
             raise
         _discard(checkpoint)
-        evidence = self._evidence(estimator.networks_)
-        options, seed = estimator.options_, estimator.seed_
-        found = evaluate(estimator.networks_, evidence, (self.score,), options=options, seed=seed)
-        return found[self.score]
+        return evaluate(estimator.model_, self._evidence(estimator.model_), (self.score,))[
+            self.score
+        ]
 
-    def _report(self, trial: Trial) -> EpochHook:
-        """Return a hook that tells the score on the way, and gives up where it is poor."""
+    def _report(self, trial: Trial, estimator: Any) -> EpochHook:
+        """Return a hook that tells the score on the way, and gives up where it is poor.
+
+        It looks at the networks of the first training; those of later folds are much the same.
+        """
+        rows = self.rows
+        front = estimator.front_for(rows.X, rows.y, rows.X_target)
         kept: list[Evidence] = []
+        reported: list[int] = []
 
         def report(objective: Objective, record: Mapping[str, Any]) -> None:
             if record["phase"] == "warm-up" or record["epoch"] % EPOCHS_BETWEEN:
                 return
-            if not kept:
-                kept.append(self._evidence(objective.networks).sample())
-            found = evaluate(objective.networks, kept[0], (self.score,), options=objective.options)
             step = record["epoch"] + (_REFINEMENT if record["phase"] == "refine" else 0)
-            trial.report(found[self.score], step)
+            if reported and step <= reported[-1]:
+                return
+            reported.append(step)
+            if not kept:
+                kept.append(self._evidence(front).sample())
+            predictor = Predictor(objective.networks, objective.options)
+            trial.report(evaluate(predictor, kept[0], (self.score,))[self.score], step)
             if trial.should_prune():
                 raise optuna().TrialPruned
 
         return report
 
-    def _evidence(self, networks: Any) -> Evidence:
+    def _evidence(self, front: Prepares) -> Evidence:
         rows = self.rows
-        return Evidence.prepared(
-            networks,
-            np.unique(np.asarray(rows.y)),
-            rows.X_held_out,
-            rows.y_held_out,
-            rows.X_target,
-            rows.X,
-            prior=self.prior,
-        )
+        return Evidence.prepared(front, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X)
 
     def _agreement(self, estimator: Any) -> float:
         rows = self.rows
@@ -242,18 +242,15 @@ class TrialRunner:
         )
 
     def _reverse(self, estimator: Any) -> float:
-        method, _ = estimator.plan()
-        blocks, source, target = prepare_domains(
-            read_inputs(self.rows.X, "the source"),
-            read_inputs(self.rows.X_target, "the target"),
-            estimator.missing,
-            complete_target=method.needs_complete_target,
-        )
+        rows = self.rows
+        front = estimator.front_for(rows.X, rows.y, rows.X_target)
+        blocks: Blocks = front.blocks
+        given = {"missing": blocks, "keep": None, "categorical": None}
         return reverse_validation(
-            estimator_fit(lambda: with_settings(estimator, {"missing": blocks})),
-            source,
-            np.asarray(self.rows.y),
-            target,
+            estimator_fit(lambda: with_settings(estimator, given)),
+            front.prepare(rows.X, complete=True, where="the source"),
+            np.asarray(rows.y),
+            front.prepare(rows.X_target, where="the target"),
             fit_back=estimator_fit(
                 lambda: with_settings(self.back, {}),
                 columns=blocks.observed if blocks.is_table else None,
@@ -266,8 +263,8 @@ class TrialRunner:
             return None
         text = json.dumps([self.study.study_name, settings], sort_keys=True, default=str)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        # No folder of their own, which one process might remove while another writes into it.
-        return Path(f"{self.checkpoints}{digest}.safetensors")
+        # A folder of its own, so that no process removes what another writes into.
+        return Path(f"{self.checkpoints}{digest}")
 
 
 def is_spent(trial: FrozenTrial) -> bool:
@@ -312,6 +309,6 @@ def _is_alive(process: int) -> bool:
 
 
 def _discard(checkpoint: Path | None) -> None:
-    """Remove a checkpoint that is not needed any more."""
+    """Remove the checkpoints of a trial that are not needed any more."""
     if checkpoint is not None:
-        checkpoint.unlink(missing_ok=True)
+        shutil.rmtree(checkpoint, ignore_errors=True)

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.registry import SCORES
-from halfseen.front.inputs import encode_labels, read_inputs, take_rows
+from halfseen.front.frames import Images, label_column, read_frame, take_rows
 from halfseen.selection.choosing import split_held_out
 from halfseen.selection.evidence import ONE_FIT_SCORES
 from halfseen.selection.journal import open_journal
@@ -132,7 +132,6 @@ def search(
     storage: str | Path | None = None,
     n_jobs: int = 1,
     seed: int = 0,
-    prior: tuple[float, ...] | None = None,
     back: Any = None,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,
 ) -> SearchResult:
@@ -171,8 +170,6 @@ def search(
         How many fits run at the same time, each in its own process.
     seed
         Of the split, of what is proposed, and of estimators that have no seed of their own.
-    prior
-        Class proportions that predictions get back; see :class:`Evidence`.
     back
         Estimator of the way back, for ``score="reverse"``: one for complete inputs.
     on_trial
@@ -211,7 +208,7 @@ def search(
             pruned = prune and score in ONE_FIT_SCORES
             runner = TrialRunner(
                 name, _study(kept, f"{name} by {score}", score, prune=pruned), estimator, widened,
-                score, rows, prior, back, seed, pruned, checkpoints, this_process(), trials,
+                score, rows, back, seed, pruned, checkpoints, this_process(), trials,
             )  # fmt: skip
             _check_same(runner.study, _fingerprint(runner, options, held_out))
             _recover(runner.study, given)
@@ -292,7 +289,7 @@ def _trial(model: str, trial: FrozenTrial) -> SearchTrial:
 
 
 def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int) -> Rows:
-    _, labels = encode_labels(y, len(read_inputs(X, "the source")))
+    labels, _ = label_column(y, len(read_frame(X, "the source")))
     is_held = np.zeros(len(labels), dtype=bool)
     is_held[split_held_out(labels, held_out, seed)[1]] = True
     return Rows(
@@ -320,7 +317,6 @@ def _fingerprint(runner: TrialRunner, options: Any, held_out: float) -> str:
         "space": {name: repr(choices) for name, choices in runner.space.items()},
         "held_out": held_out,
         "seed": runner.seed,
-        "prior": runner.prior,
         **{
             name: parameters.get(name)
             for name in ("refine", "epoch_choice", "held_out", "patience", "random_state")
@@ -330,7 +326,11 @@ def _fingerprint(runner: TrialRunner, options: Any, held_out: float) -> str:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     rows = runner.rows
     for inputs in (rows.X, rows.X_held_out, rows.X_target):
-        digest.update(read_inputs(inputs, "rows").matrix().tobytes())
+        read = read_frame(inputs, "rows")
+        if isinstance(read, Images):
+            digest.update(read.array.tobytes())
+        else:
+            digest.update(str(read.fingerprint()).encode())
     for labels in (rows.y, rows.y_held_out):
         digest.update(json.dumps(np.asarray(labels).tolist(), default=str).encode())
     return digest.hexdigest()

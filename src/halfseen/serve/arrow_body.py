@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from halfseen.serve.errors import RequestError, lacking
-from halfseen.serve.limits import Limits
 from halfseen.front import CategoryColumn, NumberColumn
 from halfseen.front.ipc import declared_batches
 from halfseen.front.preprocessing import text_bytes
+from halfseen.serve.errors import RequestError, lacking
+from halfseen.serve.limits import Limits
 
 __all__ = ["ARROW", "read_arrow", "write_arrow"]
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 
+from halfseen.front import CategoryColumn, NumberColumn
 from halfseen.serve.errors import RequestError, lacking
 from halfseen.serve.limits import Limits
-from halfseen.front import CategoryColumn, NumberColumn
 
 __all__ = ["Expectation", "expectation", "read_json"]
 

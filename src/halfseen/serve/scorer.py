@@ -14,17 +14,17 @@ import onnxruntime
 import pyarrow as pa
 from pydantic import ValidationError
 
+from halfseen.errors import InputError
 from halfseen.export.onnx import (
     FORMAT,
     PREDICTION,
     PROBABILITIES,
-    load_table_model,
     onnx_model,
 )
 from halfseen.export.onnx_tables import graph_input
-from halfseen.errors import InputError
-from halfseen.serve.errors import RequestError
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
+from halfseen.model.loading import load_table_model
+from halfseen.serve.errors import RequestError
 
 __all__ = ["Scorer", "open_scorer"]
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
+from halfseen.arrays import normalized
 from halfseen.errors import HalfseenError
 from halfseen.evidence import (
     AdaptationEffect,
@@ -26,7 +27,6 @@ from halfseen.evidence import (
     missing_block_dependence,
     self_consistency,
 )
-from halfseen.arrays import normalized
 from halfseen.evidence.assumptions import LEAST_OVERLAP, LEAST_R2, SIGNIFICANCE
 from halfseen.evidence.risk import (
     RiskEstimate,
