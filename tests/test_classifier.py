@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import torch
 from sklearn.base import clone
@@ -14,28 +15,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from halfseen import (
-    AdaptationImputationClassifier,
-    Blocks,
-    DomainAdaptationClassifier,
-    OptionError,
-)
+from halfseen import AdaptationImputationClassifier, Blocks, OptionError
 from halfseen.selection import SCORES
+from tiny import EPOCHS, TINY, classifier
 
-QUICK = {
-    "warmup_epochs": 2,
-    "joint_epochs": 2,
-    "random_state": 0,
-    "device": "cpu",
-    "options": {"refinement.epochs": 1},
-}
-SMALL = {
-    "tables.widths": (32,),
-    "tables.latent_size": 16,
-    "generator.widths": (32,),
-    "networks.classifier_widths": (32,),
-    "networks.critic_widths": (32,),
-}
 COLUMNS = ["age", "chol", "rate", "thal"]
 
 # What a check asks that this kind of model does not do, and why.
@@ -55,11 +38,17 @@ BLIND = NARROW | {
 
 
 def estimators_to_check():
-    common = {"missing": [-1], "random_state": 0, "device": "cpu", "learning_rate": 1e-2}
-    settings = {"warmup_epochs": 10, "joint_epochs": 10, "options": SMALL}
+    options = TINY | {
+        "tables.widths": (32,),
+        "tables.latent_size": 16,
+        "networks.classifier_widths": (32,),
+        "training.learning_rate": 1e-2,
+        "training.warmup_epochs": 10,
+        "training.joint_epochs": 10,
+    }
     return [
-        AdaptationImputationClassifier(**common, **settings),
-        DomainAdaptationClassifier(view="full", **(common | {"missing": None}), **settings),
+        classifier(missing=[-1], options=options),
+        classifier(model="Adaptation-Full", options=options),
     ]
 
 
@@ -95,19 +84,17 @@ def frames(kind, source, target):
 def test_two_tables_with_different_columns(kind):
     source, labels, target = domains()
     whole, partial = frames(kind, source, target)
-    model = AdaptationImputationClassifier(**QUICK).fit(whole, labels, X_target=partial)
+    model = classifier().fit(whole, labels, X_target=partial)
     assert model.feature_names_in_.tolist() == COLUMNS
     assert model.blocks_.names_of(model.blocks_.missing) == ["thal"]
-    arrays = AdaptationImputationClassifier(**QUICK, missing=[3]).fit(
-        source, labels, X_target=target[:, :3]
-    )
+    arrays = classifier(missing=[3]).fit(source, labels, X_target=target[:, :3])
     assert np.array_equal(model.predict_proba(partial), arrays.predict_proba(target[:, :3]))
 
 
 def test_columns_of_new_rows_are_found_by_name():
     source, labels, target = domains()
     whole, partial = frames("pandas", source, target)
-    model = AdaptationImputationClassifier(**QUICK).fit(whole, labels, X_target=partial)
+    model = classifier().fit(whole, labels, X_target=partial)
     expected = model.predict_proba(partial)
     assert np.array_equal(model.predict_proba(partial[COLUMNS[2::-1]]), expected)
     with_block = partial.assign(thal=np.nan)
@@ -120,9 +107,9 @@ def test_all_three_ways_to_state_the_problem_agree():
     source, labels, target = domains()
     empty = target.copy()
     empty[:, 3] = np.nan
-    by_index = AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels, target)
-    by_emptiness = AdaptationImputationClassifier(**QUICK).fit(source, labels, X_target=empty)
-    stacked = AdaptationImputationClassifier(**QUICK).fit(
+    by_index = classifier(missing=[3]).fit(source, labels, target)
+    by_emptiness = classifier().fit(source, labels, X_target=empty)
+    stacked = classifier().fit(
         np.vstack([source, empty]),
         np.concatenate([labels, np.full(len(target), -1)]),
         sample_domain=np.concatenate([np.ones(len(source)), -np.ones(len(target))]),
@@ -139,7 +126,7 @@ def test_labels_of_target_rows_are_never_read():
     domain = np.concatenate([np.ones(80), -np.ones(80)])
     results = []
     for hint in (np.full(80, -1), np.arange(80) % 2, np.full(80, 7)):
-        model = DomainAdaptationClassifier(**QUICK, refine=True)
+        model = classifier(model="Adaptation-IgnoreComponent", refine=True)
         model.fit(X, np.concatenate([labels, hint]), sample_domain=domain)
         results.append(model.predict_proba(target))
         assert model.classes_.tolist() == [0, 1]
@@ -153,7 +140,7 @@ def test_labels_of_target_rows_are_never_read():
 def test_labels_of_any_kind(names):
     source, _, target = domains()
     labels = np.array(names)[np.arange(80) % len(names)]
-    model = AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels, target)
+    model = classifier(missing=[3]).fit(source, labels, target)
     assert model.classes_.tolist() == sorted(names)
     assert set(model.predict(target)) <= set(names)
     probability = model.predict_proba(target)
@@ -169,17 +156,20 @@ def test_images_with_a_missing_half_and_an_encoder_of_ones_own():
     images[labels == 1, :, :6] += 1.0
     own = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5))
     own(torch.zeros(1, 1, 12, 12))
-    model = AdaptationImputationClassifier(**QUICK, missing="bottom", encoder=own)
+    model = classifier(image=True, missing="bottom", encoder=own)
     model.fit(images, labels, X_target=images[:30])
     assert model.blocks_ == Blocks.rows((1, 12, 12), side="bottom")
     assert model.transform(images[:3]).shape == (3, 10)
     hidden = images.copy()
     hidden[:, :, 6:] = np.nan
     assert np.array_equal(model.predict_proba(hidden), model.predict_proba(images))
-    found = AdaptationImputationClassifier(**QUICK, encoder=own).fit(images[:, 0], labels, hidden)
+    found = classifier(image=True, encoder=own).fit(images[:, 0], labels, hidden)
     assert found.blocks_.missing == tuple(range(6, 12))
-    factory = DomainAdaptationClassifier(
-        **QUICK, missing="top", encoder=lambda shape: nn.Sequential(nn.Flatten(), nn.LazyLinear(4))
+    factory = classifier(
+        image=True,
+        model="Adaptation-IgnoreComponent",
+        missing="top",
+        encoder=lambda shape: nn.Sequential(nn.Flatten(), nn.LazyLinear(4)),
     )
     assert factory.fit(images, labels, images).transform(images).shape == (40, 4)
 
@@ -188,10 +178,10 @@ def test_full_view_sees_the_targets_missing_block_and_the_others_do_not():
     source, labels, target = domains()
     changed = target.copy()
     changed[:, 3] += 5
-    full = DomainAdaptationClassifier(view="full", **QUICK).fit(source, labels, X_target=target)
+    full = classifier(model="Adaptation-Full").fit(source, labels, X_target=target)
     assert not np.array_equal(full.predict_proba(target), full.predict_proba(changed))
-    for view in ("zero", "ignore"):
-        model = DomainAdaptationClassifier(view=view, missing=[3], **QUICK)
+    for view in ("ZeroImputation", "IgnoreComponent"):
+        model = classifier(model=f"Adaptation-{view}", missing=[3])
         model.fit(source, labels, X_target=target)
         assert np.array_equal(model.predict_proba(target), model.predict_proba(changed))
 
@@ -202,13 +192,13 @@ def test_clone_pipeline_and_grid_search():
     X = np.vstack([source, target])
     y = np.concatenate([labels, np.full(80, -1)])
     domain = np.concatenate([np.ones(80), -np.ones(80)])
-    model = clone(AdaptationImputationClassifier(**QUICK, missing=[3]))
+    model = clone(classifier(missing=[3]))
     pipeline = make_pipeline(StandardScaler(), model)
     pipeline.fit(X, y, adaptationimputationclassifier__sample_domain=domain)
     assert pipeline.predict(target).shape == (80,)
-    search = GridSearchCV(model, {"learning_rate": [1e-3, 1e-2], "refine": [True]}, cv=2)
-    search.fit(source, labels, X_target=target[:50])
-    assert search.best_params_["learning_rate"] in (1e-3, 1e-2)
+    grid = {"training__learning_rate": [1e-3, 1e-2], "refine": [True]}
+    search = GridSearchCV(model, grid, cv=2).fit(source, labels, X_target=target[:50])
+    assert search.best_params_["training__learning_rate"] in (1e-3, 1e-2)
     assert search.best_estimator_.history_[-1]["phase"] == "refine"
 
 
@@ -218,38 +208,35 @@ def test_fitting_leaves_global_state_alone():
     np.random.seed(5)  # noqa: NPY002
     before = torch.random.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
     for random_state in (None, 0, np.random.RandomState(1)):
-        options = {**QUICK, "random_state": random_state}
-        AdaptationImputationClassifier(**options, missing=[3]).fit(source, labels, target)
+        classifier(random_state=random_state, missing=[3]).fit(source, labels, target)
     assert torch.equal(before[0], torch.random.get_rng_state())
     assert np.array_equal(before[1], np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_a_fit_interrupted_and_started_again_gives_the_same_model(tmp_path):
     source, labels, target = domains()
-    settings = {**QUICK, "missing": [3]}
+    settings = {"missing": [3]}
 
     def interrupt(objective, record):
         if record["phase"] == "joint":
             raise KeyboardInterrupt
 
-    path = tmp_path / "fit.safetensors"
+    path = tmp_path / "unfinished"
     with pytest.raises(KeyboardInterrupt):
-        AdaptationImputationClassifier(**settings, checkpoint=path, on_epoch=interrupt).fit(
-            source, labels, target
-        )
-    resumed = AdaptationImputationClassifier(**settings, checkpoint=path)
+        classifier(**settings, checkpoint=path, on_epoch=interrupt).fit(source, labels, target)
+    resumed = classifier(**settings, checkpoint=path)
     resumed.fit(source, labels, target)
-    whole = AdaptationImputationClassifier(**settings).fit(source, labels, target)
+    whole = classifier(**settings).fit(source, labels, target)
     assert np.array_equal(resumed.predict_proba(target), whole.predict_proba(target))
 
 
 def test_a_missing_target_is_said_aloud():
     source, labels, target = domains()
     with pytest.warns(UserWarning, match="No target was given"):
-        AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels)
+        classifier(missing=[3]).fit(source, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        AdaptationImputationClassifier(**QUICK, missing=[3]).fit(source, labels, target)
+        classifier(missing=[3]).fit(source, labels, target)
 
 
 def test_unfitted_models_say_so():
@@ -261,10 +248,10 @@ def test_unfitted_models_say_so():
 @pytest.mark.parametrize("divergence", ["adversarial", "transport"])
 def test_every_preset_runs_on_tables(preset, divergence):
     source, labels, target = domains()
+    sizes = {"training.batch_size": 16, "training.warmup_batch_size": 16}
     model = AdaptationImputationClassifier(
-        preset=preset, divergence=divergence, missing=[3], refine=True, batch_size=16,
-        warmup_epochs=1, joint_epochs=1, device="cpu", random_state=0,
-        options={"training.warmup_batch_size": 16, "refinement.epochs": 1},
+        preset=preset, divergence=divergence, missing=[3], refine=True, members=["networks"],
+        device="cpu", random_state=0, options=EPOCHS | sizes,
     )  # fmt: skip
     model.fit(source, labels, target)
     assert {record["phase"] for record in model.history_} == {"warm-up", "joint", "refine"}
@@ -273,15 +260,15 @@ def test_every_preset_runs_on_tables(preset, divergence):
 
 def test_stochastic_generator_in_the_estimator():
     source, labels, target = domains()
-    options = {**QUICK["options"], "generator.noise_size": 3, "generator.prediction_samples": 4}
-    model = AdaptationImputationClassifier(**{**QUICK, "options": options}, missing=[3])
+    options = {"generator.noise_size": 3, "generator.prediction_samples": 4}
+    model = classifier(options=options, missing=[3])
     model.fit(source, labels, target)
     assert np.array_equal(model.predict_proba(target), model.predict_proba(target))
 
 
 def test_progress_bar_names_phases_and_losses(capsys):
     source, labels, target = domains()
-    AdaptationImputationClassifier(**QUICK, missing=[3], verbose=1).fit(source, labels, target)
+    classifier(missing=[3], verbose=1).fit(source, labels, target)
     shown = capsys.readouterr().err
     assert "Adaptation-Imp" in shown
     assert "imputation 1." in shown
@@ -291,15 +278,15 @@ def test_progress_bar_names_phases_and_losses(capsys):
 def test_epochs_are_chosen_by_a_score_that_needs_no_target_label(score):
     source, labels, target = domains(160)
     target[:, 3] = np.nan
-    settings = {**QUICK, "joint_epochs": 6, "random_state": 3}
-    model = AdaptationImputationClassifier(**settings, epoch_choice=score, refine=True)
+    settings = {"options": {"training.joint_epochs": 6}, "random_state": 3}
+    model = classifier(**settings, epoch_choice=score, refine=True)
     model.fit(source, labels, X_target=target)
     for phase in ("joint", "refine"):
         records = [record for record in model.history_ if record["phase"] == phase]
         best = SCORES[score].best([record["score"] for record in records])
         assert model.chosen_epoch_[phase] == best + 1
-    last = AdaptationImputationClassifier(**settings).fit(source, labels, X_target=target)
-    assert last.chosen_epoch_ == {"warm-up": 2, "joint": 6}
+    last = classifier(**settings).fit(source, labels, X_target=target)
+    assert last.chosen_epoch_ == {"warm-up": 1, "joint": 6}
     assert not any("score" in record for record in last.history_)
 
 
@@ -312,18 +299,21 @@ def test_a_chosen_epoch_is_the_model_that_the_score_saw():
     def keep(objective, record):
         seen[record["phase"], record["epoch"]] = objective.networks(torch.zeros(1, 4)).detach()
 
-    model = DomainAdaptationClassifier(
-        **{**QUICK, "joint_epochs": 8, "learning_rate": 0.03}, epoch_choice="source_loss",
+    model = classifier(
+        model="Adaptation-IgnoreComponent",
+        options={"training.joint_epochs": 8, "training.learning_rate": 0.03},
+        epoch_choice="source_loss",
         on_epoch=keep,
-    ).fit(source, labels, X_target=target)  # fmt: skip
+    ).fit(source, labels, X_target=target)
     chosen = model.chosen_epoch_["joint"]
     assert torch.equal(model.networks_(torch.zeros(1, 4)), seen["joint", chosen])
 
 
 def test_patience_and_held_out_rows():
     source, labels, target = domains(160)
-    settings = {**QUICK, "joint_epochs": 30, "missing": [3], "learning_rate": 0.05}
-    model = AdaptationImputationClassifier(**settings, epoch_choice="source_loss", patience=2)
+    options = {"training.joint_epochs": 30, "training.learning_rate": 0.05}
+    settings = {"options": options, "missing": [3]}
+    model = classifier(**settings, epoch_choice="source_loss", patience=2)
     model.fit(source, labels, target)
     joint = [record for record in model.history_ if record["phase"] == "joint"]
     assert len(joint) == model.chosen_epoch_["joint"] + 2 < 30
@@ -335,26 +325,93 @@ def test_patience_and_held_out_rows():
         ({"epoch_choice": "dev", "held_out": 1.5}, "held_out=1.5"),
     ):
         with pytest.raises(OptionError, match=message):
-            AdaptationImputationClassifier(**QUICK, missing=[3], **wrong).fit(
-                source, labels, target
-            )
+            classifier(missing=[3], **wrong).fit(source, labels, target)
 
 
 def test_an_interrupted_fit_chooses_the_same_epoch(tmp_path):
     source, labels, target = domains()
-    settings = {**QUICK, "missing": [3], "joint_epochs": 5, "epoch_choice": "importance_weighted"}
+    settings = {
+        "missing": [3],
+        "options": {"training.joint_epochs": 5},
+        "epoch_choice": "importance_weighted",
+    }
 
     def interrupt(objective, record):
         if record["phase"] == "joint" and record["epoch"] == 4:
             raise KeyboardInterrupt
 
-    path = tmp_path / "fit.safetensors"
+    path = tmp_path / "unfinished"
     with pytest.raises(KeyboardInterrupt):
-        AdaptationImputationClassifier(**settings, checkpoint=path, on_epoch=interrupt).fit(
-            source, labels, target
-        )
-    resumed = AdaptationImputationClassifier(**settings, checkpoint=path)
+        classifier(**settings, checkpoint=path, on_epoch=interrupt).fit(source, labels, target)
+    resumed = classifier(**settings, checkpoint=path)
     resumed.fit(source, labels, target)
-    whole = AdaptationImputationClassifier(**settings).fit(source, labels, target)
+    whole = classifier(**settings).fit(source, labels, target)
     assert resumed.chosen_epoch_ == whole.chosen_epoch_
     assert np.array_equal(resumed.predict_proba(target), whole.predict_proba(target))
+
+
+def mixed(rows=120, seed=0):
+    """Return tables as people have them: texts, categories, booleans, gaps."""
+    random = np.random.default_rng(seed)
+    age, dose = random.normal(50, 10, rows), random.exponential(size=rows)
+    frame = pd.DataFrame(
+        {
+            "age": np.where(random.random(rows) < 0.1, np.nan, age),
+            "city": pd.Categorical(random.choice(["Oslo", "Rome"], rows)),
+            "shop": random.choice(np.array(["a", "b", None], dtype=object), rows),
+            "smoker": random.random(rows) < 0.5,
+            "dose": dose,
+        }
+    )
+    labels = np.where(age + 10 * dose + 3 * frame["smoker"] > 58, "sick", "well")
+    return frame, labels, frame.drop(columns="dose").assign(age=frame["age"] + 3)
+
+
+def test_texts_categories_booleans_and_gaps_are_taken():
+    source, labels, target = mixed()
+    model = classifier().fit(source, labels, X_target=target)
+    assert model.model_.schema.inputs[:2] == ("age", "age is missing")
+    assert model.predict_proba(target).shape == (120, 2)
+    assert set(model.predict(target)) <= {"sick", "well"}
+    unseen = target.assign(city="Bern", shop=None)
+    assert np.isfinite(model.predict_proba(unseen)).all()
+
+
+def test_a_frame_and_two_files_give_the_same_model(tmp_path):
+    """What `halfseen fit` does to two files, the estimator does to two frames."""
+    from halfseen.front.files import open_table
+    from halfseen.front.inference import understand
+    from halfseen.front.roles import Roles
+    from halfseen.model.fitting import fit_tables
+    from halfseen.model.settings import FitSettings
+
+    source, labels, target = mixed()
+    pa.parquet.write_table(pa.table(source.assign(label=labels)), tmp_path / "source.parquet")
+    pa.parquet.write_table(pa.table(target), tmp_path / "target.parquet")
+    files = [open_table(tmp_path / f"{name}.parquet") for name in ("source", "target")]
+    fit = fit_tables(understand(*files, Roles("label")), FitSettings(options=TINY, seed=3))
+    model = AdaptationImputationClassifier(options=TINY, random_state=3)
+    model.fit(source, labels, X_target=target)
+    assert [member.kind for member in fit.model.members] == ["networks", "regression"]
+    assert model.model_.weights == fit.model.weights
+    assert np.array_equal(model.predict_proba(target), fit.model.predict_proba(target))
+
+
+def test_options_of_groups_are_parameters():
+    model = classifier().set_params(training__learning_rate=0.5, refine=True)
+    assert model.get_params()["training__learning_rate"] == 0.5
+    assert model.plan()[1].training.learning_rate == 0.5
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(OptionError, match=r"no option 'training\.speed'"):
+        model.set_params(training__speed=1)
+    with pytest.raises(OptionError, match=r"images\.channels.* does not apply to tables"):
+        model.set_params(images__channels=(4,)).plan()
+
+
+def test_members_are_checked_and_weighed():
+    source, labels, target = domains(120)
+    model = classifier(missing=[3], members=None).fit(source, labels, target)
+    assert set(model.model_.metrics["weights"]) == {"networks", "regression"}
+    for members in ([], ["trees"], ["networks", "networks"], ["regression"]):
+        with pytest.raises(OptionError, match="members="):
+            classifier(missing=[3], members=members).fit(source, labels, target)
