@@ -27,8 +27,8 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from halfseen.front.files import open_table
 from halfseen.front.inference import Roles, Understanding, understand
 from halfseen.front.streaming import RowStream
+from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Settings, fit_tables
-from halfseen.model.measuring import metrics_of
 
 CATEGORICAL = {"heart": ("cp", "restecg", "slope", "thal")}
 """Columns of numbers that are names of categories, by data set."""

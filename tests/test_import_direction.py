@@ -12,6 +12,7 @@ STOREYS = [
     {"errors"},
     {"files"},
     {"arrays"},
+    {"metrics", "splitting"},
     {"evidence"},
     {"blocks", "options"},
     {"front"},

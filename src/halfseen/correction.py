@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from sklearn.utils.validation import check_is_fitted
 
-from halfseen.arrays import Floats, same_length
+from halfseen.arrays import Floats, normalized, same_length
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_target_prior
 from halfseen.evidence.labels import Estimator
@@ -94,9 +94,8 @@ class CorrectedEstimator:
         """Return class probabilities in double precision, which sum to one there too."""
         scored = nets.probabilities(
             self.networks_, rows, samples=self.options_.prediction_samples, seed=self.seed_
-        ).double()
-        probability: Floats = (scored / scored.sum(1, keepdim=True)).numpy()
-        return probability
+        )
+        return normalized(scored)
 
     def _rows(self, X: Any) -> torch.Tensor:
         raise NotImplementedError

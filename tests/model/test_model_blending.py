@@ -10,7 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 from halfseen.errors import OptionError
 from halfseen.members.linear import fit_regression
-from halfseen.model.measuring import HeldOut, losses_of
+from halfseen.metrics import row_losses
+from halfseen.model.measuring import HeldOut
 from halfseen.networks import nets
 from halfseen.options import preset
 from halfseen.weights.blending import Blend, fit_blend, fit_scale, install
@@ -63,9 +64,9 @@ def test_the_blend_is_at_least_as_likely_as_either_on_fresh_rows():
     regression = 0.5 * (logits + random.normal(0, 1.5, logits.shape))
     blend = fit_blend(network[:2000], regression[:2000], y[:2000])
     fresh = slice(2000, None)
-    loss = losses_of(np.exp(blend.logits(network[fresh], regression[fresh])), y[fresh]).mean()
+    loss = row_losses(np.exp(blend.logits(network[fresh], regression[fresh])), y[fresh]).mean()
     for alone in (network, regression):
-        assert loss < losses_of(softmax(alone[fresh], axis=1), y[fresh]).mean()
+        assert loss < row_losses(softmax(alone[fresh], axis=1), y[fresh]).mean()
 
 
 def test_measuring_fits_the_blend_on_other_rows_than_it_measures():
@@ -75,7 +76,7 @@ def test_measuring_fits_the_blend_on_other_rows_than_it_measures():
     noise, other = random.normal(size=(2, 40, 2))
     held_out = HeldOut(y, log_softmax(noise, axis=1), None, other)
     own = held_out.blend().logits(held_out.hidden, other)
-    assert losses_of(held_out.blended(), y).mean() > losses_of(np.exp(own), y).mean()
+    assert row_losses(held_out.blended(), y).mean() > row_losses(np.exp(own), y).mean()
 
 
 def test_what_is_installed_is_what_the_networks_answer():

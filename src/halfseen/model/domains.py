@@ -10,7 +10,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from halfseen.front.inference import Understanding
 from halfseen.front.schema import TableSchema
@@ -31,6 +30,7 @@ from halfseen.networks.training.fitting import Problem, fit_objective, resolve_d
 from halfseen.networks.training.parallel import present_ranks
 from halfseen.networks.training.priors import refinement_prior
 from halfseen.options import Options
+from halfseen.splitting import folds, held_out_count
 
 __all__ = [
     "Domains",
@@ -142,14 +142,12 @@ def resident_domains(found: Understanding, seed: int) -> Domains:
     target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
     labels, rarest = source.labels, min(found.class_counts)
     if len(labels) < SMALL and rarest >= 2:
-        dealt = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=seed)
-        splits = list(dealt.split(source.inputs, labels))
+        splits = list(folds(labels, FOLDS, seed).split(source.inputs, labels))
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), len(found.schema.classes)))
-        rows = np.arange(len(labels))
-        splits = [tuple(train_test_split(rows, test_size=size, stratify=labels, random_state=seed))]
-    folds = [Fold(source[training], source[held_out]) for training, held_out in splits]
-    return _Resident(found.schema, folds, target, source if len(labels) <= REFIT_ROWS else None)
+        splits = [held_out_count(labels, size, seed)]
+    parts = [Fold(source[training], source[held_out]) for training, held_out in splits]
+    return _Resident(found.schema, parts, target, source if len(labels) <= REFIT_ROWS else None)
 
 
 def prepared_domains(schema: TableSchema, fold: Fold, target: npt.NDArray[np.float32]) -> Domains:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.special import log_softmax, softmax
-from sklearn.metrics import roc_auc_score
 
 from halfseen.evidence import fit_density_ratio
 from halfseen.members.linear import Regression
+from halfseen.metrics import metrics_of, row_losses
 from halfseen.model.domains import Domains, Sample
 from halfseen.networks import nets
 from halfseen.networks.nets import Networks
@@ -34,43 +34,6 @@ Rows = npt.NDArray[np.intp]
 MOST_WEIGHED = 5_000
 """Rows of each table that the domain classifier of :func:`held_out_weights` is fitted on."""
 SMALLEST = 1e-12
-
-
-def metrics_of(
-    probability: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
-) -> dict[str, Any]:
-    """Return accuracy, balanced accuracy, cross-entropy and AUC of predictions.
-
-    The AUC speaks of the last class, or is the mean over pairs of classes where there are more
-    than two; it is None where only one class is present.
-
-    Examples
-    --------
-    >>> metrics_of(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
-    {'rows': 3, 'accuracy': 0.6667, 'balanced_accuracy': 0.75, 'cross_entropy': 0.4149, 'auc': 1.0}
-    """
-    predicted = probability.argmax(1)
-    present = np.unique(labels)
-    area = None
-    if len(present) == probability.shape[1]:
-        score = probability[:, 1] if len(present) == 2 else probability
-        area = round(float(roc_auc_score(labels, score, multi_class="ovo")), 4)
-    return {
-        "rows": len(labels),
-        "accuracy": round(float((predicted == labels).mean()), 4),
-        "balanced_accuracy": round(_balanced_accuracy(labels, predicted), 4),
-        "cross_entropy": round(float(losses_of(probability, labels).mean()), 4),
-        "auc": area,
-    }
-
-
-def losses_of(
-    probability: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Return the cross-entropy of each row, in nats."""
-    given = probability[np.arange(len(labels)), labels]
-    losses: npt.NDArray[np.float64] = -np.log(np.maximum(given, SMALLEST))
-    return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,15 +164,10 @@ def target_risk(
     held_out: HeldOut, weights: npt.NDArray[np.float64], *, blended: bool
 ) -> RiskEstimate:
     """Estimate the cross-entropy on the target from weighted source rows; no target label."""
-    losses = losses_of(held_out.probabilities(blended=blended), held_out.labels)
+    losses = row_losses(held_out.probabilities(blended=blended), held_out.labels)
     return importance_weighted_validation(losses, weights)
 
 
 def _logarithm(probability: torch.Tensor) -> npt.NDArray[np.float64]:
     logarithm: npt.NDArray[np.float64] = np.log(np.maximum(probability.double().numpy(), SMALLEST))
     return logarithm
-
-
-def _balanced_accuracy(labels: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> float:
-    recalls = [float((predicted[labels == k] == k).mean()) for k in np.unique(labels)]
-    return float(np.mean(recalls))

@@ -13,6 +13,7 @@ import pyarrow as pa
 import torch
 from pydantic import ValidationError
 
+from halfseen.arrays import normalized
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.front.preprocessing import has_missing_block, transform
@@ -118,9 +119,7 @@ class TableModel:
         else:
             samples = self.options.prediction_samples
             scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed)
-        double = scored.double()
-        probability: npt.NDArray[np.float64] = (double / double.sum(1, keepdim=True)).numpy()
-        return probability
+        return normalized(scored)
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder, which :func:`halfseen.load` reads."""

@@ -13,9 +13,9 @@ from halfseen.errors import OptionError
 from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
 from halfseen.front.inference import Understanding
 from halfseen.front.streaming import RowStream
+from halfseen.metrics import metrics_of
 from halfseen.model.domains import Run, Sample
 from halfseen.model.fitting import Settings, needs_complete_target
-from halfseen.model.measuring import metrics_of
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress, Progress
 from halfseen.rehearsal.results import Checks, Rehearsal, RehearsedChoice, RehearsedRun

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import torch
 from scipy.special import softmax
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import train_test_split
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
@@ -26,14 +25,16 @@ from halfseen.evidence import (
 )
 from halfseen.front.schema import TableSchema
 from halfseen.members.linear import Regression, fit_regression
+from halfseen.metrics import row_losses
 from halfseen.model.domains import Fold, Run, Sample, prepared_domains
 from halfseen.model.fitting import restore_prior
-from halfseen.model.measuring import hold_out, losses_of
+from halfseen.model.measuring import hold_out
 from halfseen.networks.nets import Networks, latents, probabilities
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.options import Options
 from halfseen.rehearsal.results import Checks
 from halfseen.selection.evidence import Evidence, Observed, source_statistics
+from halfseen.splitting import held_out_count
 from halfseen.weights.blending import install
 
 __all__ = ["BASELINES", "RehearsalStage", "Shown"]
@@ -95,10 +96,9 @@ class RehearsalStage:
                 f"{schema.class_names[int(fewest.argmin())]!r}; a rehearsal needs {FEWEST} of each."
             )
         size = max(round(HELD_OUT * len(rest)), classes)
-        training, held_out = train_test_split(
-            rest, test_size=size, stratify=source.labels[rest], random_state=seed
-        )
-        return cls(schema, Fold(source[training], source[held_out]), source[np.flatnonzero(chosen)])
+        training, held_out = held_out_count(source.labels[rest], size, seed)
+        fold = Fold(source[rest[training]], source[rest[held_out]])
+        return cls(schema, fold, source[np.flatnonzero(chosen)])
 
     def observed_columns(self, rows: Sample) -> Matrix:
         """Return x1."""
@@ -151,7 +151,7 @@ class RehearsalStage:
             predict = trees.fit(known, training.labels).predict_proba
         return _Baseline(
             predict(asked),
-            losses_of(predict(weighed), held_out.labels),
+            row_losses(predict(weighed), held_out.labels),
             fit_density_ratio(known, asked).weights(weighed),
         )
 

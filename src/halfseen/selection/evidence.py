@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, normalized
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
+from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.inputs import prepare_rows, read_inputs
+from halfseen.metrics import row_losses
 from halfseen.networks import nets
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.options import Options
@@ -32,12 +31,8 @@ __all__ = ["ONE_FIT_SCORES", "Evidence", "Observed", "evaluate", "score_of", "so
 
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
-COMPONENTS = 32
-"""Principal components of the latents that the density ratio is fitted on."""
 _BATCH = 128
 """Rows per batch where batch-norm statistics are estimated."""
-_LEAST_PROBABILITY = 1e-12
-"""Bounds the loss of a row whose class was held impossible."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +143,7 @@ class Observed:
         held_out = self.evidence.held_out
         with source_statistics(self.networks, self.options, self._source_rows):
             probability = self._probabilities(held_out.inputs)
-        given = probability[np.arange(len(held_out)), held_out.labels.cpu().numpy()]
-        loss: Floats = -np.log(np.maximum(given, _LEAST_PROBABILITY))
-        return loss
+        return row_losses(probability, held_out.labels.cpu().numpy())
 
     @cached_property
     def weight(self) -> Floats:
@@ -177,8 +170,7 @@ class Observed:
         scored = nets.probabilities(self.networks, rows, samples=samples, seed=self.seed).double()
         if self.evidence.prior is not None:
             scored = scored * torch.tensor(self.evidence.prior, dtype=torch.float64)
-        probability: Floats = (scored / scored.sum(1, keepdim=True)).numpy()
-        return probability
+        return normalized(scored)
 
     def _latents(self, rows: torch.Tensor) -> Floats:
         latent: Floats = nets.latents(self.networks, rows, seed=self.seed).double().numpy()
@@ -263,10 +255,7 @@ def source_statistics(
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
     """Return the weights of some source rows from a ratio fitted on others."""
-    classifier = default_domain_classifier()
-    if source.shape[1] > COMPONENTS:
-        components = min(COMPONENTS, len(source) + len(target))
-        classifier = make_pipeline(PCA(components, random_state=0), classifier)
+    classifier = compact_domain_classifier(source.shape[1], len(source) + len(target))
     return fit_density_ratio(source, target, classifier=classifier).weights(weighed)
 
 

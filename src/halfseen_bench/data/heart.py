@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.splitting import held_out_share
 from halfseen_bench.data.official import OfficialFile, content, locate
 from halfseen_bench.data.pairs import Card, DomainPair, Labelled, Sealed
 from halfseen_bench.data.splitting import (
     Evaluation,
     check_choice,
     check_domains,
-    held_out,
     target_rows,
 )
 
@@ -117,7 +117,7 @@ def load_pair(
     names = [COLUMNS[c] for c in kept]
     blocks = Blocks.columns(names, missing)
     source_table, target_table = source_table[:, kept], target_table[:, kept]
-    train, test = held_out(source_labels, test_fraction, seed)
+    train, test = held_out_share(source_labels, test_fraction, seed)
     adapted, predicted = target_rows(len(target_table), evaluation, seed)
     dropped = [c for c, has in zip(COLUMNS, source_has, strict=True) if not has]
     card = _card(source, target, blocks, dropped, source_table, target_table, gaps, evaluation)

@@ -17,21 +17,21 @@ import torch
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 
+from halfseen.arrays import normalized
 from halfseen.errors import HalfseenError
 from halfseen.evidence import (
     AdaptationEffect,
     DomainSeparation,
     adaptation_bound,
     adaptation_effect,
-    expected_calibration_error,
     missing_block_dependence,
     self_consistency,
 )
 from halfseen.evidence.assumptions import LEAST_OVERLAP, LEAST_R2, SIGNIFICANCE
 from halfseen.front.schema import TableSchema
 from halfseen.front.summary import TableSummary
+from halfseen.metrics import expected_calibration_error, row_losses
 from halfseen.model.domains import Sample
-from halfseen.model.measuring import losses_of
 from halfseen.networks import nets
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
@@ -204,8 +204,8 @@ class _Sight:
         def seen(rows: torch.Tensor) -> tuple[Floats, Floats]:
             latents = nets.latents(networks, rows, seed=material.seed).double().numpy()
             samples = material.options.prediction_samples
-            found = nets.probabilities(networks, rows, samples=samples, seed=material.seed).double()
-            return latents, (found / found.sum(1, keepdim=True)).numpy()
+            found = nets.probabilities(networks, rows, samples=samples, seed=material.seed)
+            return latents, normalized(found)
 
         z_target, p_target = seen(there)
         with source_statistics(networks, material.options, shown):
@@ -290,7 +290,7 @@ def _expectation(material: Material) -> Expectation:
         )
 
     return Expectation(
-        cross_entropy=quality(losses_of(material.probability, material.labels), estimate),
+        cross_entropy=quality(row_losses(material.probability, material.labels), estimate),
         accuracy=quality((~right).astype(np.float64), _accuracy),
         rows=len(material.labels),
     )
