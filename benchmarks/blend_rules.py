@@ -27,8 +27,8 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
+from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Fit, Settings
-from halfseen.model.measuring import metrics_of
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress
 from halfseen.weights.blending import Blend, Labels, Matrix, fit_blend, install

@@ -19,9 +19,9 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
+from halfseen.metrics import metrics_of
 from halfseen.model.domains import Run, Sample
 from halfseen.model.fitting import Settings
-from halfseen.model.measuring import metrics_of
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress
 from halfseen.rehearsal import BASELINES, MODELS, rehearse

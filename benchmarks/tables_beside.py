@@ -28,8 +28,8 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
+from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Settings, fit_tables
-from halfseen.model.measuring import metrics_of
 
 CATEGORICAL = {"heart": ("cp", "restecg", "slope", "thal")}
 """Columns of numbers that are names of categories, by data set."""

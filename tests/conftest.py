@@ -22,6 +22,7 @@ SMALL = {
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
     from halfseen.domain_classifier import DomainClassifier
+
     from halfseen.model import domains, fitting
     from halfseen.model.fitting import Settings
     from halfseen.options import make_options, option_names

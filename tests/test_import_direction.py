@@ -12,6 +12,7 @@ STOREYS = [
     {"errors"},
     {"files", "outputs"},
     {"arrays"},
+    {"metrics", "splitting"},
     {"evidence"},
     {"blocks", "options"},
     {"front"},

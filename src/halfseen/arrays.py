@@ -13,7 +13,16 @@ import numpy.typing as npt
 
 from halfseen.errors import InputError
 
-__all__ = ["Floats", "Integers", "labels", "matrix", "probabilities", "same_length", "vector"]
+__all__ = [
+    "Floats",
+    "Integers",
+    "labels",
+    "matrix",
+    "normalized",
+    "probabilities",
+    "same_length",
+    "vector",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -101,9 +110,21 @@ pass the output of predict_proba or of a softmax, not logits.
             f"Row {row} of {name} sums to {total[row]:.4g} where probabilities sum to 1; "
             "pass the output of predict_proba or of a softmax, not logits."
         )
-    array = np.maximum(array, 0.0)
-    array /= array.sum(axis=1, keepdims=True)
-    return array
+    return normalized(np.maximum(array, 0.0))
+
+
+def normalized(shares: npt.ArrayLike) -> Floats:
+    """Return rows divided by their sums, in double precision: probabilities that sum to one.
+
+    Examples
+    --------
+    >>> normalized([[1.0, 3.0], [2.0, 2.0]])
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
+    """
+    array = np.asarray(shares, dtype=np.float64)
+    divided: Floats = array / array.sum(axis=-1, keepdims=True)
+    return divided
 
 
 def labels(name: str, values: npt.ArrayLike, classes: int) -> Integers:

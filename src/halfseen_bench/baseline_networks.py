@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn import config_context
-from sklearn.model_selection import StratifiedKFold
 from torch import Tensor, nn
 
 from halfseen.arrays import Floats
@@ -26,6 +25,7 @@ from halfseen.networks.training import (
     plan_phases,
 )
 from halfseen.options import Options, make_options, preset
+from halfseen.splitting import folds, rarest_class
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.epochs import tensor
 from halfseen_bench.scaling import standardized
@@ -102,13 +102,10 @@ def _student(pair: DomainPair, student: str, seed: int, options: Options | None)
     """Train a student on x1 with soft labels from teachers that did not see the row."""
     pair, options = standardized(pair), _options(pair, options)
     labels, classes = pair.source_train.labels, len(pair.classes)
-    folds = min(
-        5 if pair.blocks.is_table else 2, int(np.unique(labels, return_counts=True)[1].min())
-    )
     soft = np.eye(classes)[labels]
-    if folds > 1:
+    if rarest_class(labels) > 1:
         opinion = np.empty_like(soft)
-        splits = StratifiedKFold(folds, shuffle=True, random_state=seed)
+        splits = folds(labels, 5 if pair.blocks.is_table else 2, seed)
         for number, (taught, asked) in enumerate(splits.split(labels, labels)):
             part = replace(pair, source_train=_rows(pair.source_train, taught))
             opinion[asked] = _trained(

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -27,6 +27,7 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import fit_density_ratio
 from halfseen.options import Options
+from halfseen.splitting import folds, rarest_class
 from halfseen_bench import baseline_networks as networks
 from halfseen_bench.data import DomainPair
 
@@ -168,8 +169,7 @@ def _logistic(labels: Labels, seed: int) -> Pipeline:
 
     Scaling is a choice because projections of words carry meaning in their variance.
     """
-    folds = min(5 if len(labels) < 500 else 3, _rarest(labels))
-    if folds < 2:
+    if rarest_class(labels) < 2:
         return make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
     steps = [("scale", StandardScaler()), ("logistic", LogisticRegression(max_iter=300))]
     search = GridSearchCV(
@@ -179,14 +179,9 @@ def _logistic(labels: Labels, seed: int) -> Pipeline:
             "logistic__C": STRENGTHS,
         },
         scoring="neg_log_loss",
-        cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
+        cv=folds(labels, 5 if len(labels) < 500 else 3, seed),
     )
     return make_pipeline(search)
-
-
-def _rarest(labels: Labels) -> int:
-    """Return the number of rows of the rarest class."""
-    return int(np.unique(labels, return_counts=True)[1].min())
 
 
 def _forest(labels: Labels, seed: int) -> Pipeline:
@@ -256,9 +251,8 @@ def _ceiling(classifier: str) -> Baseline:
         model = CLASSIFIERS[classifier](labels, seed)
         train = _block(pair, pair.target_train, "observed")
         if networks.is_transductive(pair):
-            folds = StratifiedKFold(5, shuffle=True, random_state=seed)
             found: Floats = cross_val_predict(
-                model, train, labels, cv=folds, method="predict_proba"
+                model, train, labels, cv=folds(labels, 5, seed), method="predict_proba"
             )
             return found
         test = _block(pair, pair.target_test, "observed")
@@ -273,17 +267,16 @@ def _distilled_logistic(pair: DomainPair, seed: int, options: Options | None) ->
     Lopez-Paz et al., "Unifying distillation and privileged information", ICLR 2016.
     """
     labels, classes = pair.source_train.labels, len(pair.classes)
-    folds = min(5, _rarest(labels))
     inputs = _ignore(pair, seed)
     student = _fit(_logistic(labels, seed), inputs.train, labels)
-    if folds < 2:  # a class with one row: nothing to teach with
+    if rarest_class(labels) < 2:  # a class with one row: nothing to teach with
         return _predicted(student, inputs.test, classes)
     opinion = np.zeros((len(labels), classes))
     opinion[:, np.unique(labels)] = cross_val_predict(
         _logistic(labels, seed),
         _flat(pair, pair.source_train.inputs),
         labels,
-        cv=StratifiedKFold(folds, shuffle=True, random_state=seed),
+        cv=folds(labels, 5, seed),
         method="predict_proba",
     )
     soft = 0.5 * np.eye(classes)[labels] + 0.5 * opinion

@@ -1,4 +1,4 @@
-"""How good predictions are, on rows whose labels are known: exact means, never means of means."""
+"""The metrics of benchmarks: the library's, those that research adds, and how each is printed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import f1_score
 
-from halfseen.arrays import Floats, labels, probabilities, same_length
 from halfseen.errors import OptionError
-from halfseen.evidence import expected_calibration_error
+from halfseen.metrics import (
+    accuracy,
+    auc,
+    expected_calibration_error,
+    predictions,
+    row_losses,
+)
 
-__all__ = ["METRICS", "Metric", "measured", "metric_named", "row_losses"]
-
-_SMALLEST = float(np.finfo(np.float64).eps)
-"""A probability below this counts as this, as scikit-learn's log_loss has it."""
+__all__ = ["METRICS", "Metric", "measured", "metric_named"]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def measured(predicted: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float | No
 
     The normalised cross-entropy is the cross-entropy divided by that of the constant that knows
     these rows' own class frequencies: below 1, the model says more than the frequencies do. The
-    AUC is that of the second of two classes, and None for more classes or a single one present.
+    other formulas are those of :mod:`halfseen.metrics`.
 
     Examples
     --------
@@ -79,33 +81,16 @@ def measured(predicted: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float | No
     >>> round(found["accuracy"], 4), round(found["cross_entropy"], 4), found["auc"]
     (0.6667, 0.4149, 1.0)
     """
-    array = probabilities("predicted", predicted)
-    truth = labels("y", y, array.shape[1])
-    same_length(predicted=array, y=truth)
-    chosen = array.argmax(axis=1)
+    array, truth = predictions(predicted, y)
     present = np.unique(truth)
     cross_entropy = float(row_losses(array, truth).mean())
     share = np.bincount(truth, minlength=array.shape[1]) / len(truth)
     uncertainty = -float(np.sum(share[share > 0] * np.log(share[share > 0])))
-    binary = array.shape[1] == 2 and len(present) == 2
     return {
-        "accuracy": float((chosen == truth).mean()),
-        "macro_f1": float(f1_score(truth, chosen, labels=present, average="macro")),
+        "accuracy": accuracy(array, truth),
+        "macro_f1": float(f1_score(truth, array.argmax(axis=1), labels=present, average="macro")),
         "cross_entropy": cross_entropy,
         "normalised_cross_entropy": cross_entropy / uncertainty if uncertainty else None,
-        "auc": float(roc_auc_score(truth, array[:, 1])) if binary else None,
+        "auc": auc(array, truth),
         "calibration_error": expected_calibration_error(array, truth),
     }
-
-
-def row_losses(predicted: Floats, y: npt.NDArray[np.int64]) -> Floats:
-    """Return the cross-entropy of each row, in nats.
-
-    Examples
-    --------
-    >>> row_losses(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])).round(4)
-    array([0.6931, 0.    ])
-    """
-    given = predicted[np.arange(len(y)), y]
-    losses: Floats = -np.log(np.maximum(given, _SMALLEST))
-    return losses + 0.0  # no minus zero

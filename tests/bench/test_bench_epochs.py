@@ -107,4 +107,5 @@ def test_cross_entropy_is_exact_and_binary_metrics_are_known():
     assert found["normalised_cross_entropy"] == pytest.approx(by_hand / entropy)
     pairs = p[y == 1][:, None] > p[y == 0]
     assert found["auc"] == pytest.approx(pairs.mean())
-    assert measured(np.full((3, 3), 1 / 3), [0, 1, 2])["auc"] is None
+    assert measured(np.full((3, 3), 1 / 3), [0, 1, 2])["auc"] == 0.5
+    assert measured(np.full((3, 3), 1 / 3), [0, 1, 1])["auc"] is None

@@ -7,6 +7,7 @@ from small_pair import small_pair
 
 from halfseen import InputError, OptionError
 from halfseen.networks.methods import METHODS
+from halfseen.options import Options
 from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data import Labelled
@@ -34,11 +35,15 @@ def test_every_suite_plans_distinct_runs(suite, budget):
 def test_the_paper_budget_has_the_papers_lengths():
     runs = plan_runs(SUITES["digits"], BUDGETS["paper"], Selection(models=("models",))).runs
     assert {run.seed for run in runs} == set(range(5))
-    (lengths,) = {(r.options.training.warmup_epochs, r.options.training.joint_epochs) for r in runs}
+    trained = [Options.model_validate(run.options) for run in runs]
+    (lengths,) = {
+        (options.training.warmup_epochs, options.training.joint_epochs) for options in trained
+    }
     assert lengths == (10, 90)
     assert not any("max_train" in run.problem.reader for run in runs)
     assert {run.variant for run in runs} == {"", "augmented"}
-    assert {run.options.training.augmentation for run in runs if run.variant} == {"affine"}
+    augmented = [o for o, run in zip(trained, runs, strict=True) if run.variant]
+    assert {options.training.augmentation for options in augmented} == {"affine"}
     assert {run.problem.reader["side"] for run in runs} == {"bottom"}
 
 
@@ -55,7 +60,8 @@ def test_a_selection_narrows_and_changes():
     assert len(runs) == 5 * 2, "svhn:mnist means every patch size"
     assert {run.seed for run in runs} == {7, 8}
     assert {run.problem.reader["side"] for run in runs} == {"top"}
-    assert {run.options.training.learning_rate for run in runs} == {0.003}
+    trained = [Options.model_validate(run.options) for run in runs]
+    assert {options.training.learning_rate for options in trained} == {0.003}
     assert {run.variant for run in runs} == {"training.learning_rate=0.003"}
 
 

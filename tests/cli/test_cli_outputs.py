@@ -12,8 +12,8 @@ from tables_cli import Result, halfseen, source_table, target_table, write
 
 from halfseen import artifact
 from halfseen.errors import InputError, OptionError
-from halfseen.outputs import Output, check_outputs
 from halfseen.front import files
+from halfseen.outputs import Output, check_outputs
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import mutual_info_score
 
 from halfseen.errors import InputError, OptionError
+from halfseen.splitting import held_out_share
 from halfseen_bench.data import amazon, reviews
 from halfseen_bench.data.ceiling import ceiling
 from halfseen_bench.data.official import content_sha256
-from halfseen_bench.data.splitting import held_out, target_rows
+from halfseen_bench.data.splitting import target_rows
 
 WORDS = [f"w{i}" for i in range(60)]
 
@@ -105,7 +106,7 @@ def test_leading_is_the_projection_of_all_words(root):
     pair = load(root, rule="leading", weighting="count", evaluation="split")
     source, source_labels = reviews.read_domain(root, "books")
     target, _ = reviews.read_domain(root, "kitchen")
-    train, _ = held_out(source_labels, 0.2, 0)
+    train, _ = held_out_share(source_labels, 0.2, 0)
     adapted, predicted = target_rows(len(target), "split", 0)
     fitted = [source[i] for i in train] + [target[i] for i in adapted]
     words = reviews.most_frequent(fitted, 5000)

@@ -12,8 +12,8 @@ import pytest
 from halfseen.errors import InputError
 from halfseen.front.files import TableFiles, open_table
 from halfseen.front.inference import Understanding, understand
-from halfseen.front.roles import Roles
 from halfseen.front.preprocessing import transform
+from halfseen.front.roles import Roles
 from halfseen.front.summary import SAMPLE, ColumnSummary, Moments, summarize
 
 ROWS = 200

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from halfseen.front.inputs import encode_labels, read_inputs
 from torch import nn
 
 from halfseen import (
@@ -12,7 +13,6 @@ from halfseen import (
     DomainAdaptationClassifier,
     HalfseenError,
 )
-from halfseen.front.inputs import encode_labels, read_inputs
 
 ROWS = 40
 

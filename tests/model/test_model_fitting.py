@@ -16,9 +16,9 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream, StreamedBatches
+from halfseen.metrics import metrics_of
 from halfseen.model import domains
 from halfseen.model.fitting import RULE, Settings, fit_tables, is_resident
-from halfseen.model.measuring import metrics_of
 from halfseen.networks.training import NoProgress
 from halfseen.networks.training.parallel import Ranks
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from halfseen.model.domains import Run, Sample
 
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.carving import Carving
@@ -13,7 +14,6 @@ from halfseen.evidence.features import DomainSeparation
 from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
-from halfseen.model.domains import Run, Sample
 from halfseen.model.fitting import Settings
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress

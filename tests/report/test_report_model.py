@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from halfseen.model.domains import Sample
 from hostile import CLASSES, FORMULA, QUOTED, SCRIPT, TINY, understood
 
 import halfseen
 from halfseen.errors import InputError
 from halfseen.evidence import population_stability
-from halfseen.model.domains import Sample
 from halfseen.model.fitting import Settings, fit_tables
 from halfseen.report.facts import ReportFacts
 from halfseen.report.facts import imputed as imputed_facts

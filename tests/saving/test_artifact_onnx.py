@@ -20,11 +20,11 @@ from typer.testing import CliRunner
 
 from halfseen.cli.app import app
 from halfseen.errors import HalfseenError, InputError
-from halfseen.front import TableSchema
-from halfseen.saving import onnx_export
 from halfseen.export.model_card import model_card
-from halfseen.members.graph import GraphBuilder
 from halfseen.export.onnx_tables import graph_input
+from halfseen.front import TableSchema
+from halfseen.members.graph import GraphBuilder
+from halfseen.saving import onnx_export
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
 
 ALONE = """

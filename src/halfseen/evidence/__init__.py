@@ -18,7 +18,6 @@ from halfseen.evidence.bounds import (
 )
 from halfseen.evidence.calibration import (
     Calibration,
-    expected_calibration_error,
     fit_bias_corrected_temperature,
     fit_temperature,
 )
@@ -46,6 +45,7 @@ from halfseen.evidence.stability import (
     posterior_change,
     self_consistency,
 )
+from halfseen.metrics import expected_calibration_error
 
 __all__ = [
     "AdaptationBound",

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
 from halfseen.arrays import Floats, labels, matrix, probabilities, same_length
@@ -27,6 +27,7 @@ from halfseen.evidence.density_ratio import (
 )
 from halfseen.evidence.features import DomainSeparation, domain_separation
 from halfseen.evidence.stability import out_of_fold
+from halfseen.splitting import folds
 
 __all__ = [
     "AdaptationBound",
@@ -336,8 +337,8 @@ def _imputation_ratio(known: Floats, true: Floats, imputed: Floats, random_state
         min_samples_leaf=40,
         random_state=random_state,
     )
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
-    probability = cross_val_predict(trees, rows, is_true, cv=folds, method="predict_proba")[:, 1]
+    divided = folds(is_true, _FOLDS, random_state)
+    probability = cross_val_predict(trees, rows, is_true, cv=divided, method="predict_proba")[:, 1]
     ratio = odds_to_ratio(probability, len(second), len(first))
     return float(np.quantile(ratio[is_true == 1], SUPREMUM))
 
@@ -352,9 +353,9 @@ def _transfer_ratio(
     def log_ratio(source: Floats, target: Floats) -> Floats:
         """Return log p_S / p_T of the source rows, by a classifier fitted on other folds."""
         rows, domain = stacked(source, target)
-        folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
+        divided = folds(domain, _FOLDS, random_state)
         classifier = compact_domain_classifier(rows.shape[1], len(rows) // 2)
-        given = cross_val_predict(classifier, rows, domain, cv=folds, method="predict_proba")
+        given = cross_val_predict(classifier, rows, domain, cv=divided, method="predict_proba")
         odds = odds_to_ratio(given[: len(source), 1], len(source), len(target))
         logarithm: Floats = -np.log(np.maximum(odds, 1e-12))
         return logarithm

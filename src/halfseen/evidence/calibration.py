@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax, softmax
 
-from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
-from halfseen.errors import InputError, OptionError
+from halfseen.arrays import Floats, Integers, probabilities
+from halfseen.errors import InputError
+from halfseen.metrics import predictions
 
 __all__ = [
     "Calibration",
-    "expected_calibration_error",
     "fit_bias_corrected_temperature",
     "fit_temperature",
 ]
@@ -73,7 +73,7 @@ def fit_temperature(source_probabilities: npt.ArrayLike, y_source: npt.ArrayLike
     >>> round(fitted.temperature, 2)
     2.0
     """
-    return _fit(*_checked(source_probabilities, y_source), with_bias=False)
+    return _fit(*predictions(source_probabilities, y_source), with_bias=False)
 
 
 def fit_bias_corrected_temperature(
@@ -105,36 +105,7 @@ def fit_bias_corrected_temperature(
     >>> bool(np.allclose(fitted(biased).mean(axis=0), np.bincount(y) / 500, atol=1e-3))
     True
     """
-    return _fit(*_checked(source_probabilities, y_source), with_bias=True)
-
-
-def expected_calibration_error(
-    predicted_probabilities: npt.ArrayLike, y: npt.ArrayLike, *, bins: int = 15
-) -> float:
-    r"""Return the gap between confidence and accuracy, averaged over bins of confidence.
-
-    .. math:: \sum_b \frac{n_b}{n} \, | \mathrm{accuracy}_b - \mathrm{confidence}_b | ,
-
-    with the confidence :math:`\max_k p_k` in `bins` bins of equal width. Lower is better; needs
-    labels, so on the target it belongs in evaluations alone.
-
-    References
-    ----------
-    C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, "On calibration of modern neural networks",
-    ICML 2017.
-
-    Examples
-    --------
-    >>> round(expected_calibration_error([[0.9, 0.1]] * 4, [0, 0, 0, 1]), 4)  # |0.75 - 0.9|
-    0.15
-    """
-    if bins < 1:
-        raise OptionError(f"bins={bins} must be at least 1.")
-    array, y = _checked(predicted_probabilities, y)
-    confidence, right = array.max(axis=1), array.argmax(axis=1) == y
-    position = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    gap = np.bincount(position, weights=right - confidence, minlength=bins)
-    return float(np.abs(gap).sum() / len(y))
+    return _fit(*predictions(source_probabilities, y_source), with_bias=True)
 
 
 def _fit(array: Floats, y: Integers, *, with_bias: bool) -> Calibration:
@@ -189,13 +160,6 @@ def _fit(array: Floats, y: Integers, *, with_bias: bool) -> Calibration:
         )
     bias = parameter[1:] - parameter[1:].mean() if with_bias else np.zeros(classes)
     return Calibration(1.0 / float(parameter[0]), bias)
-
-
-def _checked(predicted: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Integers]:
-    array = probabilities("the predicted probabilities", predicted)
-    positions = labels("y", y, array.shape[1])
-    same_length(probabilities=array, y=positions)
-    return array, positions
 
 
 def _logarithm(array: Floats) -> Floats:

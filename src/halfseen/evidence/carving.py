@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import spearmanr
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 
 from halfseen.arrays import Floats, vector
 from halfseen.errors import InputError, OptionError
@@ -20,6 +20,7 @@ from halfseen.evidence.density_ratio import (
     two_domains,
 )
 from halfseen.evidence.features import DomainSeparation, domain_separation
+from halfseen.splitting import folds
 
 __all__ = ["Carving", "carve_pseudo_target", "rank_correlation"]
 
@@ -99,8 +100,8 @@ def carve_pseudo_target(
         )
     rows, domain = stacked(source, target)
     classifier = compact_domain_classifier(source.shape[1], len(rows) // 2)
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
-    is_target = cross_val_predict(classifier, rows, domain, cv=folds, method="predict_proba")
+    divided = folds(domain, _FOLDS, random_state)
+    is_target = cross_val_predict(classifier, rows, domain, cv=divided, method="predict_proba")
     ratio = odds_to_ratio(is_target[: len(source), 1], len(source), len(target))
     probability = _drawing(ratio, share)
     chosen = np.random.default_rng(random_state).random(len(source)) < probability

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats, Integers, labels, probabilities, same_length, vector
+from halfseen.arrays import Floats, Integers, labels, normalized, probabilities, same_length, vector
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.calibration import Calibration, fit_bias_corrected_temperature
 from halfseen.evidence.prior import ESTIMATORS, mixture_distance
@@ -116,8 +116,7 @@ def correct_probabilities(
         )
     # A row that is sure of a class with no target mass keeps a defined answer.
     weighted = np.maximum(array, 1e-12) * (target / source)
-    corrected: Floats = weighted / weighted.sum(axis=1, keepdims=True)
-    return corrected
+    return normalized(weighted)
 
 
 def estimate_target_prior(

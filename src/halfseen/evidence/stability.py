@@ -18,13 +18,14 @@ from scipy import stats
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
 from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import compact_domain_classifier, stacked, two_domains
+from halfseen.splitting import folds, rarest_class
 
 __all__ = [
     "Change",
@@ -254,11 +255,10 @@ def learned_on(rows: Floats, y: Integers) -> Any:
 
 def out_of_fold(rows: Floats, y: Integers, *, random_state: int) -> Integers:
     """Return classes predicted by logistic regression fitted on other folds."""
-    fewest = int(np.bincount(y)[np.unique(y)].min())
-    if fewest < 2:
+    if rarest_class(y) < 2:
         raise InputError("A class has a single row: hold out at least two rows of each class.")
-    folds = StratifiedKFold(min(_FOLDS, fewest), shuffle=True, random_state=random_state)
-    predicted: Integers = cross_val_predict(linear_classifier(), rows, y, cv=folds)
+    divided = folds(y, _FOLDS, random_state)
+    predicted: Integers = cross_val_predict(linear_classifier(), rows, y, cv=divided)
     return predicted
 
 
@@ -282,10 +282,10 @@ def _change(
             f"The first group has {np.count_nonzero(domain == 0)} rows of one side and {rows} of "
             "the other: each row needs both."
         )
-    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
+    divided = folds(domain, _FOLDS, random_state)
     surprise = np.empty(len(known))
     residual = np.empty_like(value)
-    for fitting, testing in folds.split(known, domain):
+    for fitting, testing in divided.split(known, domain):
         classifier = compact_domain_classifier(known.shape[1], len(fitting))
         classifier.fit(known[fitting], domain[fitting])
         surprise[testing] = domain[testing] - classifier.predict_proba(known[testing])[:, 1]

@@ -14,7 +14,7 @@ from halfseen.blocks import Blocks
 from halfseen.evidence import fit_density_ratio
 from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
 from halfseen.members import Member
-from halfseen.metrics import losses_of, metrics_of
+from halfseen.metrics import metrics_of, row_losses
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.weights.combining import Weights, across_halves, fit_weights
 
@@ -128,5 +128,5 @@ def held_out_weights(rows: PreparedRows) -> Floats:
 
 def target_risk(held_out: HeldOut, weights: Floats) -> RiskEstimate:
     """Estimate the cross-entropy on the target from weighted source rows; no target label."""
-    losses = losses_of(held_out.probabilities(), held_out.labels)
+    losses = row_losses(held_out.probabilities(), held_out.labels)
     return importance_weighted_validation(losses, weights)

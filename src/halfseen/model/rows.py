@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
@@ -16,6 +15,7 @@ from halfseen.front.streaming import RowStream
 from halfseen.members.tasks import Sample
 from halfseen.model.streams import StreamedBatches
 from halfseen.networks.training.parallel import present_ranks
+from halfseen.splitting import folds, held_out_count, rarest_class
 
 __all__ = ["Fold", "PreparedRows", "prepared_in_memory", "prepared_streams", "prepared_tables"]
 
@@ -83,11 +83,11 @@ def prepared_in_memory(
 
     Fewer than :data:`SMALL` source rows are held out fold by fold; of more, a fifth is held out.
     """
-    folds = _folds(source, n_classes, seed) if hold_out else ()
+    parts = _folds(source, n_classes, seed) if hold_out else []
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
-    return PreparedRows(blocks, n_classes, target, source, folds, None, digest.hexdigest())
+    return PreparedRows(blocks, n_classes, target, source, parts, None, digest.hexdigest())
 
 
 def prepared_tables(found: Understanding, *, hold_out: bool, seed: int) -> PreparedRows:
@@ -123,12 +123,9 @@ def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
 
 def _folds(source: Sample, n_classes: int, seed: int) -> list[Fold]:
     labels = source.labels
-    rarest = int(np.unique(labels, return_counts=True)[1].min())
-    if len(labels) < SMALL and rarest >= 2:
-        dealt = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=seed)
-        splits = list(dealt.split(source.inputs, labels))
+    if len(labels) < SMALL and rarest_class(labels) >= 2:
+        splits = list(folds(labels, FOLDS, seed).split(source.inputs, labels))
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), n_classes))
-        rows = np.arange(len(labels))
-        splits = [tuple(train_test_split(rows, test_size=size, stratify=labels, random_state=seed))]
+        splits = [held_out_count(labels, size, seed)]
     return [Fold(source[training], source[held_out]) for training, held_out in splits]

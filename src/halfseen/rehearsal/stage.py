@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.model_selection import train_test_split
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
@@ -27,7 +26,7 @@ from halfseen.front.fronts import TableFront
 from halfseen.front.schema import TableSchema
 from halfseen.members import Sample
 from halfseen.members.linear import fit_regression
-from halfseen.metrics import losses_of
+from halfseen.metrics import row_losses
 from halfseen.model.fitting import Hooks, fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
@@ -35,6 +34,7 @@ from halfseen.model.settings import FitSettings
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.rehearsal.results import Checks
 from halfseen.selection.evidence import Evidence, Observed
+from halfseen.splitting import held_out_count
 
 __all__ = ["BASELINES", "RehearsalStage", "Shown"]
 
@@ -95,10 +95,9 @@ class RehearsalStage:
                 f"{schema.class_names[int(fewest.argmin())]!r}; a rehearsal needs {FEWEST} of each."
             )
         size = max(round(HELD_OUT * len(rest)), classes)
-        training, held_out = train_test_split(
-            rest, test_size=size, stratify=source.labels[rest], random_state=seed
-        )
-        return cls(schema, Fold(source[training], source[held_out]), source[np.flatnonzero(chosen)])
+        training, held_out = held_out_count(source.labels[rest], size, seed)
+        fold = Fold(source[rest[training]], source[rest[held_out]])
+        return cls(schema, fold, source[np.flatnonzero(chosen)])
 
     def observed_columns(self, rows: Sample) -> Matrix:
         """Return x1."""
@@ -142,7 +141,7 @@ class RehearsalStage:
             on_slice, on_held_out = predict(asked), predict(weighed)
         return _Baseline(
             on_slice,
-            losses_of(on_held_out, held_out.labels),
+            row_losses(on_held_out, held_out.labels),
             fit_density_ratio(known, asked).weights(weighed),
         )
 

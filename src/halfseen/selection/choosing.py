@@ -26,6 +26,7 @@ from halfseen.selection.evidence import (
     evaluate,
     score_of,
 )
+from halfseen.splitting import held_out_share
 
 __all__ = [
     "Choice",
@@ -201,28 +202,15 @@ def split_held_out(
 ) -> tuple[Integers, Integers]:
     """Return the row numbers to train on and those to hold out, a share of every class.
 
-    At least one row of each class stays to train on.
-
-    Examples
-    --------
-    >>> train, held = split_held_out(np.array([0, 0, 0, 0, 1, 1, 2]), share=0.5)
-    >>> len(train), len(held)
-    (4, 3)
+    As :func:`halfseen.splitting.held_out_share` does; fewer than three rows are too few to measure.
     """
-    if not 0.0 < share < 1.0:
-        raise OptionError(f"held_out={share} must lie strictly between 0 and 1.")
-    random = np.random.default_rng(seed)
-    held: list[Integers] = []
-    for label in np.unique(labels):
-        rows = random.permutation(np.flatnonzero(labels == label))
-        held.append(rows[: min(round(share * len(rows)), len(rows) - 1)])
-    chosen = np.sort(np.concatenate(held))
+    train, chosen = held_out_share(labels, share, seed)
     if len(chosen) < 3:
         raise InputError(
             f"held_out={share} of {len(labels)} source rows leaves {len(chosen)} to measure on; "
             "at least 3 are needed."
         )
-    return np.setdiff1d(np.arange(len(labels)), chosen), chosen
+    return train, chosen
 
 
 def _numbered(models: Sequence[Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
-from halfseen.metrics import losses_of
+from halfseen.metrics import row_losses
 from halfseen.networks.training import LabelledRows, Rows
 
 __all__ = [
@@ -160,7 +160,7 @@ class Observed:
         held_out = self.evidence.held_out
         with self.model.source_statistics(self._source_rows):
             log_probability = self.model.log_probabilities(held_out.inputs.numpy())
-        return losses_of(np.exp(log_probability), held_out.labels.numpy())
+        return row_losses(np.exp(log_probability), held_out.labels.numpy())
 
     @cached_property
     def weight(self) -> Floats:

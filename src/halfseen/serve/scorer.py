@@ -14,6 +14,7 @@ import onnxruntime
 import pyarrow as pa
 from pydantic import ValidationError
 
+from halfseen.arrays import normalized
 from halfseen.errors import InputError
 from halfseen.export.onnx import (
     FORMAT,
@@ -70,8 +71,7 @@ class Scorer:
                 raise TimeoutError
             inputs = self._inputs(table.slice(start, CHUNK), first_row=start + 1)
             parts.append(self._session.run([PROBABILITIES, PREDICTION], inputs))
-        probabilities = np.concatenate([part[0] for part in parts]).astype(np.float64)
-        probabilities /= probabilities.sum(1, keepdims=True)
+        probabilities = normalized(np.concatenate([part[0] for part in parts]))
         return probabilities, np.concatenate([part[1] for part in parts])
 
     def _inputs(self, table: Any, first_row: int) -> dict[str, npt.NDArray[Any]]:

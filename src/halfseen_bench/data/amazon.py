@@ -17,6 +17,7 @@ from sklearn.decomposition import PCA
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
+from halfseen.splitting import held_out_share
 from halfseen_bench.data.ceiling import ceiling as ceiling_of
 from halfseen_bench.data.natural import evaluation_note, make_pair
 from halfseen_bench.data.official import OfficialFile
@@ -33,7 +34,6 @@ from halfseen_bench.data.splitting import (
     Evaluation,
     check_choice,
     check_domains,
-    held_out,
     target_rows,
 )
 
@@ -120,7 +120,7 @@ def load_pair(
     source_reviews, source_labels = read_domain(root, source)
     target_reviews, target_labels = read_domain(root, target)
     reviews, start = source_reviews + target_reviews, len(source_reviews)
-    train, test = held_out(source_labels, test_fraction, seed)
+    train, test = held_out_share(source_labels, test_fraction, seed)
     adapted, predicted = target_rows(len(target_reviews), evaluation, seed)
     fitted = np.concatenate([train, start + adapted]) if fit_rows == "both" else train
 

@@ -25,9 +25,10 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import nbinom
 
+from halfseen.arrays import normalized
 from halfseen.errors import OptionError
 
 __all__ = ["MISSING", "OBSERVED", "Dials", "Domain", "Encoding", "World", "entropy"]
@@ -186,12 +187,13 @@ class World:
         level = np.arange(ACTIVITIES)
         shift = self.dials.activity_shift if self.is_target else 0.0
         log_odds = -0.5 * ((level - _ACTIVITY_MEAN) / _ACTIVITY_DEVIATION) ** 2 - shift * level
-        return _softmax(log_odds)
+        return np.asarray(softmax(log_odds))
 
     @cached_property
     def user(self) -> Floats:
         """p(u|a), the user kind, as (a, u)."""
-        return _softmax(np.outer(np.arange(ACTIVITIES) - _ACTIVITY_MEAN, _USER_TILT))
+        log_odds = np.outer(np.arange(ACTIVITIES) - _ACTIVITY_MEAN, _USER_TILT)
+        return np.asarray(softmax(log_odds, axis=1))
 
     @cached_property
     def partner(self) -> Floats:
@@ -205,7 +207,7 @@ class World:
         probability = (1 - follow) * _PARTNER_INTENTS[None] + follow * _USER_INTENTS[:, None]
         if self.is_target:
             probability = probability * np.exp(-self.dials.conditional_shift * _INTENT_STRENGTH)
-        return np.asarray(probability / probability.sum(axis=-1, keepdims=True))
+        return normalized(probability)
 
     @cached_property
     def user_means(self) -> Floats:
@@ -264,7 +266,7 @@ class World:
         log_joint = np.log(self.user)[activity]
         for feature, table in enumerate(self._log_user_counts):
             log_joint += table[activity, observed[:, feature]]
-        return _softmax(log_joint)
+        return np.asarray(softmax(log_joint, axis=1))
 
     def click_rate(self) -> float:
         """p(y=1), exact: the best constant."""
@@ -362,11 +364,6 @@ def _count_probabilities(means: Floats, buckets: int, encoding: Encoding) -> Flo
     cumulative = nbinom.cdf(highest, DISPERSION, success)
     ends = np.zeros((*means.shape, 1)), np.ones((*means.shape, 1))
     return np.diff(np.concatenate([ends[0], cumulative, ends[1]], axis=-1), axis=-1)
-
-
-def _softmax(log_odds: Floats) -> Floats:
-    odds = np.exp(log_odds - log_odds.max(axis=-1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
 def _response_index(observed: Integers) -> Integers:

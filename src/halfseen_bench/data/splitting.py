@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.errors import OptionError
+from halfseen.splitting import check_share
 
 __all__ = [
     "Evaluation",
     "check_choice",
     "check_domains",
-    "held_out",
     "random_split",
     "subset",
     "target_rows",
@@ -57,24 +57,6 @@ def subset(count: int, limit: int | None, seed: int) -> Rows | slice:
     return np.sort(np.random.default_rng(seed).choice(count, limit, replace=False))
 
 
-def held_out(labels: npt.NDArray[np.int64], fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Return (kept, held out) rows; each class gives the same fraction, rounded.
-
-    Examples
-    --------
-    >>> kept, out = held_out(np.array([0] * 8 + [1] * 2), 0.5, seed=0)
-    >>> len(kept), len(out)
-    (5, 5)
-    """
-    _check_fraction(fraction)
-    generator = np.random.default_rng(seed)
-    out = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        rows = generator.permutation(np.flatnonzero(labels == label))
-        out[rows[: round(fraction * len(rows))]] = True
-    return np.flatnonzero(~out), np.flatnonzero(out)
-
-
 def target_rows(count: int, evaluation: Evaluation, seed: int) -> tuple[Rows, Rows]:
     """Return (train, test) rows of a target that has no official split.
 
@@ -95,12 +77,7 @@ def random_split(count: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
     >>> len(kept), len(out), len(set(kept) | set(out))
     (8, 2, 10)
     """
-    _check_fraction(fraction)
+    check_share("test_fraction", fraction)
     rows = np.random.default_rng(seed).permutation(count)
     held = round(fraction * count)
     return np.sort(rows[held:]), np.sort(rows[:held])
-
-
-def _check_fraction(fraction: float) -> None:
-    if not 0.0 < fraction < 1.0:
-        raise OptionError(f"A held-out fraction of {fraction} must lie strictly between 0 and 1.")

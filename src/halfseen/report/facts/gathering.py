@@ -37,7 +37,7 @@ from halfseen.evidence.risk import (
 from halfseen.front.schema import TableSchema
 from halfseen.front.summary import TableSummary
 from halfseen.members import Sample
-from halfseen.metrics import losses_of
+from halfseen.metrics import row_losses
 from halfseen.model.model import Model
 from halfseen.report.facts import (
     ColumnFacts,
@@ -281,7 +281,7 @@ def _expectation(material: FactSources) -> Expectation:
         )
 
     return Expectation(
-        cross_entropy=quality(losses_of(material.probability, material.labels), estimate),
+        cross_entropy=quality(row_losses(material.probability, material.labels), estimate),
         accuracy=quality((~right).astype(np.float64), _accuracy),
         rows=len(material.labels),
     )

@@ -1,0 +1,133 @@
+"""How good predictions are on rows whose labels are known: each formula once.
+
+All of them take class probabilities, one row per example, and class positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.metrics import roc_auc_score
+
+from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
+from halfseen.errors import OptionError
+
+__all__ = [
+    "accuracy",
+    "auc",
+    "balanced_accuracy",
+    "expected_calibration_error",
+    "metrics_of",
+    "predictions",
+    "row_losses",
+]
+
+SMALLEST = float(np.finfo(np.float64).eps)
+"""A probability below this counts as this, as scikit-learn's log_loss has it."""
+
+
+def predictions(predicted: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Integers]:
+    """Return probabilities and class positions, checked against each other."""
+    array = probabilities("the predicted probabilities", predicted)
+    positions = labels("y", y, array.shape[1])
+    same_length(probabilities=array, y=positions)
+    return array, positions
+
+
+def accuracy(probability: Floats, y: Integers) -> float:
+    """Return the share of rows whose most probable class is theirs."""
+    return float((probability.argmax(axis=1) == y).mean())
+
+
+def balanced_accuracy(probability: Floats, y: Integers) -> float:
+    """Return the mean over the classes that are present of the share found of each.
+
+    Examples
+    --------
+    >>> balanced_accuracy(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
+    0.75
+    """
+    found = probability.argmax(axis=1) == y
+    return float(np.mean([found[y == label].mean() for label in np.unique(y)]))
+
+
+def row_losses(probability: Floats, y: Integers) -> Floats:
+    """Return the cross-entropy of each row, in nats.
+
+    Examples
+    --------
+    >>> row_losses(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])).round(4)
+    array([0.6931, 0.    ])
+    """
+    given = probability[np.arange(len(y)), y]
+    losses: Floats = -np.log(np.maximum(given, SMALLEST))
+    return losses + 0.0  # no minus zero
+
+
+def auc(probability: Floats, y: Integers) -> float | None:
+    """Return the area under the ROC curve, or None where a class is absent.
+
+    Of two classes it is that of the second. Of more it is the mean over all pairs of classes, each
+    pair by itself (one against one, unweighted: Hand and Till, 2001), which does not depend on how
+    frequent the classes are.
+
+    Examples
+    --------
+    >>> auc(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
+    1.0
+    >>> auc(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([1, 1])) is None
+    True
+    """
+    if len(np.unique(y)) < probability.shape[1]:
+        return None
+    score = probability[:, 1] if probability.shape[1] == 2 else probability
+    return float(roc_auc_score(y, score, multi_class="ovo"))
+
+
+def expected_calibration_error(
+    predicted_probabilities: npt.ArrayLike, y: npt.ArrayLike, *, bins: int = 15
+) -> float:
+    r"""Return the gap between confidence and accuracy, averaged over bins of confidence.
+
+    .. math:: \sum_b \frac{n_b}{n} \, | \mathrm{accuracy}_b - \mathrm{confidence}_b | ,
+
+    with the confidence :math:`\max_k p_k` in `bins` bins of equal width. Lower is better; needs
+    labels, so on the target it belongs in evaluations alone.
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, "On calibration of modern neural networks",
+    ICML 2017.
+
+    Examples
+    --------
+    >>> round(expected_calibration_error([[0.9, 0.1]] * 4, [0, 0, 0, 1]), 4)  # |0.75 - 0.9|
+    0.15
+    """
+    if bins < 1:
+        raise OptionError(f"bins={bins} must be at least 1.")
+    array, y = predictions(predicted_probabilities, y)
+    confidence, right = array.max(axis=1), array.argmax(axis=1) == y
+    position = np.minimum((confidence * bins).astype(np.int64), bins - 1)
+    gap = np.bincount(position, weights=right - confidence, minlength=bins)
+    return float(np.abs(gap).sum() / len(y))
+
+
+def metrics_of(probability: Floats, y: Integers) -> dict[str, Any]:
+    """Return what is shown of predictions: rounded, the AUC None where a class is absent.
+
+    Examples
+    --------
+    >>> metrics_of(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
+    {'rows': 3, 'accuracy': 0.6667, 'balanced_accuracy': 0.75, 'cross_entropy': 0.4149, 'auc': 1.0}
+    """
+    area = auc(probability, y)
+    return {
+        "rows": len(y),
+        "accuracy": round(accuracy(probability, y), 4),
+        "balanced_accuracy": round(balanced_accuracy(probability, y), 4),
+        "cross_entropy": round(float(row_losses(probability, y).mean()), 4),
+        "auc": None if area is None else round(area, 4),
+    }
