@@ -24,7 +24,7 @@ import torch
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.training import LabelledRows, ResidentBatches, Rows, Trainer
-from halfseen.networks.training.parallel import joined
+from halfseen.parallel import joined
 from halfseen.networks.training.phases import ALL_MODULES, Phase
 from halfseen.options import preset
 from halfseen_bench.data.catalog import family

@@ -18,14 +18,15 @@ from halfseen.errors import InputError, OptionError
 from halfseen.evidence import PriorEstimate
 from halfseen.evidence.labels import Estimator
 from halfseen.front.frames import Images, label_column, read_frame, split_stacked
-from halfseen.front.fronts import ImageFront, TableFront
+from halfseen.front.fronts import Front, ImageFront, PreparedFront, TableFront
 from halfseen.front.images import image_blocks, prepare_images
+from halfseen.front.inference import Understanding
 from halfseen.front.labels import FEWEST_ROWS
 from halfseen.front.pairing import understand_frames
 from halfseen.front.roles import Missing
 from halfseen.front.tables import ArrowTable
 from halfseen.members import Sample
-from halfseen.model.fitting import Fit, Hooks, fit_images
+from halfseen.model.fitting import Fit, Hooks, fit_images, fit_tables
 from halfseen.model.model import Model, TargetPrior
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
@@ -37,8 +38,8 @@ from halfseen.networks.training import (
     ProgressBar,
     chosen_epochs,
 )
-from halfseen.networks.training.parallel import present_ranks
 from halfseen.options import Inputs, Options, Preset, dotted, option_names
+from halfseen.parallel import present_ranks
 
 __all__ = ["AdaptationImputationClassifier"]
 
@@ -201,7 +202,7 @@ class AdaptationImputationClassifier(
         """Return the parameters; with `deep` also given options, as ``group__name``."""
         found: dict[str, Any] = super().get_params(deep=False)
         if deep:
-            given = dotted(self.options or {})
+            given = dotted(self.options) if isinstance(self.options, Mapping) else {}
             found |= {name.replace(".", "__"): value for name, value in given.items()}
         return found
 
@@ -321,9 +322,28 @@ class AdaptationImputationClassifier(
             del self.feature_names_in_
         return self
 
+    def front_for(self, X: Any, y: Any, X_target: Any) -> PreparedFront:
+        """Return how ``fit`` would prepare rows, without fitting."""
+        source, target = read_frame(X, "the source"), read_frame(X_target, "the target")
+        labels, column = label_column(y, len(source))
+        if isinstance(source, Images):
+            blocks = self._image_blocks(source, target)
+            front: Front = ImageFront(blocks, tuple(np.unique(labels).tolist()))
+        else:
+            found = self._understood(source, target, column, self._settings(0))
+            front = TableFront(found.schema)
+        return PreparedFront(front, complete=method_named(self.model).needs_complete_target)
+
     def _fit_table(
         self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings
     ) -> Fit:
+        found = self._understood(source, target, labels, settings)
+        self.notes_: list[str] = found.notes
+        return fit_tables(found, settings, self._hooks())
+
+    def _understood(
+        self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings
+    ) -> Understanding:
         if isinstance(target, Images):
             raise InputError("The source is a table and the target holds images.")
         return understand_frames(
@@ -346,7 +366,7 @@ class AdaptationImputationClassifier(
         shown = Images(source.array, "the target") if target is None else target
         sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
         rows = prepare_images(shown, blocks, complete=complete)
-        self.notes_ = list[str]()
+        self.notes_ = []
         return fit_images(front, sample, rows, settings, self._hooks())
 
     def _image_blocks(self, source: Images, target: Any) -> Blocks:

@@ -10,7 +10,7 @@ import pytest
 from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
-from halfseen.networks.training.scaling import shared_scale
+from halfseen.front.scaling import shared_scale
 
 
 def write(folder, rows, y):

@@ -20,7 +20,7 @@ from halfseen.metrics import metrics_of
 from halfseen.model import domains
 from halfseen.model.fitting import RULE, Settings, fit_tables, is_resident
 from halfseen.networks.training import NoProgress
-from halfseen.networks.training.parallel import Ranks
+from halfseen.parallel import Ranks
 
 TINY = {
     "tables.widths": (8,),

@@ -21,9 +21,9 @@ from halfseen.networks.training import (
     Rows,
     Trainer,
 )
-from halfseen.networks.training.parallel import ALONE, Ranks, present_ranks
 from halfseen.networks.training.phases import ALL_MODULES, Phase
 from halfseen.options import make_options
+from halfseen.parallel import ALONE, Ranks, present_ranks
 
 PLAIN = make_options(
     {

@@ -19,7 +19,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
-    from halfseen.networks.training.parallel import Ranks
+    from halfseen.parallel import Ranks
 
 __all__ = ["fit", "given_settings", "print_understanding", "understanding", "understood"]
 
@@ -106,7 +106,7 @@ def fit(
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
-    from halfseen.networks.training.parallel import joined
+    from halfseen.parallel import joined
 
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)

@@ -13,7 +13,7 @@ from halfseen.front.labels import label_positions
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
-from halfseen.networks.training.parallel import ALONE, Ranks
+from halfseen.parallel import ALONE, Ranks
 
 __all__ = ["Chunk", "RowStream"]
 

@@ -16,9 +16,9 @@ from torch import Tensor
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.front.scaling import likelihoods
 from halfseen.members.tasks import Sample, Task
-from halfseen.networks.training.parallel import present_ranks
-from halfseen.networks.training.scaling import likelihoods
+from halfseen.parallel import present_ranks
 
 if TYPE_CHECKING:
     from halfseen.members.graph import GraphBuilder

@@ -37,8 +37,8 @@ from halfseen.model.rows import (
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import NoProgress, Progress
-from halfseen.networks.training.parallel import present_ranks
 from halfseen.options import Inputs
+from halfseen.parallel import present_ranks
 from halfseen.weights.combining import Weights
 
 __all__ = ["RULE", "Candidate", "Fit", "fit_images", "fit_rows", "fit_tables", "is_resident"]
@@ -80,7 +80,7 @@ def is_resident(found: Understanding, settings: FitSettings) -> bool:
 def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None = None) -> Fit:
     """Fit two understood tables; choose among models without target labels, and measure.
 
-    Processes that have joined (:func:`halfseen.networks.training.parallel.joined`) train
+    Processes that have joined (:func:`halfseen.parallel.joined`) train
     together, and all return the same model: what is measured and chosen, the first measures.
     """
     if found.target.rows < FEWEST_TARGET_ROWS:

@@ -14,7 +14,7 @@ from halfseen.front.inference import Understanding
 from halfseen.front.streaming import RowStream
 from halfseen.members.tasks import Sample
 from halfseen.model.streams import StreamedBatches
-from halfseen.networks.training.parallel import present_ranks
+from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
 
 __all__ = ["Fold", "PreparedRows", "prepared_in_memory", "prepared_streams", "prepared_tables"]

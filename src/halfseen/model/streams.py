@@ -12,7 +12,7 @@ import torch
 from halfseen.errors import InputError
 from halfseen.front.streaming import Chunk, RowStream
 from halfseen.networks.training import Batch
-from halfseen.networks.training.parallel import ALONE, Ranks
+from halfseen.parallel import ALONE, Ranks
 
 __all__ = ["StreamedBatches"]
 

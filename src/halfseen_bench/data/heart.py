@@ -17,10 +17,11 @@ import numpy.typing as npt
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.splitting import held_out_share
 from halfseen_bench.data.natural import evaluation_note, make_pair, text_lines
 from halfseen_bench.data.official import OfficialFile, locate
 from halfseen_bench.data.pairs import Card, DomainPair, Labelled
-from halfseen_bench.data.splitting import Evaluation, check_choice, check_domains, held_out
+from halfseen_bench.data.splitting import Evaluation, check_choice, check_domains
 
 __all__ = ["COLUMNS", "DOMAINS", "FILES", "Gaps", "load_pair", "read_hospital", "shares_missing"]
 
@@ -106,7 +107,7 @@ def load_pair(
     dropped = [c for c, has in zip(COLUMNS, source_has, strict=True) if not has]
     card = _card(source, target, blocks, dropped, source_table, target_table, gaps, evaluation)
     if gaps == "median":
-        train, _ = held_out(source_labels, test_fraction, seed)
+        train, _ = held_out_share(source_labels, test_fraction, seed)
         usual = _usual(source_table[train], names)
         source_table, target_table = (
             np.where(np.isnan(table), usual, table) for table in (source_table, target_table)

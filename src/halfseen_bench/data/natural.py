@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.splitting import held_out_share
 from halfseen_bench.data.official import content
 from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Sealed
-from halfseen_bench.data.splitting import Evaluation, held_out, subset, target_rows
+from halfseen_bench.data.splitting import Evaluation, subset, target_rows
 
 __all__ = ["Codes", "evaluation_note", "labelled_part", "make_pair", "read_coded", "text_lines"]
 
@@ -54,7 +55,7 @@ def make_pair(
     codes
         What the codes of categorical columns stand for, where they should be exported as text.
     """
-    train, test = held_out(source_part.labels, test_fraction, seed)
+    train, test = held_out_share(source_part.labels, test_fraction, seed)
     adapted, predicted = target_rows(len(target_part), evaluation, seed)
     complete, labels = target_part.inputs, target_part.labels
     hidden = blocks.hide(complete)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from halfseen.errors import InputError
-from halfseen.networks.training.parallel import ALONE, Ranks
+from halfseen.parallel import ALONE, Ranks
 
 __all__ = ["Batch", "Batches", "LabelledRows", "ResidentBatches", "Rows", "balanced_order"]
 
@@ -33,6 +33,7 @@ class LabelledRows:
 
     inputs: Tensor
     labels: Tensor
+    weights: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -26,14 +26,14 @@ from halfseen.networks.training.priors import refinement_prior
 from halfseen.networks.training.progress import NoProgress, Progress
 from halfseen.options import Options
 
-__all__ = ["Problem", "fit_objective", "resolve_device"]
+__all__ = ["TrainingProblem", "fit_objective", "resolve_device"]
 
 _INITIALIZATION = 2**20
 """Keeps the seed of the initial weights apart from those of the phases."""
 
 
 @dataclass(frozen=True)
-class Problem:
+class TrainingProblem:
     """What a model learns from: labelled source rows and unlabelled target rows."""
 
     blocks: Blocks
@@ -41,14 +41,21 @@ class Problem:
     target: Rows
     n_classes: int
 
-    def to(self, device: torch.device) -> Problem:
+    @staticmethod
+    def resident(blocks, source, target, n_classes):  # type: ignore
+        """Shim."""
+        return TrainingProblem(blocks, source, target, n_classes)
+
+    def to(self, device: torch.device) -> TrainingProblem:
         """Return the problem with its tensors on a device."""
         source = LabelledRows(self.source.inputs.to(device), self.source.labels.to(device))
-        return Problem(self.blocks, source, Rows(self.target.inputs.to(device)), self.n_classes)
+        return TrainingProblem(
+            self.blocks, source, Rows(self.target.inputs.to(device)), self.n_classes
+        )
 
 
 def fit_objective(
-    problem: Problem,
+    problem: TrainingProblem,
     method: Method,
     options: Options,
     *,
@@ -61,12 +68,12 @@ def fit_objective(
     on_epoch: EpochHook | None = None,
     checkpoint: Path | None = None,
     epoch_choice: EpochChoice | None = None,
-    looks: int | None = None,
+    evaluations: int | None = None,
 ) -> tuple[Objective, History]:
     """Train one model on a problem; return it with its history.
 
     Scores of epochs and the `on_epoch` hook see the networks as they would predict, at most
-    `looks` times in a phase.
+    `evaluations` times in a phase.
     """
     place = resolve_device(device)
     problem = problem.to(place)
@@ -96,7 +103,7 @@ def fit_objective(
         "" if checkpoint is None else _fingerprint(problem, objective, seed, refine, epoch_choice),
         epoch_choice,
         before_looking=match_target_statistics,
-        looks=looks,
+        looks=evaluations,
     )
     history = trainer.train(phases)
     match_target_statistics()
@@ -104,7 +111,7 @@ def fit_objective(
     return objective, history
 
 
-def _prior(problem: Problem, seed: int) -> Floats:
+def _prior(problem: TrainingProblem, seed: int) -> Floats:
     source, target = (
         problem.blocks.flat(rows.cpu(), "observed").numpy()
         for rows in (problem.source.inputs, problem.target.inputs)
@@ -134,7 +141,7 @@ def resolve_device(device: str) -> torch.device:
 
 
 def _fingerprint(
-    problem: Problem,
+    problem: TrainingProblem,
     objective: Objective,
     seed: int,
     refine: bool,

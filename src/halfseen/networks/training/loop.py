@@ -25,10 +25,10 @@ from halfseen.networks.training.checkpoints import (
     write_checkpoint,
 )
 from halfseen.networks.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
-from halfseen.networks.training.parallel import Ranks, present_ranks
 from halfseen.networks.training.phases import Phase
 from halfseen.networks.training.progress import NoProgress, Progress
 from halfseen.networks.training.schedules import ramp
+from halfseen.parallel import Ranks, present_ranks
 
 __all__ = ["EpochHook", "History", "Trainer", "derived_seed", "make_optimizer"]
 
@@ -49,7 +49,7 @@ class Trainer:
     run that was killed and resumed from its checkpoint ends with the very same weights. The
     caller's random state is left as it was.
 
-    Several processes share the work (:mod:`halfseen.networks.training.parallel`): each sees its
+    Several processes share the work (:mod:`halfseen.parallel`): each sees its
     part of every batch; the first one alone scores, shows progress, calls hooks and writes
     checkpoints.
 
