@@ -15,14 +15,14 @@ from halfseen import Blocks, preset
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
 
 REPEATS = 3
 
 
-def problem(blocks: Blocks, rows: int) -> tuple[Problem, Evidence]:
+def problem(blocks: Blocks, rows: int) -> tuple[TrainingProblem, Evidence]:
     generator = torch.Generator().manual_seed(0)
 
     def drawn(count: int) -> torch.Tensor:
@@ -31,7 +31,9 @@ def problem(blocks: Blocks, rows: int) -> tuple[Problem, Evidence]:
     source = LabelledRows(drawn(rows), torch.arange(rows) % 2)
     held_out = LabelledRows(drawn(rows // 4), torch.arange(rows // 4) % 2)
     target = Rows(blocks.hide(drawn(rows) + 0.3))
-    return Problem(blocks, source, target, 2), Evidence(held_out, target, Rows(source.inputs))
+    return TrainingProblem.resident(blocks, source, target, 2), Evidence(
+        held_out, target, Rows(source.inputs)
+    )
 
 
 def seconds(function: Callable[[], object]) -> float:

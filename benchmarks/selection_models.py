@@ -30,7 +30,7 @@ from scipy.stats import spearmanr
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import Options, make_options, preset
 from halfseen.selection import SCORES, agreement, reverse_validation
 from halfseen.selection.evidence import Evidence, evaluate
@@ -99,7 +99,7 @@ def run(name: str, number: int) -> dict[str, Any]:
     def fit(x: Any, y: Any, there: Any, *, seed: int = 0, model: str = model) -> nets.Networks:
         tensors = (torch.from_numpy(np.ascontiguousarray(a)) for a in (x, y, there))
         rows, labels, unlabelled = tensors
-        problem = Problem(
+        problem = TrainingProblem.resident(
             pair.blocks, LabelledRows(rows, labels), Rows(unlabelled), len(pair.classes)
         )
         return fit_objective(problem, method_named(model), options, seed=seed)[0].networks

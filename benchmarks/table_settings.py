@@ -23,7 +23,7 @@ from halfseen.members.linear import fit_regression
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options, preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import measured
@@ -114,7 +114,7 @@ def run(pair: DomainPair, model: str, settings: dict[str, Any], seed: int) -> di
     method = method_named(model)
     base = preset("default", inputs="table", imputes=method.imputes)
     objective, _ = fit_objective(
-        Problem(pair.blocks, rest, Rows(played), classes),
+        TrainingProblem.resident(pair.blocks, rest, Rows(played), classes),
         method,
         make_options(settings, base),
         seed=seed,

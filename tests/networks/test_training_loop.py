@@ -12,7 +12,7 @@ import torch
 from halfseen import Blocks, InputError, TrainingDivergedError, preset
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 
 OPTIONS = make_options(
@@ -43,7 +43,9 @@ def problem(seed=0, rows=64):
     target = torch.randn(rows, 5, generator=generator) + 0.5
     labels = (source[:, 0] + source[:, 4] > 0).long()
     blocks = Blocks.columns(5, [3, 4])
-    return Problem(blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2)
+    return TrainingProblem.resident(
+        blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2
+    )
 
 
 def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):

@@ -13,7 +13,7 @@ from halfseen.networks import nets
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
 from halfseen.selection import deep_embedded_validation as dev
@@ -57,7 +57,7 @@ def untrained(name: str = "Adaptation-Imputation") -> nets.Networks:
 @lru_cache
 def trained(shift: float = 0.5) -> nets.Networks:
     given = evidence(shift)
-    problem = Problem(BLOCKS, rows(300, 0.0, 2), given.target, 2)
+    problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), given.target, 2)
     method = method_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks
 
