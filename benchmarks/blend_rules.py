@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from halfseen.weights.blending import Blend, Labels, Matrix, fit_blend, install
 from sklearn.model_selection import train_test_split
 from tables_beside import CATEGORICAL, export
 
@@ -31,7 +32,6 @@ from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Fit, Settings
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress
-from halfseen.weights.blending import Blend, Labels, Matrix, fit_blend, install
 
 PROBLEMS = {
     ("heart", "cleveland:hungarian"): (60, 120, 200),

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from halfseen.model.domains import Run, Sample
 
 from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.front.files import open_table
@@ -20,7 +21,6 @@ from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.metrics import metrics_of
-from halfseen.model.domains import Run, Sample
 from halfseen.model.fitting import Settings
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import NoProgress

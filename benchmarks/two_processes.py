@@ -24,9 +24,9 @@ import torch
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.training import LabelledRows, ResidentBatches, Rows, Trainer
-from halfseen.parallel import joined
 from halfseen.networks.training.phases import ALL_MODULES, Phase
 from halfseen.options import preset
+from halfseen.parallel import joined
 from halfseen_bench.data.catalog import family
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
