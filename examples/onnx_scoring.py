@@ -17,11 +17,11 @@ import onnxruntime
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
+from halfseen.export.onnx import check_parity, onnx_model, write_onnx
 from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
 from halfseen.model.fitting import Settings, fit_tables
-from halfseen.export.onnx import check_parity, onnx_model, write_onnx
 
 
 def fit(folder: Path, epochs: int | str) -> pd.DataFrame:

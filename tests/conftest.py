@@ -21,24 +21,23 @@ SMALL = {
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
-    from halfseen.domain_classifier import DomainClassifier
-
-    from halfseen.model import domains, fitting
-    from halfseen.model.fitting import Settings
+    from halfseen.cli import fit
+    from halfseen.model import rows
+    from halfseen.model.settings import FitSettings
     from halfseen.options import make_options, option_names
 
-    for owner, name in ((DomainClassifier, "_options"), (Settings, "options_for")):
-        usual = getattr(owner, name)
+    usual = FitSettings.options_for
 
-        def short(*args, usual=usual, **settings):
-            options = usual(*args, **settings)
-            known = option_names(options.inputs)
-            return make_options({n: v for n, v in SMALL.items() if n in known}, options)
+    def short(*args, **settings):
+        options = usual(*args, **settings)
+        known = option_names(options.inputs)
+        return make_options({n: v for n, v in SMALL.items() if n in known}, options)
 
-        monkeypatch.setattr(owner, name, short)
+    monkeypatch.setattr(FitSettings, "options_for", short)
+    read = fit.read_config
 
-    def without_facts(*args, usual=fitting.fit_tables, **settings):
-        return usual(*args, **settings | {"report": "none"})  # they take seconds
+    def without_facts(*args, **settings):
+        return read(*args, **settings).model_copy(update={"report_data": "none"})
 
-    monkeypatch.setattr(fitting, "fit_tables", without_facts)
-    monkeypatch.setattr(domains, "SMALL", 0)  # one part held out instead of five folds
+    monkeypatch.setattr(fit, "read_config", without_facts)  # facts take seconds
+    monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds

@@ -7,10 +7,13 @@ import pandas as pd
 import torch
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.model.model import TableModel
+from halfseen.front.fronts import TableFront
+from halfseen.members import NetworksMember
+from halfseen.model.model import Model
 from halfseen.networks.methods import method_named
 from halfseen.networks.nets import build_networks
 from halfseen.options import make_options, preset
+from halfseen.weights.combining import Weights
 
 SMALL = {
     "tables.widths": (6,),
@@ -74,7 +77,7 @@ COLUMNS = {"numeric": NUMERIC, "categorical": CATEGORICAL, "mixed": MIXED}
 
 def table_model(
     columns=MIXED, classes=("no", "yes"), method="Adaptation-Imputation", seed=0, options=()
-) -> TableModel:
+) -> Model:
     """Return a model with random weights; so are batch statistics."""
     schema = TableSchema(columns=columns, label="sick", classes=classes)
     settings = make_options(SMALL | dict(options), preset("default", inputs="table"))
@@ -88,10 +91,12 @@ def table_model(
                 tensor.normal_()
             elif tensor.ndim == 2:  # as initialised, rows hardly differ and some paths are 0
                 tensor.normal_(0.0, 2.0 / tensor.shape[1] ** 0.5)
-    return TableModel(schema, method_named(method), settings, seed, networks)
+    shares = {"class_prior": [1 / len(classes)] * len(classes)}
+    member = NetworksMember(networks, settings, seed)
+    return Model(TableFront(schema), (member,), Weights((1.0,)), seed, shares)
 
 
-def rows_of(model: TableModel, rows: int = 200, seed: int = 0) -> pd.DataFrame:
+def rows_of(model: Model, rows: int = 200, seed: int = 0) -> pd.DataFrame:
     """Return rows as a user would have them: gaps, outliers, unseen categories."""
     random = np.random.default_rng(seed)
     frame = {}
