@@ -86,7 +86,7 @@ def test_joint_losses_are_the_papers_equations(batch):
 
 
 def test_transport_losses_are_the_appendix(batch):
-    source, labels, target, _ = batch
+    source, _, target, _ = batch
     objective = objective_for(**{"objective.divergence": "transport"})
     losses = objective("joint", batch, strength=1.0)
     latents = objective.networks.latents(source, target, detach_generator_input=False)
@@ -126,7 +126,6 @@ def test_seven_models_have_the_losses_they_should(method, divergence, batch):
 
 
 def test_classifier_latent_chooses_what_the_classifier_is_trained_on(batch):
-    source, labels, target, _ = batch
     values = {
         shown: objective_for(**{"objective.classifier_latent": shown})("joint", batch)
         for shown in ("imputed", "true", "both")

@@ -78,6 +78,16 @@ def test_same_seed_gives_identical_weights_and_leaves_the_callers_generators_alo
     assert torch.get_num_threads() == threads
 
 
+def test_target_statistics_under_noise_are_the_seeds_too():
+    options = make_options({"networks.prediction_statistics": "target"}, OPTIONS)
+    state = torch.random.get_rng_state()
+    first, _ = fit(options)
+    assert torch.equal(state, torch.random.get_rng_state())
+    torch.rand(5)
+    second, _ = fit(options)
+    assert same(weights(first), weights(second))
+
+
 def test_history_names_phases_and_losses():
     _, history = fit()
     assert [record["phase"] for record in history] == ["warm-up"] * 2 + ["joint"] * 3 + [

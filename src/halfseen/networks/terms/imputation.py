@@ -44,7 +44,7 @@ class Imputation(Term):
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
-        """The weight of the divergence, and λ_MSE."""
+        """Return that of the divergence, and λ_MSE."""
         objective = self.options.objective
         return {
             "imputation": objective.imputation_weight,

@@ -99,7 +99,7 @@ class Term(nn.Module):
         return []
 
     def after_step(self, networks: Networks, phase: PhaseName, progress: float) -> None:
-        """Called after each step of every phase, when the weights have moved."""
+        """React to a step, of whatever phase, when the weights have moved."""
 
     def predicting(self) -> Networks | None:
         """Return the networks that are to predict in place of the trained ones, if any."""

@@ -30,8 +30,8 @@ from halfseen.options import Options
 
 __all__ = ["TrainingProblem", "fit_objective", "resolve_device"]
 
-_INITIALIZATION = 2**20
-"""Keeps the seed of the initial weights apart from those of the phases."""
+_INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
+"""Keep the seeds of initial weights and of target statistics apart from those of the phases."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,10 @@ def fit_objective(
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
             rows = chunks(problem.target.inputs, size)
-            objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
+            # A generator's noise is the seed's here too, and the caller's generator left alone.
+            with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+                torch.manual_seed(derived_seed(seed, _STATISTICS))
+                objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
 
     trainer = Trainer(
         objective,
