@@ -34,7 +34,7 @@ __all__ = [
     "register",
 ]
 
-FURTHER: tuple[str, ...] = ()
+FURTHER: tuple[str, ...] = ("conditional_alignment",)
 """Files of terms that options can switch on."""
 
 BUILT_IN: dict[str, type[Term]] = {
