@@ -34,7 +34,10 @@ __all__ = [
     "register",
 ]
 
-FURTHER: tuple[str, ...] = ("conditional_alignment",)
+FURTHER: tuple[str, ...] = (
+    "averaged_teacher",
+    "conditional_alignment",
+)
 """Files of terms that options can switch on."""
 
 BUILT_IN: dict[str, type[Term]] = {
