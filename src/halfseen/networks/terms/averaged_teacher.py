@@ -157,7 +157,8 @@ def class_balance_loss(answer: Tensor, proportions: Tensor) -> Tensor:
     0.5108
     """
     mean = answer.mean(0).clamp_min(torch.finfo(answer.dtype).tiny)
-    return (torch.special.xlogy(proportions, proportions) - proportions * mean.log()).sum()
+    entropy: Tensor = -torch.special.xlogy(proportions, proportions).sum()
+    return -(proportions * mean.log()).sum() - entropy
 
 
 @torch.no_grad()
@@ -174,5 +175,5 @@ def move_average(average: nn.Module, module: nn.Module, decay: float) -> None:
     """
     for own, other in zip(average.parameters(), module.parameters(), strict=True):
         own.lerp_(other, 1.0 - decay)
-    for own, other in zip(average.buffers(), module.buffers(), strict=True):
-        own.copy_(other)
+    for kept, given in zip(average.buffers(), module.buffers(), strict=True):
+        kept.copy_(given)

@@ -53,6 +53,8 @@ class ConditionalAlignment(Term):
         "conditional_alignment": "conditional alignment (latents with class probabilities)"
     }
     Settings = ConditionalAlignmentSettings
+    latent_map: Tensor
+    class_map: Tensor
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
@@ -121,6 +123,6 @@ def entropy_weights(probability: Tensor) -> Tensor:
     >>> entropy_weights(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     tensor([0.5714, 0.4286])
     """
-    entropy = -torch.special.xlogy(probability, probability).sum(1)
+    entropy: Tensor = -torch.special.xlogy(probability, probability).sum(1)
     weights = 1.0 + (-entropy).exp()
     return weights / weights.sum()

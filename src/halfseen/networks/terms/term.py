@@ -84,7 +84,7 @@ class Term(nn.Module):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__()
-        self.settings = self.Settings() if settings is None else settings
+        self.settings: Any = self.Settings() if settings is None else settings
 
     def forward(self, state: State) -> Losses:
         """Return the losses of one step, by name; one that does not apply yet is left out."""
