@@ -59,6 +59,10 @@ class LabelledRows:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def __getitem__(self, rows: Tensor) -> LabelledRows:
+        weights = None if self.weights is None else self.weights[rows]
+        return LabelledRows(self.inputs[rows], self.labels[rows], weights)
+
     @property
     def hard_labels(self) -> Tensor:
         """Class positions: of soft labels the most probable one."""
