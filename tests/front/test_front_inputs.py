@@ -114,8 +114,8 @@ CASES = {
     ),
     "too large a number": (
         lambda: fit(X=broken(source(), "age", 1, 1e300)),
-        r"Column 'age' of the source holds numbers up to 1e.300, too large to be scaled; rescale it, "
-        r"or drop it with drop=\['age'\]",
+        r"Column 'age' of the source holds numbers up to 1e.300, too large to be scaled; rescale "
+        r"it, or drop it with drop=\['age'\]",
     ),
     "different dtypes": (
         lambda: fit(X_target=target(age=["old", "7"] * (ROWS // 2))),
