@@ -29,6 +29,7 @@ from scipy.stats import spearmanr
 
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import Options, make_options, preset
@@ -117,7 +118,7 @@ def run(name: str, number: int) -> dict[str, Any]:
         Rows(torch.from_numpy(target)),
         Rows(torch.from_numpy(source.inputs)),
     )
-    scores = evaluate(first, evidence, options=options)
+    scores = evaluate(Predictor(first, options), evidence)
     runs = [nets.probabilities(n, torch.from_numpy(target)).double() for n in (first, second)]
     scores["agreement"] = agreement(np.stack([(p / p.sum(1, keepdim=True)).numpy() for p in runs]))
     # The way back learns from target rows, which lack the missing block: it ignores it.

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import softmax
 
 from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.members import Sample
 from halfseen.members.linear import fit_regression
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
@@ -107,9 +107,9 @@ def run(pair: DomainPair, model: str, settings: dict[str, Any], seed: int) -> di
     rest, played, truth = staged(standardized(pair), seed)
     classes = len(pair.classes)
     if model == REGRESSION:
-        known, asked = (pair.blocks.flat(x.numpy(), "observed") for x in (rest.inputs, played))
-        regression = fit_regression(known, rest.labels.numpy(), classes)
-        found = softmax(regression.logits(asked), axis=1)
+        known = Sample(rest.inputs.numpy(), rest.labels.numpy())
+        regression = fit_regression(known, pair.blocks, classes)
+        found = np.exp(regression.log_probabilities(played.numpy()))
         return {m: measured(found, truth)[m] for m in METRICS}
     method = method_named(model)
     base = preset("default", inputs="table", imputes=method.imputes)

@@ -1,5 +1,6 @@
 """The straightforward implementation does the same mathematics, so that ratios compare like."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -68,6 +69,12 @@ def assert_same_step(cases, model, losses, options, domains, method):
     for own, other in pairs:
         assert torch.allclose(own.grad, other.grad, rtol=1e-7, atol=1e-9)
     return objective
+
+
+@pytest.mark.parametrize("script", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_every_benchmark_knows_the_names_that_it_uses(script, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    importlib.import_module(script)
 
 
 @pytest.mark.parametrize("case", ["digits", "colours", "dann", "ads"])
