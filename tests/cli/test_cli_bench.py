@@ -18,6 +18,8 @@ from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import Selection, plan_runs, run_suite
 
+pytestmark = pytest.mark.usefixtures("small_demo")
+
 SOURCES = ("Source-Full", "Source-ZeroImputation", "Source-IgnoreComponent")
 
 
@@ -28,7 +30,7 @@ def invoked(*words, code=0):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, small_demo):
     folder = tmp_path_factory.mktemp("bench")
     done = halfseen("bench", "run", "demo", "--budget", "quick", "--jobs", 1, "-o", folder)
     assert done.code == 0, done.err
@@ -103,7 +105,7 @@ def test_a_sweep_killed_at_a_random_moment_and_resumed_gives_the_same_table(tmp_
         assert process.is_alive(), "it ended before it could be killed"
         assert time.monotonic() < limit
         time.sleep(0.02)
-    time.sleep(random.uniform(0.0, 1.0))
+    time.sleep(random.uniform(0.0, 0.2))
     os.kill(process.pid, signal.SIGKILL)
     process.join()
 

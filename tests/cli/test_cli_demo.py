@@ -15,11 +15,13 @@ from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import Selection, plan_runs, run_one
 
+pytestmark = pytest.mark.usefixtures("small_demo")
+
 KEYS = {"model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, small_demo):
     output = tmp_path_factory.mktemp("demo")
     done = halfseen("demo", "--quick", "--seeds", 1, "--jobs", 1, "--output", output)
     assert done.code == 0, done.err
