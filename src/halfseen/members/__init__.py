@@ -11,11 +11,16 @@ from typing import Any
 from halfseen.members.linear import Regression, RegressionLearner
 from halfseen.members.networks import NetworksLearner, NetworksMember
 from halfseen.members.tasks import Learner, Member, Sample, Task
+from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
 
 __all__ = [
     "LEARNERS",
     "MEMBERS",
     "MEMBER_WORDS",
+    "BoostedTrees",
+    "BoostedTreesLearner",
+    "Forest",
+    "ForestLearner",
     "Learner",
     "Member",
     "NetworksLearner",
@@ -56,3 +61,5 @@ def register(member: type[Any], learner: Callable[[], Learner] | None, words: st
 
 register(NetworksMember, None, "networks alone")
 register(Regression, RegressionLearner, "logistic regression, observed columns")
+register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
+register(Forest, ForestLearner, "random forest, observed columns")
