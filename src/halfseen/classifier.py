@@ -25,10 +25,10 @@ from halfseen.front.labels import FEWEST_ROWS
 from halfseen.front.pairing import understand_frames
 from halfseen.front.roles import Missing
 from halfseen.front.tables import ArrowTable
-from halfseen.members import Sample
+from halfseen.members import NetworksMember, Sample
 from halfseen.model.fitting import Fit, Hooks, fit_images, fit_tables
 from halfseen.model.model import Model, TargetPrior
-from halfseen.model.settings import FitSettings
+from halfseen.model.settings import Effort, FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.nets import EncoderFactory
 from halfseen.networks.training import (
@@ -69,9 +69,15 @@ class AdaptationImputationClassifier(
         Which of the paper's seven models the networks are: Adaptation-Imputation, or
         Adaptation- or Source- with IgnoreComponent (the observed inputs alone), ZeroImputation
         (zeros in the missing block) or Full (a target that lacks nothing, as benchmarks have).
-    members : list of {"networks", "regression"}, optional
-        What learns beside each other. By default both for tables, and networks alone for images
-        and for presets that repeat the paper.
+    members : list of {"networks", "boosted_trees", "forest", "regression"}, optional
+        What learns beside each other. By default all of them for tables (no networks where
+        columns have drifted, or with ``effort="quick"``), and networks alone for images and for
+        presets that repeat the paper.
+    effort : {"quick", "default", "best"}
+        How long a fit of tables may take. ``quick`` leaves networks and teachers out.
+    align : bool
+        Whether columns that have drifted are mapped onto the source's scale; only where target
+        rows are far from those of the source.
     preset : {"default", "paper", "reference"}
         Where every setting starts from: our measured choice, the paper's text, or the authors'
         code.
@@ -163,6 +169,8 @@ class AdaptationImputationClassifier(
         drop: Sequence[Any] | None = None,
         model: str = "Adaptation-Imputation",
         members: Sequence[str] | None = None,
+        effort: Effort = "default",
+        align: bool = True,
         preset: Preset = "default",
         divergence: str = "adversarial",
         refine: bool = False,
@@ -184,6 +192,8 @@ class AdaptationImputationClassifier(
         self.drop = drop
         self.model = model
         self.members = members
+        self.effort = effort
+        self.align = align
         self.preset = preset
         self.divergence = divergence
         self.refine = refine
@@ -243,6 +253,8 @@ class AdaptationImputationClassifier(
         return FitSettings(
             models=(self.model,),
             members=None if self.members is None else tuple(self.members),
+            effort=self.effort,
+            align=self.align,
             preset=self.preset,
             divergence=self.divergence,
             options=self.options or {},
@@ -313,7 +325,8 @@ class AdaptationImputationClassifier(
         else:
             fit = self._fit_table(source, target, column, settings)
         self.model_: Model = fit.model
-        self.objective_ = fit.model.networks_member.objective
+        networks = [m for m in fit.model.members if isinstance(m, NetworksMember)]
+        self.objective_ = networks[0].objective if networks else None
         self.classes_ = np.unique(labels)
         self.seed_ = settings.seed
         self.n_features_in_ = (

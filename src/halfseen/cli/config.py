@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from halfseen.front.roles import Roles
     from halfseen.model.settings import FitSettings
 
-__all__ = ["FitConfig", "ReportDetail", "parsed_options", "read_config"]
+__all__ = ["Effort", "FitConfig", "ReportDetail", "parsed_options", "read_config"]
 
 ReportDetail = Literal["all", "aggregates", "none"]
 """As :data:`halfseen.report.facts.ReportDetail`, which help must not wait for."""
+
+
+Effort = Literal["quick", "default", "best"]
+"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
 
 
 class FitConfig(BaseModel):
@@ -36,8 +40,10 @@ class FitConfig(BaseModel):
     positive: str | int | bool | None = None
     models: Annotated[list[str], Field(min_length=1)] = ["Adaptation-Imputation"]
     members: Annotated[list[str], Field(min_length=1)] | None = Field(
-        None, description="what learns beside each other; networks and regression by default"
+        None, description="what learns beside each other; all kinds by default"
     )
+    effort: Effort = Field("default", description="how long a fit may take: quick, default, best")
+    align: bool = Field(True, description="whether drifted columns are mapped")
     preset: Preset = "default"
     divergence: str = "adversarial"
     refine: bool = False
@@ -80,6 +86,8 @@ class FitConfig(BaseModel):
             seed=self.seed,
             memory=self.memory_mib * 2**20,
             members=None if self.members is None else tuple(self.members),
+            effort=self.effort,
+            align=self.align,
         )
         settings.check()
         return settings

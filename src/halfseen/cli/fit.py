@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import FitConfig, ReportDetail, parsed_options, read_config
+from halfseen.cli.config import Effort, FitConfig, ReportDetail, parsed_options, read_config
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
@@ -75,6 +75,13 @@ def fit(
     positive: Positive = None,
     models: Models = None,
     members: Members = None,
+    effort: Annotated[
+        Effort | None,
+        typer.Option(
+            help="How long it may take: quick (trees and regression), default (also networks and "
+            "teachers), or best."
+        ),
+    ] = None,
     seed: Seed = None,
     set_: Set = None,
     config: Config = None,
@@ -100,8 +107,8 @@ def fit(
     """
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
-        positive=positive, models=models, members=members, seed=seed, report_data=report_data,
-        set_=set_,
+        positive=positive, models=models, members=members, effort=effort, seed=seed,
+        report_data=report_data, set_=set_,
     )  # fmt: skip
     settings = read_config(config, given)
     if output is None and not dry_run:

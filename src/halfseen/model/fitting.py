@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,15 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import Learner, Member, Sample, Task
+from halfseen.members import AlignedLearner, Learner, Member, NetworksMember, Sample, Task
+from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.measuring import (
     HeldOut,
     ask,
     held_out_metrics,
     held_out_weights,
     target_risk,
+    tempered,
 )
 from halfseen.model.model import Model
 from halfseen.model.rows import (
@@ -39,6 +41,7 @@ from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import NoProgress, Progress
 from halfseen.options import Inputs
 from halfseen.parallel import present_ranks
+from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
 from halfseen.weights.combining import Weights
 
 __all__ = ["RULE", "Candidate", "Fit", "fit_images", "fit_rows", "fit_tables", "is_resident"]
@@ -177,14 +180,17 @@ class Fit:
         self.front, self.rows, self.settings, self.hooks = front, rows, settings, hooks
         self.training_data = dict(training_data)
         self.ranks = present_ranks()
+        self._inputs = inputs
         self._shared: dict[tuple[str, int | None], Member] = {}
+        self._lessons: dict[int | None, Lessons | None] = {}
+        self._gains: list[Floats] = []
         if counts is None:
             assert rows.whole is not None
             counts = np.bincount(rows.whole.labels, minlength=rows.n_classes).tolist()
         self.counts = tuple(counts)
-        resident = rows.stream is None
+        self.drift = self._drift()
         self.candidates = [
-            self._candidate(method, settings.learners(method, inputs=inputs, resident=resident))
+            self._candidate(method, self._learners(method))
             for method in map(method_named, settings.models)
         ]
         self.chosen, self.choice = self._chosen()
@@ -195,6 +201,35 @@ class Fit:
         """How much more often each held-out row occurs on the target."""
         return held_out_weights(self.rows)
 
+    def _sample(self) -> Sample:
+        """Return all source rows, or a sample of them where they are streamed."""
+        return self.rows.whole if self.rows.whole is not None else self.rows.folds[0].training
+
+    def _drift(self) -> Drift | None:
+        """Say whether columns have drifted so far that they must be mapped."""
+        settings, rows = self.settings, self.rows
+        others = [k for k in settings.members_for(self._inputs) if k != NetworksMember.kind]
+        if not (settings.align and settings.preset == "default" and others):
+            return None
+        found = self.ranks.from_first(
+            lambda: find_drift(
+                rows.measured, self._sample().inputs, rows.target, rows.blocks.observed
+            )
+        )
+        if found is not None:
+            self.hooks.say(
+                f"Target rows are {found.distance:.1f} times as far from source rows as those are "
+                f"from each other: {len(found.columns)} columns are mapped in several ways."
+            )
+        return found
+
+    def _learners(self, method: Method) -> tuple[Learner, ...]:
+        resident = self.rows.stream is None
+        learners = self.settings.learners(method, inputs=self._inputs, resident=resident)
+        if self.drift is None:
+            return learners
+        return aligned_learners(learners, self.drift, self._sample().inputs)
+
     def _candidate(self, method: Method, learners: tuple[Learner, ...]) -> Candidate:
         """Fit the members on each fold and note what they say of the rows held out."""
         if not self.rows.folds:
@@ -203,7 +238,32 @@ class Fit:
         for number, fold in enumerate(self.rows.folds):
             members = self._members(method, learners, number, fold.training)
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
-        return Candidate(method, learners, members, HeldOut.joined(parts))
+            if method.name == self.settings.models[0]:
+                self._note_gain(learners, members, number, fold)
+        held_out = HeldOut.joined(parts)
+        if len(members) > 1 and self.drift is None:
+            weights = self.ranks.from_first(lambda: tempered(self.weights))
+            held_out = replace(held_out, row_weights=weights)
+        return Candidate(method, learners, members, held_out)
+
+    def _note_gain(
+        self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
+    ) -> None:
+        """Compare a student of the complete source with one whose teachers saw x1 alone."""
+        given = self._lessons.get(number)
+        if given is None:
+            return
+        student = next((k for k, learner in enumerate(learners) if is_student(learner)), None)
+        if student is None:
+            return
+        task = self._task(method_named(self.settings.models[0]), number, fold.training)
+        source = taught(fold.training, given.control, task.n_classes)
+        control = learners[student].fit(replace(task, source=source))
+        self._gains.append(
+            self.ranks.from_first(
+                lambda: what_was_taught(members[student], control, fold.held_out, task.blocks)
+            )
+        )
 
     def _chosen(self) -> tuple[Candidate, dict[str, Any]]:
         """Return the candidate with the lowest estimated risk, and how it was chosen."""
@@ -223,21 +283,26 @@ class Fit:
         """Return the chosen candidate, fitted on all rows where they are few, weighed, measured."""
         chosen, rows = self.chosen, self.rows
         members, trained_on = chosen.members, "the source rows that were not held out"
-        if rows.refits:
-            assert rows.whole is not None
-            trained_on = "all source rows"
+        if rows.whole is not None:
+            members, trained_on = self._refitted(chosen, rows.whole), "all source rows"
             if rows.folds:
                 trained_on += ", after measuring on those held out"
-                self.hooks.say("Training the chosen model again, now with the held-out rows.")
-            members = self._members(chosen.method, chosen.learners, None, rows.whole)
-        weights = Weights((1.0,) * len(members))
+            if not rows.refits_networks and len(members) > 1:
+                trained_on += "; networks on those that were not held out"
+        names = [learner.name for learner in chosen.learners]
+        weights = Weights((1.0 / len(members),) * len(members))
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
-            metrics = held_out_metrics(chosen.held_out, [member.kind for member in members])
+            metrics = held_out_metrics(chosen.held_out, names)
             if len(members) > 1:
                 weights = chosen.held_out.weights()
-                names = [member.kind for member in members]
-                metrics["weights"] = dict(zip(names, weights.members, strict=True))
+        if self.drift is not None:
+            members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
+            weights = replace(weights, members=counted)
+        if len(members) > 1:
+            metrics["weights"] = dict(zip(names, weights.members, strict=True))
+        if self._gains:
+            metrics["teaching"] = _mean_gain(np.concatenate(self._gains))
         shares = np.array(self.counts) / sum(self.counts)
         metrics["class_prior"] = self._class_prior(chosen, shares).tolist()
         metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
@@ -245,12 +310,40 @@ class Fit:
         metrics |= {"choice": self.choice} if self.choice else {}
         return Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
 
+    def _refitted(self, chosen: Candidate, whole: Sample) -> tuple[Member, ...]:
+        """Return the members fitted on all rows; large networks as the last fold left them."""
+        if self.rows.folds:
+            self.hooks.say("Training again, now with the held-out rows.")
+        again = [
+            learner
+            for learner in chosen.learners
+            if self.rows.refits_networks or learner.name != NetworksMember.kind
+        ]
+        fitted = self._members(chosen.method, again, None, whole)
+        found = dict(zip((learner.name for learner in again), fitted, strict=True))
+        before = dict(
+            zip((learner.name for learner in chosen.learners), chosen.members, strict=False)
+        )
+        return tuple((before | found)[learner.name] for learner in chosen.learners)
+
+    def _settled(
+        self, chosen: Candidate, members: tuple[Member, ...], weights: Weights
+    ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
+        """Return members with maps of the drifted columns, judged on target rows."""
+        drift = self.drift
+        assert drift is not None
+        learners = [learner for learner in chosen.learners if isinstance(learner, AlignedLearner)]
+        source, n_classes = self._sample(), self.rows.n_classes
+        return self.ranks.from_first(
+            lambda: settle_maps(
+                drift, learners, members, weights.members, source, self.rows.target, n_classes
+            )
+        )
+
     def _class_prior(self, chosen: Candidate, shares: Floats) -> Floats:
         """Return the class shares that probabilities speak of: equal ones for balanced images."""
-        resident = self.rows.stream is None
-        inputs: Inputs = "table" if self.rows.blocks.is_table else "image"
-        options = self.settings.options_for(chosen.method, inputs=inputs, resident=resident)
-        if inputs == "image" and options.training.balanced:
+        options = self.settings.options_for(chosen.method, inputs=self._inputs)
+        if self._inputs == "image" and options.training.balanced:
             return np.full(len(shares), 1.0 / len(shares))
         return shares
 
@@ -267,19 +360,33 @@ class Fit:
         task = self._task(method, fold, source)
         found: list[Member] = []
         for learner in learners:
-            if learner.name == "networks":
+            if learner.name == NetworksMember.kind:
                 found.append(learner.fit(task))
                 continue
             key = (learner.name, fold)
             if key not in self._shared:
-                self._shared[key] = learner.fit(task)
+                given = self._taught(task, fold) if is_student(learner) else task
+                self._shared[key] = learner.fit(given)
             found.append(self._shared[key])
         return tuple(found)
+
+    def _taught(self, task: Task, fold: int | None) -> Task:
+        """Return the task with half of each label from teachers that saw the complete source."""
+        if not self.settings.teaches(self._inputs) or not task.blocks.missing:
+            return task
+        if fold not in self._lessons:
+            self._lessons[fold] = self.ranks.from_first(
+                lambda: lessons(task, control=fold is not None)
+            )
+        given = self._lessons[fold]
+        if given is None:
+            return task
+        return replace(task, source=taught(task.source, given.complete, task.n_classes))
 
     def _task(self, method: Method, fold: int | None, source: Sample) -> Task:
         rows, folds = self.rows, len(self.rows.folds)
         part = "all rows" if fold is None else f"part {fold + 1} of {folds}"
-        alone = folds + rows.refits == 1
+        alone = folds + rows.refits_networks == 1
         fingerprint = self._fingerprint(method)
         checkpoint = self.hooks.checkpoints
         if checkpoint is not None:
@@ -312,6 +419,15 @@ class Fit:
             "seed": self.settings.seed,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _mean_gain(gains: Floats) -> dict[str, float]:
+    """Return the mean of what each row gained, in nats, and its standard error."""
+    return {
+        "gain": float(gains.mean()),
+        "standard_error": float(gains.std(ddof=1) / np.sqrt(len(gains))),
+        "rows": len(gains),
+    }
 
 
 def last_fold(fit: Fit) -> Fold:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_tar
 from halfseen.evidence.labels import Estimator
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
+from halfseen.members.aligned import Aligned
 from halfseen.members.networks import NetworksMember
 from halfseen.members.tasks import Member
 from halfseen.networks.methods import Method
@@ -90,7 +91,10 @@ class Model:
         for member in self.members:
             if isinstance(member, NetworksMember):
                 return member
-        raise InputError("This model has no networks, and so no latents.")
+        raise InputError(
+            "This model has no networks, and so no latents: its columns have drifted, or it was "
+            "fitted without them (members=['networks'] asks for networks alone)."
+        )
 
     @property
     def networks(self) -> Networks:
@@ -116,7 +120,10 @@ class Model:
 
     def prepare(self, X: Any, *, where: str = "X", first_row: int | None = None) -> Matrix:
         """Return rows as the model sees those of a target, the missing block hidden."""
-        complete = self.method.needs_complete_target
+        complete = any(
+            isinstance(member, NetworksMember) and member.method.needs_complete_target
+            for member in self.members
+        )
         return self.front.prepare(X, complete=complete, where=where, first_row=first_row)
 
     def log_probabilities(self, rows: Matrix) -> Floats:
@@ -142,9 +149,19 @@ class Model:
 
     @contextmanager
     def source_statistics(self, rows: Matrix) -> Iterator[None]:
-        """Let networks with batch statistics see source rows as training did, for a while."""
-        with self.networks_member.source_statistics(rows):
-            yield
+        """Let members see source rows as training did, for a while."""
+        members = self.members
+        self.members = tuple(
+            member.for_source() if isinstance(member, Aligned) else member for member in members
+        )
+        try:
+            with ExitStack() as statistics:
+                for member in members:
+                    if isinstance(member, NetworksMember):
+                        statistics.enter_context(member.source_statistics(rows))
+                yield
+        finally:
+            self.members = members
 
     # --- rows as people have them ---------------------------------------------------------
 

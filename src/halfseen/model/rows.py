@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.align import Continuous
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
+from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.members.tasks import Sample
 from halfseen.model.streams import StreamedBatches
@@ -26,7 +28,7 @@ SMALL = 1_000
 """Source rows below which every fifth is held out in turn, so that all rows are measured on."""
 FOLDS = 5
 REFIT_ROWS = 5_000
-"""Source rows up to which the chosen model is trained again on all of them."""
+"""Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
 """Rows of a streamed table that stand for all where a few will do."""
 
@@ -59,6 +61,8 @@ class PreparedRows:
         All training rows of both domains from disk, where memory does not hold them.
     fingerprint
         What tells these rows from others.
+    measured
+        Observed columns of numbers, where the inputs are those of a table.
     """
 
     blocks: Blocks
@@ -68,10 +72,11 @@ class PreparedRows:
     folds: Sequence[Fold] = ()
     stream: StreamedBatches | None = None
     fingerprint: str = field(default="", compare=False)
+    measured: Continuous | None = None
 
     @property
-    def refits(self) -> bool:
-        """Whether the final model is trained on all rows, after measuring on those held out."""
+    def refits_networks(self) -> bool:
+        """Whether the final networks are trained on all rows, after measuring on those held out."""
         whole = self.whole
         return whole is not None and (not self.folds or len(whole) <= REFIT_ROWS)
 
@@ -96,7 +101,8 @@ def prepared_tables(found: Understanding, *, hold_out: bool, seed: int) -> Prepa
     target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
     classes = len(found.schema.classes)
     blocks = found.schema.blocks
-    return prepared_in_memory(blocks, classes, source, target, hold_out=hold_out, seed=seed)
+    rows = prepared_in_memory(blocks, classes, source, target, hold_out=hold_out, seed=seed)
+    return replace(rows, measured=measured_columns(found.schema))
 
 
 def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
@@ -118,7 +124,28 @@ def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
         target_rows=found.target.rows,
     )
     classes = len(found.schema.classes)
-    return PreparedRows(found.schema.blocks, classes, some, None, [fold], batches)
+    measured = measured_columns(found.schema)
+    return PreparedRows(
+        found.schema.blocks, classes, some, None, [fold], batches, measured=measured
+    )
+
+
+def measured_columns(schema: TableSchema) -> Continuous:
+    """Return the observed columns of numbers, with the raw values behind their inputs."""
+    found, position = [], 0
+    for column in schema.columns:
+        numeric = isinstance(column, NumberColumn) and column.kind != "boolean"
+        if numeric and column.role == "observed":
+            assert isinstance(column, NumberColumn)
+            found.append((position, column.mean, column.scale, column.log))
+        position += len(column.inputs)
+    positions, mean, scale, logged = zip(*found, strict=True) if found else ((), (), (), ())
+    return Continuous(
+        np.array(positions, dtype=np.int64),
+        np.array(mean, dtype=np.float64),
+        np.array(scale, dtype=np.float64),
+        np.array(logged, dtype=bool),
+    )
 
 
 def _folds(source: Sample, n_classes: int, seed: int) -> list[Fold]:

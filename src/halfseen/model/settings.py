@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -15,10 +15,18 @@ from halfseen.networks.nets import EncoderFactory
 from halfseen.networks.training import Augmentation, EpochHook
 from halfseen.options import Inputs, Options, Preset, make_options, preset
 
-__all__ = ["FitSettings", "needs_complete_target"]
+__all__ = ["Effort", "FitSettings", "needs_complete_target"]
 
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
+Effort = Literal["quick", "default", "best"]
+TREES_AND_LINES = ("boosted_trees", "forest", "regression")
+EFFORTS: dict[str, tuple[str, ...]] = {
+    "quick": TREES_AND_LINES,
+    "default": ("networks", *TREES_AND_LINES),
+    "best": ("networks", *TREES_AND_LINES),
+}
+"""The members of a table's model at each effort, the simplest last."""
 STREAMED: dict[str, Any] = {
     "training.batch_size": 1024,
     "training.warmup_batch_size": 1024,
@@ -37,8 +45,12 @@ class FitSettings:
     models
         Names of the paper's models to choose from.
     members
-        What learns beside each other; by default networks and logistic regression for tables,
-        and networks alone for images and for presets that repeat the paper.
+        What learns beside each other; by default all kinds for tables, and networks alone for
+        images and for presets that repeat the paper.
+    effort
+        How long a fit of tables may take: ``quick`` leaves networks and teachers out.
+    align
+        Whether drifted columns are mapped; by default where target rows are far from the source.
     preset, divergence, options
         Where the networks' settings start, and what replaces them.
     refine
@@ -55,6 +67,8 @@ class FitSettings:
 
     models: tuple[str, ...] = ("Adaptation-Imputation",)
     members: tuple[str, ...] | None = None
+    effort: Effort = "default"
+    align: bool = True
     preset: Preset = "default"
     divergence: str = "adversarial"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -86,8 +100,8 @@ class FitSettings:
             raise OptionError(
                 f"members={list(kinds)} must name one or more of {list(MEMBERS)}, each once."
             )
-        if NetworksMember.kind not in kinds:
-            raise OptionError(f"members={list(kinds)} lacks 'networks', which give the latents.")
+        if self.effort not in EFFORTS:
+            raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         if inputs == "image" and kinds != (NetworksMember.kind,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
         if self.refine and not any(method.adapts for method in methods):
@@ -102,8 +116,13 @@ class FitSettings:
         """Return the kinds of members, the simplest last."""
         if self.members is not None:
             return tuple(self.members)
-        blended = inputs == "table" and self.preset == "default"
-        return ("networks", "regression") if blended else ("networks",)
+        if inputs == "image" or self.preset != "default":
+            return ("networks",)
+        return EFFORTS[self.effort]
+
+    def teaches(self, inputs: Inputs) -> bool:
+        """Whether trees learn from soft labels of teachers that see the complete source."""
+        return inputs == "table" and self.preset == "default" and self.effort != "quick"
 
     def holds_out(self, inputs: Inputs) -> bool:
         """Whether rows must be held out: to choose, to weigh, or to measure."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from halfseen.teaching.soft_labels import Lessons, lessons, taught
+from halfseen.teaching.soft_labels import Lessons, is_student, lessons, taught, what_was_taught
 
-__all__ = ["Lessons", "lessons", "taught"]
+__all__ = ["Lessons", "is_student", "lessons", "taught", "what_was_taught"]

@@ -11,16 +11,20 @@ from scipy.special import softmax
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.members import (
+    AlignedLearner,
+    BoostedTrees,
     BoostedTreesLearner,
+    Forest,
     ForestLearner,
     Learner,
+    Member,
     RegressionLearner,
     Sample,
     Task,
 )
 from halfseen.splitting import folds, rarest_class
 
-__all__ = ["Lessons", "lessons", "taught"]
+__all__ = ["Lessons", "is_student", "lessons", "taught", "what_was_taught"]
 
 FOLDS = 3
 SHARE = 0.5
@@ -43,8 +47,23 @@ class Lessons:
     control: Floats
 
 
-def lessons(task: Task, *, teachers: Sequence[Learner] | None = None) -> Lessons | None:
-    """Return soft labels of a task's source rows; None where a class is too rare for folds."""
+STUDENTS = frozenset({BoostedTrees.kind, Forest.kind})
+"""Members that soft labels steady; a penalised regression has little to gain."""
+
+
+def is_student(learner: Learner) -> bool:
+    """Whether what it fits learns from soft labels, itself or behind a map of columns."""
+    inner = learner.learner if isinstance(learner, AlignedLearner) else learner
+    return inner.name in STUDENTS
+
+
+def lessons(
+    task: Task, *, control: bool = True, teachers: Sequence[Learner] | None = None
+) -> Lessons | None:
+    """Return soft labels of a task's source rows; None where a class is too rare for folds.
+
+    Without `control` the control's labels are those of the complete source.
+    """
     labels = task.source.hard_labels
     if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
         return None
@@ -54,12 +73,8 @@ def lessons(task: Task, *, teachers: Sequence[Learner] | None = None) -> Lessons
         ForestLearner(size=100),
     )
     everything = Blocks(task.blocks.shape, (), task.blocks.names)
-    return Lessons(
-        *(
-            _out_of_fold(replace(task, blocks=blocks), chosen)
-            for blocks in (everything, task.blocks)
-        )
-    )
+    complete = _out_of_fold(replace(task, blocks=everything), chosen)
+    return Lessons(complete, _out_of_fold(task, chosen) if control else complete)
 
 
 def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
@@ -73,6 +88,19 @@ def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
     """
     labels = (1.0 - SHARE) * source.shares(n_classes) + SHARE * soft_labels
     return Sample(source.inputs, labels, source.weights)
+
+
+def what_was_taught(student: Member, control: Member, held_out: Sample, blocks: Blocks) -> Floats:
+    """Return how much less each held-out row costs a student of the complete source, in nats.
+
+    The control learned in the same way, from teachers that saw x1 alone: what is left between
+    the two is what x2 taught.
+    """
+    hidden = blocks.hide(held_out.inputs)
+    rows, labels = np.arange(len(held_out)), held_out.hard_labels
+    taught_well, alone = (m.log_probabilities(hidden)[rows, labels] for m in (student, control))
+    gain: Floats = taught_well - alone
+    return gain
 
 
 def _out_of_fold(task: Task, teachers: Sequence[Learner]) -> Floats:

@@ -52,12 +52,16 @@ class Weights:
 
 
 def fit_weights(
-    log_probabilities: Sequence[Floats], labels: Labels, start: Sequence[float]
+    log_probabilities: Sequence[Floats],
+    labels: Labels,
+    start: Sequence[float],
+    row_weights: Floats | None = None,
 ) -> tuple[float, ...]:
-    """Return the weights between zero and one with the highest likelihood on held-out rows.
+    """Return the weights, of sum one at most, with the highest likelihood on held-out rows.
 
-    Members can be cooled and not sharpened: on a shifted target sureness is the costlier
-    mistake. A ridge of ten rows' strength holds the weights at `start` where few rows speak.
+    Members can be cooled and not sharpened, alone or together: on a shifted target sureness is
+    the costlier mistake. A ridge of some rows' strength holds the weights at `start` where few
+    rows speak.
 
     Parameters
     ----------
@@ -67,6 +71,8 @@ def fit_weights(
         Their classes.
     start
         The weights that no row speaks against.
+    row_weights
+        How much each row counts, of mean one; equally by default.
 
     Examples
     --------
@@ -82,21 +88,38 @@ def fit_weights(
     """
     experts, begin = np.stack(log_probabilities), np.array(start, dtype=np.float64)
     rows = np.arange(len(labels))
+    counts = np.ones(len(labels)) if row_weights is None else row_weights
 
     def loss(weights: Matrix) -> tuple[float, Matrix]:
         fitted = _combined(weights, experts)
         error = np.exp(fitted)
         error[rows, labels] -= 1.0
+        error *= counts[:, None]
         ridge = RIDGE_ROWS * (weights - begin) / len(labels)
-        value = -fitted[rows, labels].mean() + (ridge * (weights - begin)).sum() / 2
+        value = -(counts * fitted[rows, labels]).mean() + (ridge * (weights - begin)).sum() / 2
         return float(value), (experts * error).sum(axis=(1, 2)) / len(labels) + ridge
 
-    found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(begin))
-    return tuple(float(weight) for weight in found.x)
+    found = minimize(
+        loss,
+        begin,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(begin),
+        constraints={
+            "type": "ineq",
+            "fun": lambda w: 1.0 - w.sum(),
+            "jac": lambda w: -np.ones_like(w),
+        },
+    )
+    best = np.clip(found.x, 0.0, 1.0)
+    return tuple(float(weight) for weight in best / max(1.0, best.sum()))
 
 
 def across_halves(
-    log_probabilities: Sequence[Floats], labels: Labels, start: Sequence[float]
+    log_probabilities: Sequence[Floats],
+    labels: Labels,
+    start: Sequence[float],
+    row_weights: Floats | None = None,
 ) -> Floats:
     """Return combined log-probabilities of held-out rows; each half by the other half's weights."""
     dealt = np.random.default_rng(0).permutation(len(labels))
@@ -104,7 +127,8 @@ def across_halves(
     combined = np.empty_like(log_probabilities[0])
     for rows, others in (halves, halves[::-1]):
         fitted = others if len(others) else rows
-        weights = fit_weights([m[fitted] for m in log_probabilities], labels[fitted], start)
+        counts = None if row_weights is None else row_weights[fitted]
+        weights = fit_weights([m[fitted] for m in log_probabilities], labels[fitted], start, counts)
         combined[rows] = _combined(
             np.array(weights), np.stack([m[rows] for m in log_probabilities])
         )

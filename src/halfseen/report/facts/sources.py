@@ -40,7 +40,7 @@ def facts_of_fit(found: Understanding, fit: Fit, *, rows: bool) -> ReportFacts:
         measured_model=measured,
         training=fold.training,
         measured=fold.held_out,
-        pictured=fold.held_out if whole is None or not fit.rows.refits else whole,
+        pictured=fold.held_out if whole is None or not fit.rows.refits_networks else whole,
         target_rows=fit.rows.target,
         probability=held_out.probabilities(),
         labels=held_out.labels,
