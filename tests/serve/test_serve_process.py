@@ -109,7 +109,7 @@ def wrong_starts(folder, tmp_path):
         ([tmp_path / "noise.onnx"], "is not a graph that ONNX Runtime can read"),
         ([tmp_path / "newer.onnx"], "has format 3, and this version of halfseen reads up to 2"),
         ([tmp_path / "foreign.onnx"], "not one that halfseen export wrote"),
-        ([tmp_path / "broken.onnx"], "cannot be read: columns.3"),
+        ([tmp_path / "broken.onnx"], "cannot be read: columns.4"),
         ([tmp_path], "is not a model folder"),
         ([folder, "--token-file", tmp_path / "weak"], "16 or more ASCII characters"),
         ([folder, "--token-file", tmp_path / "none"], "cannot be read"),
