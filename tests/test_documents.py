@@ -80,7 +80,7 @@ def test_every_block_says_what_it_is():
 
 def run_python(block: Block, namespace: dict[str, object]) -> None:
     """Execute a block; what stands behind a `print(...)` as a comment is what it prints."""
-    code = compile(block.code, str(block), "exec")
+    code = compile(block.code, str(block), "exec", dont_inherit=True)
     if re.search(rf"^(from|import) ({'|'.join(ENGINES)})\b", block.code, re.MULTILINE):
         check_imports(block)
         return
