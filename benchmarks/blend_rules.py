@@ -3,7 +3,7 @@
 ``HALFSEEN_DATA=... python benchmarks/blend_rules.py --output rules.jsonl`` takes labelled sources
 alone: the source rows that look most like a target play it, without label and missing block, and
 the rest is fitted as ``halfseen fit`` does. One fit serves every rule, since a rule only sets the
-two weights of the blend, from the same held-out rows. No target label is read. A stopped run
+two weights, from the same held-out rows. No target label is read. A stopped run
 continues; ``--table`` prints what is there.
 """
 
@@ -12,14 +12,13 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from halfseen.weights.blending import Blend, Labels, Matrix, fit_blend, install
 from sklearn.model_selection import train_test_split
 from tables_beside import CATEGORICAL, export
 
@@ -29,9 +28,9 @@ from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.metrics import metrics_of
-from halfseen.model.fitting import Fit, Settings
-from halfseen.networks.methods import method_named
-from halfseen.networks.training import NoProgress
+from halfseen.model.fitting import fit_tables
+from halfseen.model.settings import FitSettings
+from halfseen.weights.combining import Weights, fit_weights
 
 PROBLEMS = {
     ("heart", "cleveland:hungarian"): (60, 120, 200),
@@ -49,28 +48,38 @@ MODEL = "Adaptation-Imputation"
 METRICS = ("cross_entropy", "accuracy")
 
 
-def gain(blend: Blend, network: Matrix, regression: Matrix, labels: Labels) -> tuple[float, float]:
+REGRESSION_ALONE = Weights((0.0, 1.0))
+"""Members are networks and regression, in this order."""
+Rule = Callable[[Sequence[Any], Any], Weights]
+"""From what each member says of held-out rows, and their labels."""
+
+
+def likeliest(answers: Sequence[Any], labels: Any) -> Weights:
+    return Weights(fit_weights(answers, labels, REGRESSION_ALONE.members))
+
+
+def gain(weights: Weights, answers: Sequence[Any], labels: Any) -> tuple[float, float]:
     """Return how much likelier held-out rows are than by the regression alone, and its error."""
     rows = np.arange(len(labels))
-    alone = Blend(0.0, 1.0).logits(network, regression)[rows, labels]
-    more = blend.logits(network, regression)[rows, labels] - alone
+    alone = REGRESSION_ALONE.combined(answers)[rows, labels]
+    more = weights.combined(answers)[rows, labels] - alone
     return float(more.mean()), float(more.std() / np.sqrt(len(more)))
 
 
-def if_gain(errors: float) -> Callable[[Matrix, Matrix, Labels], Blend]:
-    def rule(network: Matrix, regression: Matrix, labels: Labels) -> Blend:
-        blend = fit_blend(network, regression, labels)
-        mean, error = gain(blend, network, regression, labels)
-        return blend if mean > errors * error else Blend(0.0, 1.0)
+def if_gain(errors: float) -> Rule:
+    def rule(answers: Sequence[Any], labels: Any) -> Weights:
+        weights = likeliest(answers, labels)
+        mean, error = gain(weights, answers, labels)
+        return weights if mean > errors * error else REGRESSION_ALONE
 
     return rule
 
 
-RULES: dict[str, Callable[[Matrix, Matrix, Labels], Blend]] = {
-    "regression alone": lambda *_: Blend(0.0, 1.0),
-    "networks alone": lambda *_: Blend(1.0, 0.0),
-    "half of each": lambda *_: Blend(0.5, 0.5),
-    "likeliest": fit_blend,
+RULES: dict[str, Rule] = {
+    "regression alone": lambda *_: REGRESSION_ALONE,
+    "networks alone": lambda *_: Weights((1.0, 0.0)),
+    "half of each": lambda *_: Weights((0.5, 0.5)),
+    "likeliest": likeliest,
     "likeliest, if it gains": if_gain(0.0),
     "likeliest, if it gains half a standard error": if_gain(0.5),
     "likeliest, if it gains a standard error": if_gain(1.0),
@@ -107,21 +116,17 @@ def staged(folder: Path, name: str, size: int, seed: int) -> tuple[Understanding
 
 
 def rehearsed(found: Understanding, labels: pd.Series, seed: int) -> dict[str, dict[str, float]]:
-    fit = Fit(found, Settings((MODEL,), seed=seed), lambda title: NoProgress(), None)
-    candidate = fit.candidate(method_named(MODEL))
-    model = fit.final(candidate)
-    whole = fit.domains.whole
-    regression = fit.regressions[-1] if whole is None else fit.regression(whole)
+    fit = fit_tables(found, FitSettings((MODEL,), seed=seed))
+    model, held = fit.model, fit.chosen.held_out
+    assert held is not None
     there, _ = RowStream(found.target.table, found.schema, is_source=False).all()
     classes = list(found.schema.classes)
     truth = np.array([classes.index(value) for value in labels])
-    held = candidate.held_out
     results: dict[str, dict[str, float]] = {}
     for name, rule in RULES.items():
-        blend = rule(held.hidden, held.regression, held.labels)
-        install(model.networks, regression, blend, 1.0)
+        model.weights = rule(held.answers, held.labels)
         measured = metrics_of(model.score(there), truth)
-        results[name] = {m: measured[m] for m in METRICS} | {"network": blend.network}
+        results[name] = {m: measured[m] for m in METRICS} | {"network": model.weights.members[0]}
     return results
 
 

@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 from sklearn.datasets import load_digits
 from torch.nn.functional import affine_grid, grid_sample, interpolate
 
-from halfseen import AdaptationImputationClassifier, Blocks, DomainAdaptationClassifier
+from halfseen import AdaptationImputationClassifier, Blocks
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.suites import DEMO_NETWORK
 
@@ -35,7 +35,7 @@ NETWORKS = {
 }
 """The side of the images, and how their networks differ from the default."""
 EPOCHS = {"training.warmup_epochs": 5, "training.joint_epochs": 20}
-MODELS = ("imputation", "ignore")
+MODELS = {"imputation": "Adaptation-Imputation", "ignore": "Adaptation-IgnoreComponent"}
 
 
 def clutter(digits: torch.Tensor) -> torch.Tensor:
@@ -120,11 +120,8 @@ def run(name: str, settings: dict, shift: str, model: str, seed: int, network: s
     blocks = Blocks.rows((3, size, size), fraction=0.5, side="bottom")
     source, labels, target, truth = rehearsal(shift, seed, blocks)
     options = {**networks, **EPOCHS, **settings}
-    common = {"missing": blocks, "random_state": seed, "options": options}
-    estimator = (
-        AdaptationImputationClassifier(**common)
-        if model == "imputation"
-        else DomainAdaptationClassifier(view="ignore", **common)
+    estimator = AdaptationImputationClassifier(
+        model=MODELS[model], missing=blocks, random_state=seed, options=options
     )
     estimator.fit(source, labels, X_target=target)
     accuracy = estimator.score(target, truth)

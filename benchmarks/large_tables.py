@@ -19,11 +19,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from halfseen.model.domains import HELD_OUT, MOST_HELD_OUT
+from halfseen.model.rows import HELD_OUT, MOST_HELD_OUT
 
 CONFIG = """
 label = "label"
-[options]
+[options.training]
 warmup_epochs = 0
 joint_epochs = 1
 batch_size = {batch_size}
@@ -80,7 +80,8 @@ def main() -> None:
         fitted = run("fit", source, target, "--config", config, "-o", model)
         report("fit", 2 * half, *fitted)
         trained = half - min(round(HELD_OUT * half), MOST_HELD_OUT)
-        epoch = json.loads((model / "model.json").read_text())["history"][0]["seconds"]
+        members = json.loads((model / "model.json").read_text())["members"]
+        epoch = next(m for m in members if m["kind"] == "networks")["history"][0]["seconds"]
         scored = run("predict", model, target, "-o", folder / "scores.parquet")
         report("predict", half, *scored)
         print(

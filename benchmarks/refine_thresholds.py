@@ -17,9 +17,10 @@ from halfseen import Blocks, preset
 from halfseen.evidence import expected_calibration_error
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
-from halfseen.networks.objective import Objective, select_by_prior, select_confident
+from halfseen.networks.objective import Objective
+from halfseen.networks.terms.refinement import select_by_prior, select_confident
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_rates import draw_at_click_rate
@@ -55,7 +56,7 @@ def measured(seed: int, settings: dict[str, object] | None) -> tuple[float, ...]
     prospecting = World("prospecting", dials)
     target = draw_at_click_rate(prospecting, 3000, RATE, seed=seed)
     test = draw_at_click_rate(prospecting, 5000, RATE, part="test", seed=seed)
-    problem = Problem(
+    problem = TrainingProblem.resident(
         BLOCKS,
         LabelledRows(torch.from_numpy(source.inputs), torch.from_numpy(source.labels)),
         Rows(torch.from_numpy(BLOCKS.hide(target.inputs))),

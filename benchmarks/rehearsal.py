@@ -13,17 +13,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from halfseen.model.domains import Run, Sample
 
 from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
+from halfseen.members import Sample
 from halfseen.metrics import metrics_of
-from halfseen.model.fitting import Settings
-from halfseen.networks.methods import method_named
-from halfseen.networks.training import NoProgress
+from halfseen.model.fitting import Hooks
+from halfseen.model.settings import FitSettings
 from halfseen.rehearsal import BASELINES, MODELS, rehearse
 from halfseen.rehearsal.stage import RehearsalStage
 from halfseen_bench.data.simulator import SimulatedRows, draw
@@ -82,10 +81,7 @@ def on_the_target(found: Understanding, truth: SimulatedRows, seed: int, name: s
     if name in BASELINES:
         shown = stage.baseline(name, seed)
     else:
-        method = method_named(name)
-        options = Settings().options_for(method, resident=True)
-        networks = stage.train(Run(method, options, seed, False, NoProgress()))
-        shown = stage.observed(networks, options, seed)
+        shown = stage.observed(stage.fit(FitSettings((name,), seed=seed), Hooks()))
     return float(metrics_of(shown.target_probabilities, stage.slice.labels)["cross_entropy"])
 
 
@@ -96,7 +92,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         found = understood(source, target, Path(folder))
-        result = rehearse(found, Settings(models=MODELS), seeds=SEEDS, checks=False)
+        result = rehearse(found, FitSettings(models=MODELS), seeds=SEEDS, checks=False)
         print()
         line(("model", "on the slice", "on the true target"))
         line(["---"] * 3)

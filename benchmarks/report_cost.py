@@ -18,7 +18,9 @@ import pyarrow.parquet
 from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
-from halfseen.model import fitting
+from halfseen.model.fitting import fit_tables
+from halfseen.model.settings import FitSettings
+from halfseen.report.facts.sources import facts_of_fit
 
 OBSERVED, MISSING = 20, 5
 SHORT = {"training.warmup_epochs": 0, "training.joint_epochs": 1}
@@ -47,14 +49,12 @@ def measure(rows: int) -> str:
         tables = [open_table(folder / f"{name}.parquet") for name in ("source", "target")]
         found = understand(*tables, Roles("y"))
         assert isinstance(found, Understanding)
-        seen: list[float] = []
-        model = fitting.fit_tables(
-            found,
-            fitting.Settings(memory=0, options=SHORT),
-            say=lambda _: seen.extend([time.process_time(), peak()]),
-            report="all",
-        )
-        seconds, more = time.process_time() - seen[-2], peak() - seen[-1]
+        fit = fit_tables(found, FitSettings(memory=0, options=SHORT))
+        started, before = time.process_time(), peak()
+        facts = facts_of_fit(found, fit, rows=True)
+        seconds, more = time.process_time() - started, peak() - before
+        model = fit.model
+        model.report = facts.model_dump(mode="json")
         model.save(folder / "model")
         kept = (folder / "model" / "report.json").stat().st_size // 1024
     return f"| {rows:,} | {seconds:.1f} | {more:.0f} | {kept} |"

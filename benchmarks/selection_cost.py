@@ -12,17 +12,17 @@ from functools import partial
 import torch
 
 from halfseen import Blocks, preset
-from halfseen.networks import nets
 from halfseen.networks.methods import method_named
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
 
 REPEATS = 3
 
 
-def problem(blocks: Blocks, rows: int) -> tuple[Problem, Evidence]:
+def problem(blocks: Blocks, rows: int) -> tuple[TrainingProblem, Evidence]:
     generator = torch.Generator().manual_seed(0)
 
     def drawn(count: int) -> torch.Tensor:
@@ -31,7 +31,8 @@ def problem(blocks: Blocks, rows: int) -> tuple[Problem, Evidence]:
     source = LabelledRows(drawn(rows), torch.arange(rows) % 2)
     held_out = LabelledRows(drawn(rows // 4), torch.arange(rows // 4) % 2)
     target = Rows(blocks.hide(drawn(rows) + 0.3))
-    return Problem(blocks, source, target, 2), Evidence(held_out, target, Rows(source.inputs))
+    given = TrainingProblem.resident(blocks, source, target, 2)
+    return given, Evidence(held_out, target, Rows(source.inputs))
 
 
 def seconds(function: Callable[[], object]) -> float:
@@ -47,14 +48,15 @@ def row(kind: str, blocks: Blocks, rows: int) -> str:
     options = preset("default", inputs="table" if blocks.is_table else "image")
     options = make_options({"training.warmup_epochs": 0, "training.joint_epochs": 1}, options)
 
-    def epoch() -> nets.Networks:
+    def epoch() -> Predictor:
         method = method_named("Adaptation-Imputation")
-        return fit_objective(given, method, options, seed=0, device="cpu")[0].networks
+        objective, _ = fit_objective(given, method, options, seed=0, device="cpu")
+        return Predictor(objective.networks, options)
 
-    networks = epoch()
+    model = epoch()
     times = [seconds(epoch)]
     for name in ONE_FIT_SCORES:
-        times.append(seconds(partial(evaluate, networks, evidence, (name,), options=options)))
+        times.append(seconds(partial(evaluate, model, evidence, (name,))))
     return f"| {kind} | {rows} | " + " | ".join(f"{time:.2f} s" for time in times) + " |"
 
 

@@ -29,8 +29,9 @@ from scipy.stats import spearmanr
 
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import Options, make_options, preset
 from halfseen.selection import SCORES, agreement, reverse_validation
 from halfseen.selection.evidence import Evidence, evaluate
@@ -99,7 +100,7 @@ def run(name: str, number: int) -> dict[str, Any]:
     def fit(x: Any, y: Any, there: Any, *, seed: int = 0, model: str = model) -> nets.Networks:
         tensors = (torch.from_numpy(np.ascontiguousarray(a)) for a in (x, y, there))
         rows, labels, unlabelled = tensors
-        problem = Problem(
+        problem = TrainingProblem.resident(
             pair.blocks, LabelledRows(rows, labels), Rows(unlabelled), len(pair.classes)
         )
         return fit_objective(problem, method_named(model), options, seed=seed)[0].networks
@@ -117,7 +118,7 @@ def run(name: str, number: int) -> dict[str, Any]:
         Rows(torch.from_numpy(target)),
         Rows(torch.from_numpy(source.inputs)),
     )
-    scores = evaluate(first, evidence, options=options)
+    scores = evaluate(Predictor(first, options), evidence)
     runs = [nets.probabilities(n, torch.from_numpy(target)).double() for n in (first, second)]
     scores["agreement"] = agreement(np.stack([(p / p.sum(1, keepdim=True)).numpy() for p in runs]))
     # The way back learns from target rows, which lack the missing block: it ignores it.

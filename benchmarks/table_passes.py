@@ -23,7 +23,7 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
-from halfseen.model.fitting import Settings
+from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 
@@ -54,7 +54,7 @@ def main() -> None:
             stream = RowStream(table, found.schema, is_source=name == "source")
             timed(f"{name}, prepared", half, lambda s=stream: [len(c[0]) for c in s.chunks()])
     method = method_named("Adaptation-Imputation")
-    options = Settings().options_for(method, resident=False)
+    options = FitSettings().options_for(method, resident=False)
     objective = build_objective(found.schema.blocks, method, 2, options)
     size = sum(parameter.numel() for parameter in objective.parameters())
     print(f"The model has {size:,} parameters: {4 * size / 2**20:.1f} MiB of gradient a step.")

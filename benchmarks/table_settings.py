@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.special import softmax
 
 from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.members import Sample
 from halfseen.members.linear import fit_regression
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options, preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import measured
@@ -107,14 +107,14 @@ def run(pair: DomainPair, model: str, settings: dict[str, Any], seed: int) -> di
     rest, played, truth = staged(standardized(pair), seed)
     classes = len(pair.classes)
     if model == REGRESSION:
-        known, asked = (pair.blocks.flat(x.numpy(), "observed") for x in (rest.inputs, played))
-        regression = fit_regression(known, rest.labels.numpy(), classes)
-        found = softmax(regression.logits(asked), axis=1)
+        known = Sample(rest.inputs.numpy(), rest.labels.numpy())
+        regression = fit_regression(known, pair.blocks, classes)
+        found = np.exp(regression.log_probabilities(played.numpy()))
         return {m: measured(found, truth)[m] for m in METRICS}
     method = method_named(model)
     base = preset("default", inputs="table", imputes=method.imputes)
     objective, _ = fit_objective(
-        Problem(pair.blocks, rest, Rows(played), classes),
+        TrainingProblem.resident(pair.blocks, rest, Rows(played), classes),
         method,
         make_options(settings, base),
         seed=seed,

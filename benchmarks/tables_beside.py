@@ -29,7 +29,8 @@ from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.metrics import metrics_of
-from halfseen.model.fitting import Settings, fit_tables
+from halfseen.model.fitting import fit_tables
+from halfseen.model.settings import FitSettings
 
 CATEGORICAL = {"heart": ("cp", "restecg", "slope", "thal")}
 """Columns of numbers that are names of categories, by data set."""
@@ -74,7 +75,7 @@ def scores(
         baseline.fit(rows[:, observed], classes)
         result[name] = metrics_of(baseline.predict_proba(there[:, observed]), labels.to_numpy())
     for name in models:
-        model = fit_tables(found, Settings((name,), seed=seed))
+        model = fit_tables(found, FitSettings((name,), seed=seed)).model
         result[name] = metrics_of(model.score(there), labels.to_numpy())
     return result
 

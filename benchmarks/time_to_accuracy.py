@@ -30,7 +30,7 @@ from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import Objective
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.loop import derived_seed
 from halfseen.networks.training.schedules import annealed_rate, ramp
 from halfseen_bench.data import DomainPair
@@ -136,7 +136,7 @@ def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
         if accuracy >= level:
             raise Reached
 
-    problem = Problem(
+    problem = TrainingProblem.resident(
         pair.blocks,
         LabelledRows(
             torch.from_numpy(pair.source_train.inputs), torch.from_numpy(pair.source_train.labels)

@@ -1,5 +1,6 @@
 """The straightforward implementation does the same mathematics, so that ratios compare like."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from torch import nn
 from halfseen.networks.methods import method_named
 from halfseen.networks.nets import probabilities
 from halfseen.networks.objective import build_objective
+from halfseen.networks.training import Batch
 from halfseen_bench.data import Labelled, Sealed
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -42,7 +44,8 @@ def assert_same_step(cases, model, losses, options, domains, method):
     objective = build_objective(domains.blocks, method_named(method), domains.classes, options)
     objective.double().train()
     model.double().train()
-    parts = objective.modules_by_name()
+    terms = [part for term in objective.terms.values() for part in term.parts()]
+    parts = {part.name: part.module for part in (*objective.network_parts(), *terms)}
     pairs = [
         (own, other)
         for name, module in parts.items()
@@ -59,13 +62,19 @@ def assert_same_step(cases, model, losses, options, domains, method):
     source, target = domains.source[:16].double(), domains.target[:16].double()
     batch = source, domains.labels[:16], target, cases.STRENGTH
     plainly = losses(model, *batch, options.objective.reconstruction_weight)
-    ours = objective.total("joint", objective("joint", *batch))
+    ours = objective.total("joint", objective("joint", Batch(*batch[:3]), strength=cases.STRENGTH))
     assert plainly.item() == pytest.approx(ours.item(), rel=1e-9)
     plainly.backward()
     ours.backward()
     for own, other in pairs:
         assert torch.allclose(own.grad, other.grad, rtol=1e-7, atol=1e-9)
     return objective
+
+
+@pytest.mark.parametrize("script", sorted(path.stem for path in BENCHMARKS.glob("*.py")))
+def test_every_benchmark_knows_the_names_that_it_uses(script, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    importlib.import_module(script)
 
 
 @pytest.mark.parametrize("case", ["digits", "colours", "dann", "ads"])

@@ -8,7 +8,7 @@ per row than the label does.
 import numpy as np
 import pytest
 
-from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier
+from halfseen import AdaptationImputationClassifier
 
 OBSERVED, MISSING, LABEL_NOISE = 20, 4, 0.25
 SEEDS = range(5)
@@ -37,16 +37,16 @@ def problem(seed, *, related):
     return source, labels, target, test, truth
 
 
-def fitted_score(model, seed, *, related, options=None, epochs=30):
+def fitted_score(model, seed, *, related):
     """Accuracy on the test set of the model that imputes or of the one that ignores x2."""
     source, labels, target, test, truth = problem(seed, related=related)
-    kind = AdaptationImputationClassifier if model == "imputation" else DomainAdaptationClassifier
-    estimator = kind(
+    estimator = AdaptationImputationClassifier(
+        model=model,
+        members=["networks"],
         missing=list(range(OBSERVED, OBSERVED + MISSING)),
         random_state=seed,
-        joint_epochs=epochs,
         device="cpu",
-        options=options,
+        options={"training.joint_epochs": 30},
     )
     return estimator.fit(source, labels, X_target=target).score(test, truth)
 
@@ -55,7 +55,7 @@ def gains(*, related):
     """Accuracy of imputation minus that of ignoring, per seed."""
     scores = [
         [fitted_score(model, seed, related=related) for seed in SEEDS]
-        for model in ("imputation", "ignore")
+        for model in ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
     ]
     return np.subtract(*scores)
 

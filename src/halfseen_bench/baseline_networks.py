@@ -175,7 +175,7 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         phases = plan_phases(options, method, batches, rows=rows, refine=False)
         settings: dict[str, Any] = {
             "max_epochs": sum(phase.epochs for phase in phases),
-            "training.batch_size": phases[-1].batch_size,
+            "batch_size": phases[-1].batch_size,
             "lr": SKADA_RATE,
             "optimizer": torch.optim.Adam,
             "train_split": None,

@@ -201,12 +201,12 @@ SETTINGS = (
 
 DEMO_NETWORK: dict[str, Any] = {
     # Smaller than the default's: the images have half its side, and three minutes are short.
-    "channels": (16, 32, 64),
-    "kernel_size": 3,
-    "padding": "same",
-    "pools": 3,
-    "generator_widths": (128, 128),
-    "critic_widths": (100,),
+    "images.channels": (16, 32, 64),
+    "images.kernel_size": 3,
+    "images.padding": "same",
+    "images.pools": 3,
+    "generator.widths": (128, 128),
+    "networks.critic_widths": (100,),
 }
 
 TREES_IGNORE = "Gradient-boosted trees, ignore"

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from halfseen.model.domains import Run, Sample
 
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.carving import Carving
@@ -14,23 +13,16 @@ from halfseen.evidence.features import DomainSeparation
 from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
-from halfseen.model.fitting import Settings
-from halfseen.networks.methods import method_named
-from halfseen.networks.training import NoProgress
+from halfseen.members import Sample
+from halfseen.model.fitting import Hooks
+from halfseen.model.settings import FitSettings
 from halfseen.rehearsal import Rehearsal, RehearsedRun, rehearse
 from halfseen.rehearsal.running import _choices
 from halfseen.rehearsal.stage import RehearsalStage
 from halfseen.selection.evidence import ONE_FIT_SCORES
+from tiny import TINY
 
-TINY = {
-    "tables.widths": (8,),
-    "tables.latent_size": 4,
-    "generator.widths": (8,),
-    "networks.classifier_widths": (8,),
-    "networks.critic_widths": (8,),
-    "training.warmup_epochs": 1,
-    "training.joint_epochs": 2,
-}
+NETWORKS = {"members": ("networks",), "options": TINY}
 
 
 def visitors(rows, moved, seed):
@@ -63,12 +55,9 @@ def test_neither_labels_nor_missing_block_of_the_slice_reach_training(found):
     other = plain.slice.inputs.copy()
     other[:, list(found.schema.blocks.missing)] += 5.0
     tampered = stage_of(found, inputs=other, labels=1 - plain.slice.labels)
-    method = method_named("Adaptation-Imputation")
-    options = Settings(options=TINY).options_for(method, resident=True)
     said = []
     for stage in (plain, tampered):
-        networks = stage.train(Run(method, options, 0, False, NoProgress()))
-        shown = stage.observed(networks, options, 0)
+        shown = stage.observed(stage.fit(FitSettings(options=TINY), Hooks()))
         said.append((shown.target_probabilities, shown.source_loss, shown.weight))
     for one, another in zip(*said, strict=True):
         np.testing.assert_array_equal(one, another)
@@ -76,7 +65,8 @@ def test_neither_labels_nor_missing_block_of_the_slice_reach_training(found):
 
 def test_a_rehearsal_measures_every_model_with_every_seed(found):
     sentences = []
-    settings = Settings(models=("Adaptation-Imputation", "Source-IgnoreComponent"), options=TINY)
+    models = ("Adaptation-Imputation", "Source-IgnoreComponent")
+    settings = FitSettings(models=models, **NETWORKS)
     result = rehearse(found, settings, seeds=2, checks=False, say=sentences.append)
     assert result.checks is None
     assert len(result.runs) == 2 * 4
@@ -104,7 +94,7 @@ def test_a_class_that_is_nearly_all_in_the_slice_is_refused(found):
 
 def test_full_models_cannot_be_rehearsed(found):
     with pytest.raises(OptionError, match="Full models"):
-        rehearse(found, Settings(models=("Adaptation-Full",)))
+        rehearse(found, FitSettings(models=("Adaptation-Full",)))
 
 
 def run(model, seed, loss, **scores):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hostile import TINY, Fitted, understood
 
-from halfseen.model import domains
-from halfseen.model.fitting import Fit, Settings, fit_tables
+from halfseen.model import rows
+from halfseen.model.fitting import Fit, fit_tables
+from halfseen.model.settings import FitSettings
 from halfseen.report import embedding
+from halfseen.report.facts.sources import facts_of_fit
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import write_page
 
@@ -22,13 +24,17 @@ def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     folder = tmp_path_factory.mktemp("hostile")
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
-    settings = Settings(models=models, options=TINY | {"generator.noise_size": 2})
+    settings = FitSettings(models=models, options=TINY | {"generator.noise_size": 2})
     with pytest.MonkeyPatch.context() as patched:  # one part held out, as with many rows
-        patched.setattr(domains, "SMALL", 0)
-        choose = Fit.chosen  # thirty held-out rows may prefer either; the report is of the first
-        patched.setattr(Fit, "chosen", lambda fit, some: (some[0], choose(fit, some)[1]))
-        model = fit_tables(understood(folder), settings, report="all")
-    model.report = model.report.model_copy(update={"command": "halfseen fit '<b>' --label x"})
+        patched.setattr(rows, "SMALL", 0)
+        choose = Fit._chosen  # thirty held-out rows may prefer either; the report is of the first
+        patched.setattr(Fit, "_chosen", lambda fit: (fit.candidates[0], choose(fit)[1]))
+        found = understood(folder)
+        fit = fit_tables(found, settings)
+    facts = facts_of_fit(found, fit, rows=True)
+    told = facts.model_copy(update={"command": "halfseen fit '<b>' --label x"})
+    model = fit.model
+    model.report = told.model_dump(mode="json")
     model.save(folder / "model")
     page = model_page(read_subject(folder / "model"))
     write_page(folder / "report.html", page)

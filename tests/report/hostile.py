@@ -13,16 +13,10 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.report.page import Section
+from tiny import TINY
 
-TINY = {
-    "tables.widths": (6,),
-    "tables.latent_size": 4,
-    "generator.widths": (6,),
-    "networks.classifier_widths": (6,),
-    "networks.critic_widths": (6,),
-    "training.warmup_epochs": 1,
-    "training.joint_epochs": 2,
-}
+__all__ = ["CLASSES", "FORMULA", "LABEL", "QUOTED", "SCRIPT", "TINY", "Fitted", "understood"]
+
 SCRIPT, QUOTED, FORMULA = "<script>alert(1)</script>", 'a" onload="b', '=HYPERLINK("x")'
 CLASSES = ("<i>no</i>", "</style>yes")
 LABEL = "sick & <b>tired</b>"

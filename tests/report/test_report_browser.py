@@ -22,10 +22,11 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "halfse
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory, fitted):
+def browser(tmp_path_factory, request):
     executable = find_chromium()
     if executable is None:
         pytest.skip("There is no Chromium to open the report in.")
+    fitted = request.getfixturevalue("fitted")  # only where somebody will look at it
     opened = Chromium(executable, tmp_path_factory.mktemp("profile"))
     opened.resize(*DESKTOP)
     opened.open(fitted.html)

@@ -10,24 +10,29 @@ import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet
 import pytest
-from halfseen.model.domains import Sample
 from hostile import CLASSES, FORMULA, QUOTED, SCRIPT, TINY, understood
 
 import halfseen
+import tiny
 from halfseen.errors import InputError
 from halfseen.evidence import population_stability
-from halfseen.model.fitting import Settings, fit_tables
+from halfseen.members import Sample
+from halfseen.model import rows
+from halfseen.model.fitting import fit_tables
+from halfseen.model.settings import IN_MEMORY, FitSettings
 from halfseen.report.facts import ReportFacts
 from halfseen.report.facts import imputed as imputed_facts
+from halfseen.report.facts.sources import facts_of_fit
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import rendered_page
 from halfseen.report.sections import SECTIONS
 
-FORMAT_1 = Path(__file__).parent.parent / "artifact" / "format-1"
+FORMAT_1 = Path(__file__).parent.parent / "saving" / "format-1"
 
 
 class Elements(HTMLParser):
@@ -106,14 +111,18 @@ def test_facts_are_those_of_the_tables(fitted):
     assert facts.expectation.cross_entropy.weighted.value == pytest.approx(chosen.risk.value)
 
 
-@pytest.mark.parametrize("detail", ["aggregates", "none"])
-def test_what_may_not_be_kept_is_not(detail, tmp_path):
-    streamed = {
-        "memory": 0,
-        "options": TINY | {"training.batch_size": 16, "training.warmup_batch_size": 16},
-    }
-    settings = Settings(**streamed)  # facts come from samples
-    model = fit_tables(understood(tmp_path), settings, report=detail)
+@pytest.mark.parametrize(
+    ("detail", "memory"), [("aggregates", 0), ("aggregates", IN_MEMORY), ("none", IN_MEMORY)]
+)
+def test_what_may_not_be_kept_is_not(detail, memory, tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "SMALL", 0)
+    batches = {"training.batch_size": 16, "training.warmup_batch_size": 16}
+    settings = FitSettings(memory=memory, options=TINY | batches)  # streamed: facts from samples
+    found = understood(tmp_path)
+    fit = fit_tables(found, settings)
+    model = fit.model
+    if detail != "none":
+        model.report = facts_of_fit(found, fit, rows=detail == "all").model_dump(mode="json")
     model.save(tmp_path / "model")
     model.save(tmp_path / "model")  # a model with report data can be replaced
     page = rendered_page(model_page(read_subject(tmp_path / "model")))
@@ -127,23 +136,24 @@ def test_what_may_not_be_kept_is_not(detail, tmp_path):
         assert "latents of single rows were not kept" in page
 
 
-def test_a_folder_of_an_older_version_has_a_report_with_fewer_sections():
-    page = model_page(read_subject(FORMAT_1))
+def test_a_folder_that_keeps_no_data_has_a_report_with_fewer_sections(fitted, tmp_path):
+    folder = Path(shutil.copytree(fitted.folder, tmp_path / "model"))
+    (folder / "report.json").unlink()
+    page = model_page(read_subject(folder))
     left_out = {section.name for section in page.sections if section.absent}
     assert left_out == {"shifted", "latents", "expected", "calibration", "imputation"}
 
 
+def test_a_folder_of_an_older_version_is_refused_with_the_remedy():
+    with pytest.raises(InputError, match=r"has format 1, of halfseen 0\.1, .* does not read: fit"):
+        read_subject(FORMAT_1)
+
+
 def test_an_estimators_folder_has_a_report_too(tmp_path):
     images = np.random.default_rng(0).normal(size=(24, 1, 32, 32)).astype(np.float32)
-    model = halfseen.AdaptationImputationClassifier(
-        missing="bottom",
-        joint_epochs=1,
-        options={
-            "images.channels": (2, 2, 4),
-            "training.warmup_epochs": 0,
-            "networks.critic_widths": (4,),
-        },
-        random_state=0,
+    small = {"images.channels": (2, 2, 4), "training.warmup_epochs": 0}
+    model = tiny.classifier(
+        image=True, missing="bottom", options=small | {"networks.critic_widths": (4,)}
     ).fit(images, np.arange(24) % 2, X_target=images + 0.1)
     model.save(tmp_path / "model")
     page = model_page(read_subject(tmp_path / "model"))
@@ -198,15 +208,14 @@ def test_a_perfect_generator_recovers_and_a_blind_one_does_not(monkeypatch, tmp_
     found = understood(tmp_path)
     random = np.random.default_rng(0)
     inputs = random.normal(size=(200, len(found.schema.inputs))).astype(np.float32)
-    rows = Sample(inputs, np.zeros(200, np.int64))
+    some = Sample(inputs, np.zeros(200, np.int64))
     true = inputs[:, list(found.schema.blocks.missing)].astype(np.float64)
 
-    class Networks:
-        noise_size = 0
+    model = SimpleNamespace(networks=SimpleNamespace(noise_size=0))
 
     def facts(imputed):
         monkeypatch.setattr(imputed_facts, "_latents", lambda *_: (true, imputed))
-        return imputed_facts.imputation_facts(Networks, None, found.schema, rows, rows, seed=0)
+        return imputed_facts.imputation_facts(model, found.schema, some, some)
 
     perfect, blind = facts(true), facts(true[random.permutation(200)])
     assert perfect.explained == perfect.spread == 1.0

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier, InputError
+import tiny
+from halfseen import AdaptationImputationClassifier, InputError
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.selection import (
     Choice,
@@ -17,13 +18,12 @@ from halfseen.selection import (
 )
 from table_models import LEARNS_FAST
 
-QUICK = {
-    "warmup_epochs": 2,
-    "joint_epochs": 2,
-    "random_state": 0,
-    "device": "cpu",
-    "options": LEARNS_FAST,
-}
+QUICK = LEARNS_FAST | {"training.warmup_epochs": 2, "training.joint_epochs": 2}
+
+
+def learner(*, options=(), **settings) -> AdaptationImputationClassifier:
+    """Return an estimator that learns something within a few epochs."""
+    return tiny.classifier(options=QUICK | dict(options), **settings)
 
 
 def domains(rows: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -37,8 +37,10 @@ def domains(rows: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_a_model_that_learned_is_chosen_over_one_that_did_not():
     X, y, target = domains()
     models = {
-        "idle": DomainAdaptationClassifier(**QUICK, learning_rate=1e-9),
-        "imputing": AdaptationImputationClassifier(**{**QUICK, "joint_epochs": 8}),
+        "idle": learner(
+            model="Adaptation-IgnoreComponent", options={"training.learning_rate": 1e-9}
+        ),
+        "imputing": learner(options={"training.joint_epochs": 8}),
     }
     for model in models.values():
         model.fit(X[:120], y[:120], X_target=target)
@@ -51,11 +53,21 @@ def test_a_model_that_learned_is_chosen_over_one_that_did_not():
     assert listed.name == "model 1"
 
     imputing = models["imputing"]
-    evidence = Evidence.prepared(imputing.networks_, ["no", "yes"], X[120:], y[120:], target)
-    networks = {name: (model.networks_, model.options_) for name, model in models.items()}
+    evidence = Evidence.prepared(imputing.model_, X[120:], y[120:], target)
+    fitted = {name: model.model_ for name, model in models.items()}
+    assert choose_networks(fitted, evidence, score="source_loss").values == listed.values
+    networks = {name: model.model_.networks_member for name, model in models.items()}
     found = choose_networks(networks, evidence, score="source_loss")
     assert found.values == listed.values
     assert found.values[1] == score_model(imputing, X[120:], y[120:], target, score="source_loss")
+
+
+def test_members_are_scored_by_the_answer_that_they_give_together():
+    X, y, target = domains()
+    model = learner(members=["networks", "regression"]).fit(X[:120], y[:120], X_target=target)
+    found = score_model(model, X[120:], y[120:], target, score="source_loss")
+    given = model.predict_proba(X[120:])[np.arange(80), (y[120:] == "yes").astype(int)]
+    assert found == pytest.approx(-np.log(given).mean(), rel=1e-6)
 
 
 def test_what_is_no_number_comes_last():

@@ -1,22 +1,24 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pytest
 import torch
 
+import tiny
 from halfseen import Blocks, InputError, OptionError, preset
 from halfseen.evidence import effective_sample_size
 from halfseen.networks import nets
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
 from halfseen.selection import deep_embedded_validation as dev
+from halfseen.selection.evidence import UnderTraining
 
 BLOCKS = Blocks.columns(4, [3])
 OPTIONS = make_options(
@@ -36,6 +38,7 @@ OPTIONS = make_options(
     },
     preset("default", inputs="table"),
 )
+RUNNING = make_options({"networks.prediction_statistics": "running"}, OPTIONS)
 
 
 def rows(count: int, shift: float, seed: int) -> LabelledRows:
@@ -49,49 +52,52 @@ def evidence(shift: float = 0.5, count: int = 300) -> Evidence:
     return Evidence(rows(count, 0.0, 1), target, Rows(rows(count, 0.0, 2).inputs))
 
 
-def untrained(name: str = "Adaptation-Imputation") -> nets.Networks:
+def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor:
     torch.manual_seed(0)
-    return build_networks(BLOCKS, method_named(name), 2, OPTIONS)
+    return Predictor(build_networks(BLOCKS, method_named(name), 2, options), options)
 
 
 @lru_cache
-def trained(shift: float = 0.5) -> nets.Networks:
+def trained_networks(shift: float = 0.5) -> nets.Networks:
     given = evidence(shift)
-    problem = Problem(BLOCKS, rows(300, 0.0, 2), given.target, 2)
+    problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), given.target, 2)
     method = method_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks
 
 
+def trained(shift: float = 0.5, options=OPTIONS) -> Predictor:
+    return Predictor(trained_networks(shift), options)
+
+
 @pytest.mark.parametrize("name", [method.name for method in METHODS])
 def test_every_model_gets_every_score(name: str) -> None:
-    values = evaluate(untrained(name), evidence(), options=OPTIONS)
+    values = evaluate(untrained(name), evidence())
     assert tuple(values) == ONE_FIT_SCORES
     assert all(np.isfinite(value) for value in values.values())
     assert 0 < values["entropy"] <= np.log(2)
 
 
 def test_scores_are_those_of_the_plain_functions() -> None:
-    networks, given = trained(), evidence()
-    observed = Observed(networks, given, OPTIONS)
-    values = evaluate(networks, given, ("dev", "source_loss"), options=OPTIONS)
+    model, given = trained(), evidence()
+    observed = Observed(model, given)
+    values = evaluate(model, given, ("dev", "source_loss"))
     assert values["dev"] == dev(observed.source_loss, observed.weight).risk
     assert values["source_loss"] == pytest.approx(observed.source_loss.mean())
 
 
 def test_scoring_leaves_the_networks_as_they_were() -> None:
-    networks = trained()
-    before = {name: tensor.clone() for name, tensor in networks.state_dict().items()}
-    evaluate(networks, evidence(), options=OPTIONS)
-    after = networks.state_dict()
+    model = trained()
+    before = {name: tensor.clone() for name, tensor in model.networks.state_dict().items()}
+    evaluate(model, evidence())
+    after = model.networks.state_dict()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_source_rows_are_normalised_by_the_sources_statistics() -> None:
     """With the target's statistics, a far shift would make source losses meaningless."""
-    networks, given = trained(shift=4.0), evidence(shift=4.0)
-    right = evaluate(networks, given, ("source_loss",), options=OPTIONS)["source_loss"]
-    running = make_options({"networks.prediction_statistics": "running"}, OPTIONS)
-    wrong = evaluate(networks, given, ("source_loss",), options=running)["source_loss"]
+    given = evidence(shift=4.0)
+    right = evaluate(trained(shift=4.0), given, ("source_loss",))["source_loss"]
+    wrong = evaluate(trained(4.0, RUNNING), given, ("source_loss",))["source_loss"]
     assert right < 0.6 < wrong
 
 
@@ -100,20 +106,18 @@ def test_the_missing_block_of_source_rows_is_not_looked_at() -> None:
     changed = LabelledRows(given.held_out.inputs.clone(), given.held_out.labels)
     changed.inputs[:, 3] = 100.0
     other = Evidence(changed, given.target, given.training)
-    networks = trained()
-    assert evaluate(networks, given, options=OPTIONS) == evaluate(networks, other, options=OPTIONS)
+    assert evaluate(trained(), given) == evaluate(trained(), other)
 
 
 @pytest.mark.parametrize("separate", [True, False])
 def test_weights_follow_the_shift_with_and_without_rows_to_fit_them_on(separate: bool) -> None:
-    networks = untrained()
-    running = make_options({"networks.prediction_statistics": "running"}, OPTIONS)
+    model = untrained(options=RUNNING)
     shares = []
     for shift in (0.0, 1.5):
         given = evidence(shift, count=600)
         if not separate:
             given = Evidence(given.held_out, given.target)
-        weight = Observed(networks, given, running).weight
+        weight = Observed(model, given).weight
         shares.append(effective_sample_size(weight) / len(weight))
     assert shares[0] > 0.75
     assert shares[1] < 0.5
@@ -130,27 +134,31 @@ def test_a_sample_is_the_same_rows_every_time() -> None:
 
 
 def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
-    networks = untrained()
-    X, y = np.zeros((5, 4)), np.array(["no", "yes", "no", "no", "yes"])
-    given = Evidence.prepared(networks, ["no", "yes"], X, y, np.zeros((3, 3)), X)
+    X, y = np.random.default_rng(0).normal(size=(5, 4)), np.array(["no", "yes", "no", "no", "yes"])
+    front = tiny.classifier(missing=[3]).front_for(X, y, X[:, :3])
+    given = Evidence.prepared(front, X, y, X[:3, :3], X)
     assert given.held_out.labels.tolist() == [0, 1, 0, 0, 1]
     assert given.target.inputs.shape == (3, 4)
     with pytest.raises(InputError, match="'maybe' of held-out row 0"):
-        Evidence.prepared(networks, ["no", "yes"], X, ["maybe"] * 5, X)
+        Evidence.prepared(front, X, ["maybe"] * 5, X)
     with pytest.raises(InputError, match="5 held-out rows and 4 labels"):
-        Evidence.prepared(networks, ["no", "yes"], X, y[:4], X)
+        Evidence.prepared(front, X, y[:4], X)
 
 
 def test_scores_that_one_model_cannot_give_are_refused() -> None:
     with pytest.raises(OptionError, match="'agreement' needs more than one fit"):
-        evaluate(untrained(), evidence(), ("agreement",), options=OPTIONS)
+        evaluate(untrained(), evidence(), ("agreement",))
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
-        evaluate(untrained(), evidence(), ("accuracy",), options=OPTIONS)
+        evaluate(untrained(), evidence(), ("accuracy",))
 
 
-def test_class_proportions_are_given_back_to_predictions() -> None:
-    networks, given = trained(), evidence()
-    plain = Observed(networks, given, OPTIONS).target_probabilities
-    weighed = Observed(networks, replace(given, prior=(0.9, 0.1)), OPTIONS).target_probabilities
-    expected = plain * [0.9, 0.1]
+@pytest.mark.parametrize("balanced", [True, False])
+def test_class_proportions_are_given_back_to_predictions_on_the_way(balanced: bool) -> None:
+    """As the member does at the end; without balanced training they were never taken."""
+    options = make_options({"training.balanced": balanced}, OPTIONS)
+    networks, given = trained_networks(), evidence()
+    plain = Observed(Predictor(networks, options), given).target_probabilities
+    labels = np.repeat([0, 1], [90, 10])
+    weighed = Observed(UnderTraining(networks, options, labels), given).target_probabilities
+    expected = plain * ([0.9, 0.1] if balanced else [0.5, 0.5])
     assert np.allclose(weighed, expected / expected.sum(1, keepdims=True))

@@ -6,7 +6,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from test_selection_choosing import QUICK
+from test_selection_choosing import learner
 
 from halfseen import AdaptationImputationClassifier, InputError, OptionError
 from halfseen.selection import ONE_FIT_SCORES, SCORES, agreement_of_runs, make_scorer, score_model
@@ -31,8 +31,7 @@ def routing():
 
 
 def requesting(**settings) -> AdaptationImputationClassifier:
-    model = AdaptationImputationClassifier(**{**QUICK, **settings})
-    return model.set_fit_request(sample_domain=True)
+    return learner(**settings).set_fit_request(sample_domain=True)
 
 
 @pytest.mark.usefixtures("routing")
@@ -40,13 +39,13 @@ def requesting(**settings) -> AdaptationImputationClassifier:
 def test_grid_search_on_stacked_domains(score):
     X, y, domain = stacked(200)
     search = GridSearchCV(
-        requesting(joint_epochs=6),
-        {"learning_rate": [1e-9, 1e-2]},
+        requesting(options={"training.joint_epochs": 6}),
+        {"training__learning_rate": [1e-9, 1e-2]},
         scoring=make_scorer(score),
         cv=StratifiedKFold(2),
     )
     search.fit(X, y, sample_domain=domain)
-    assert search.best_params_ == {"learning_rate": 1e-2}
+    assert search.best_params_ == {"training__learning_rate": 1e-2}
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
@@ -65,7 +64,7 @@ def test_the_scorer_gives_the_score_with_greater_better_and_reads_no_target_labe
 
 def test_a_pipeline_is_scored_on_what_its_last_step_sees():
     X, y, domain = stacked()
-    pipeline = make_pipeline(StandardScaler(), AdaptationImputationClassifier(**QUICK))
+    pipeline = make_pipeline(StandardScaler(), learner())
     pipeline.fit(X, y, adaptationimputationclassifier__sample_domain=domain)
     source, target = X[domain > 0], X[domain < 0]
     given = make_scorer("dev", X_target=target)(pipeline, source, y[domain > 0])
@@ -94,7 +93,7 @@ def test_skada_splits_the_domains():
 
 def test_what_a_scorer_cannot_do_is_said():
     X, y, domain = stacked()
-    model = AdaptationImputationClassifier(**QUICK).fit(X, y, sample_domain=domain)
+    model = learner().fit(X, y, sample_domain=domain)
     with pytest.raises(InputError, match="route sample_domain"):
         make_scorer("dev")(model, X, y)
     with pytest.raises(OptionError, match="'reverse' needs more than one fit"):
@@ -108,9 +107,10 @@ def test_agreement_of_runs():
     source, target = X[domain > 0], X[domain < 0]
 
     def make(rate):
-        return lambda seed: AdaptationImputationClassifier(
-            **{**QUICK, "random_state": seed, "learning_rate": rate, "joint_epochs": 5}
-        )
+        # Balanced, idle networks would all answer with the commoner class.
+        options = {"training.balanced": False, "training.joint_epochs": 5}
+        options |= {"training.learning_rate": rate}
+        return lambda seed: learner(random_state=seed, options=options)
 
     learned, idle = (
         agreement_of_runs(make(rate), source, y[domain > 0], target, seeds=(0, 1))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -11,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tiny
 from halfseen import (
     AdaptationImputationClassifier,
-    DomainAdaptationClassifier,
     HalfseenError,
     InputError,
     OptionError,
@@ -25,14 +24,6 @@ from halfseen.selection import trials as one_trial
 
 pytest.importorskip("optuna")
 
-SMALL = {
-    "tables.widths": (8,),
-    "tables.latent_size": 4,
-    "generator.widths": (8,),
-    "networks.classifier_widths": (8,),
-    "networks.critic_widths": (8,),
-}
-QUICK = {"missing": [3], "warmup_epochs": 1, "joint_epochs": 2, "device": "cpu", "options": SMALL}
 RATES = {"training.learning_rate": [1e-9, 1e-2]}
 
 
@@ -43,8 +34,10 @@ def domains(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return source, np.where(source[:, 0] + source[:, 3] > 0, "yes", "no"), target
 
 
-def model(**settings) -> AdaptationImputationClassifier:
-    return AdaptationImputationClassifier(**{**QUICK, "random_state": 0, **settings})
+def model(*, options=(), **settings) -> AdaptationImputationClassifier:
+    return tiny.classifier(
+        missing=[3], options={"training.learning_rate": 1e-3} | dict(options), **settings
+    )
 
 
 def test_the_best_settings_win_and_the_given_ones_are_tried_first():
@@ -54,7 +47,7 @@ def test_the_best_settings_win_and_the_given_ones_are_tried_first():
     )
     assert found.trials[0].settings == {"training.learning_rate": 1e-3}
     # Three settings are all there is: each is tried once.
-    assert sorted(t.settings["learning_rate"] for t in found.trials) == [1e-9, 1e-3, 1e-2]
+    assert sorted(t.settings["training.learning_rate"] for t in found.trials) == [1e-9, 1e-3, 1e-2]
     assert found.best.settings == {"training.learning_rate": 1e-2}
     assert found.table()[0]["source_loss"] == min(trial.value for trial in found.trials)
     assert [(t.number, t.value) for t in seen] == [(t.number, t.value) for t in found.trials]
@@ -69,7 +62,7 @@ def test_the_best_settings_win_and_the_given_ones_are_tried_first():
 def test_every_model_gets_the_same_budget_and_its_own_space():
     models = {
         "imputing": model(),
-        "source": DomainAdaptationClassifier(**QUICK, random_state=0, adapt=False),
+        "source": model(model="Source-IgnoreComponent"),
     }
     spaces = {
         "imputing": {"objective.reconstruction_weight": Range(1e-3, 1.0), "refine": [False, True]},
@@ -77,10 +70,10 @@ def test_every_model_gets_the_same_budget_and_its_own_space():
     }
     found = search(models, *domains(), score="mutual_information", space=spaces, trials=3)
     assert [trial.model for trial in found.trials] == ["imputing"] * 3 + ["source"] * 3
-    assert set(found.trials[0].settings) == {"reconstruction_weight", "refine"}
+    assert set(found.trials[0].settings) == {"objective.reconstruction_weight", "refine"}
     assert found.best.value == max(trial.value for trial in found.trials)
-    assert found.estimator("source").options["learning_rate"] == pytest.approx(
-        found.best_of("source").settings["learning_rate"]
+    assert found.estimator("source").options["training.learning_rate"] == pytest.approx(
+        found.best_of("source").settings["training.learning_rate"]
     )
 
 
@@ -100,8 +93,9 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path):
     whole = search(model(), *domains(), **given, trials=4)
     assert [t.value for t in found.trials] == [t.value for t in whole.trials]
     assert [p.name for p in tmp_path.iterdir()] == ["trials.journal"]
-    with pytest.raises(InputError, match="The storage holds another search"):
-        search(model(refine=True), *domains(), **given, trials=4, storage=storage)
+    for other in (model(refine=True), model(model="Adaptation-IgnoreComponent")):
+        with pytest.raises(InputError, match="The storage holds another search"):
+            search(other, *domains(), **given, trials=4, storage=storage)
 
 
 def test_trials_in_a_database(tmp_path):
@@ -127,7 +121,7 @@ def test_trials_under_way_elsewhere_are_left_alone_and_count(owner, left_alone, 
     study = optuna.load_study(study_name=name, storage=arguments["storage"])
     trial = study.ask()
     trial.set_user_attr("owner", owner)
-    trial.suggest_categorical("learning_rate", (1e-9, 1e-2, 1e-3))
+    trial.suggest_categorical("training.learning_rate", (1e-9, 1e-2, 1e-3))
     found = search(model(), *domains(), **arguments, trials=2)
     assert len(found.trials) == (1 if left_alone else 2)
     states = [t.state.name for t in study.get_trials()]
@@ -136,7 +130,7 @@ def test_trials_under_way_elsewhere_are_left_alone_and_count(owner, left_alone, 
 
 KILLED = """
 import sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {places!r}
 import test_selection_tuning as t
 t.stopped_search(sys.argv[1], slow=True)
 """
@@ -160,7 +154,7 @@ def stopped_search(storage: str | Path, *, slow: bool = False):
             self.on_epoch = told
             return super().fit(X, y, X_target)
 
-    estimator = Told(**{**QUICK, "random_state": 0, "joint_epochs": 6})
+    estimator = Told(**model(options={"training.joint_epochs": 6}).get_params(deep=False))
     found = search(
         estimator, *domains(), score="source_loss", space=RATES, trials=1, storage=storage
     )
@@ -170,7 +164,8 @@ def stopped_search(storage: str | Path, *, slow: bool = False):
 def test_a_killed_trial_goes_on_from_its_last_epoch(tmp_path):
     storage = tmp_path / "trials.journal"
     script = tmp_path / "killed.py"
-    script.write_text(KILLED.format(tests=os.path.dirname(__file__)))
+    here = Path(__file__).parent
+    script.write_text(KILLED.format(places=[str(here), str(here.parent)]))
     process = subprocess.Popen(
         [sys.executable, str(script), str(storage)], stdout=subprocess.PIPE, text=True
     )
@@ -188,13 +183,13 @@ def test_a_killed_trial_goes_on_from_its_last_epoch(tmp_path):
 
 def test_a_poor_trial_is_given_up(tmp_path):
     space = {"training.learning_rate": [1e-2, 1.1e-2, 1.2e-2, 1.3e-2, 1e-9, 1.1e-9, 1.2e-9]}
-    estimator = model(joint_epochs=8, learning_rate=1.4e-2)
+    estimator = model(options={"training.joint_epochs": 8, "training.learning_rate": 1.4e-2})
     arguments = {"score": "source_loss", "space": space, "trials": 8}
     found = search(estimator, *domains(), **arguments)
     pruned = [trial for trial in found.trials if trial.state == "pruned"]
     assert pruned
     assert all(trial.number >= 5 and trial.value > found.best.value for trial in pruned)
-    assert found.best.settings["learning_rate"] > 1e-3
+    assert found.best.settings["training.learning_rate"] > 1e-3
     assert found.table()[-1]["state"] == "pruned"
     patient = search(estimator, *domains(), **arguments, prune=False)
     assert {trial.state for trial in patient.trials} == {"complete"}
@@ -233,7 +228,7 @@ def without_training(monkeypatch) -> None:
     """Let the value of a trial be its learning rate."""
 
     def rate(self, trial):
-        return trial.params["learning_rate"]
+        return trial.params["training.learning_rate"]
 
     monkeypatch.setattr(one_trial.TrialRunner, "_value", rate)
 
@@ -251,7 +246,7 @@ def test_a_search_goes_on_whatever_byte_of_its_journal_a_kill_came_at(tmp_path, 
             storage.write_bytes(whole[:cut])
             for _ in range(2):
                 found = search(model(), *domains(), **arguments, storage=storage)
-                rates = sorted(trial.settings["learning_rate"] for trial in found.trials)
+                rates = sorted(trial.settings["training.learning_rate"] for trial in found.trials)
                 assert rates == [1e-9, 1e-3, 1e-2], f"cut at byte {cut}"
 
 
@@ -308,11 +303,9 @@ def test_a_storage_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_a_trial_that_diverges_counts_and_is_told():
-    settings = {
-        "options": SMALL | {"networks.latent_activation": "none", "training.gradient_clip": None}
-    }
+    unbounded = {"networks.latent_activation": "none", "training.gradient_clip": None}
     found = search(
-        model(**settings),
+        model(options=unbounded),
         *domains(),
         score="source_loss",
         space={"training.learning_rate": [1e30]},
@@ -326,9 +319,9 @@ def test_a_trial_that_diverges_counts_and_is_told():
 
 @pytest.mark.parametrize("score", ["agreement", "reverse"])
 def test_scores_of_several_fits_can_decide(score):
-    back = DomainAdaptationClassifier(**{**QUICK, "missing": None}, view="full", random_state=0)
+    back = tiny.classifier(model="Adaptation-Full")
     found = search(
-        model(joint_epochs=4), *domains(), score=score, back=back,
+        model(options={"training.joint_epochs": 4}), *domains(), score=score, back=back,
         space={"training.learning_rate": [1e-9]}, trials=2,
     )  # fmt: skip
     assert len(found.trials) == 2
@@ -341,8 +334,10 @@ def test_the_papers_grids():
         method_named(f"Adaptation-{name}") for name in ("Imputation", "IgnoreComponent")
     )
     digits = paper_space(imputing, preset("paper", inputs="image"))
-    assert list(digits) == ["learning_rate", "reconstruction_weight"]
-    assert digits["learning_rate"] == pytest.approx([10**-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4])
+    assert list(digits) == ["training.learning_rate", "objective.reconstruction_weight"]
+    assert digits["training.learning_rate"] == pytest.approx(
+        [10**-2, 10**-2.5, 1e-3, 10**-3.5, 1e-4]
+    )
     ads = paper_space(ignoring, preset("paper", inputs="table", divergence="transport"))
     assert ads == {
         "training.learning_rate": (1e-4, 1e-5, 1e-6, 1e-7),

@@ -14,7 +14,6 @@ from halfseen.arrays import Integers
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.registry import SCORES
 from halfseen.networks.objective import Objective
-from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import EpochChoice, LabelledRows, Rows
 from halfseen.selection.evidence import (
     ONE_FIT_SCORES,
@@ -23,6 +22,7 @@ from halfseen.selection.evidence import (
     FittedModel,
     Observable,
     Observed,
+    UnderTraining,
     evaluate,
     score_of,
 )
@@ -181,18 +181,18 @@ def choose_epochs_by(
     if patience is not None and patience < 1:
         raise OptionError(f"patience={patience} must be at least 1, or None.")
     if "source_loss" in SCORES[score].needs:
-        train, held = split_held_out(source.labels.cpu().numpy(), held_out, seed)
-        training, held_out_rows = (
-            LabelledRows(source.inputs[index], source.labels[index])
-            for index in (torch.from_numpy(train), torch.from_numpy(held))
-        )
+        split = split_held_out(source.hard_labels.cpu().numpy(), held_out, seed)
+        training, held_out_rows = (source[torch.from_numpy(index)] for index in split)
     else:
         training = held_out_rows = source
-    evidence = Evidence(held_out_rows, target, Rows(training.inputs)).sample(ROWS)
+    measured_on = LabelledRows(held_out_rows.inputs, held_out_rows.hard_labels)
+    evidence = Evidence(measured_on, target, Rows(training.inputs)).sample(ROWS)
+
+    labels = training.labels.cpu().numpy()
 
     def measured(objective: Objective) -> float:
-        predictor = Predictor(objective.networks, objective.options, seed)
-        return score_of(score, Observed(predictor, evidence))
+        model = UnderTraining(objective.networks, objective.options, labels, seed)
+        return score_of(score, Observed(model, evidence))
 
     return training, EpochChoice(score, measured, SCORES[score].better == "higher", patience)
 

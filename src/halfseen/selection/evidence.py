@@ -15,16 +15,20 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import log_softmax
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from halfseen.arrays import Floats, normalized
+from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.metrics import row_losses
+from halfseen.networks import nets
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
+from halfseen.options import Options
 
 __all__ = [
     "ONE_FIT_SCORES",
@@ -33,6 +37,7 @@ __all__ = [
     "Observable",
     "Observed",
     "Prepares",
+    "UnderTraining",
     "evaluate",
     "score_of",
 ]
@@ -43,6 +48,7 @@ ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
 COMPONENTS = 32
 """Principal components of the latents that the density ratio is fitted on."""
+_LEAST_SHARE = 1e-12
 
 
 class Observable(Protocol):
@@ -71,6 +77,36 @@ class Prepares(Protocol):
 
 class FittedModel(Observable, Prepares, Protocol):
     """A fitted model with its front."""
+
+
+class UnderTraining(Predictor):
+    """Networks on their way, answering as their member will when training has ended.
+
+    Balanced training shows every class of a table equally often, and a member that ends it gets
+    the source's class proportions back; scores on the way must speak of the same model.
+
+    Parameters
+    ----------
+    networks, options, seed
+        As for :class:`~halfseen.networks.predictor.Predictor`.
+    labels
+        Class positions of the source rows that are trained on.
+    """
+
+    def __init__(
+        self, networks: nets.Networks, options: Options, labels: Integers, seed: int = 0
+    ) -> None:
+        super().__init__(networks, options, seed)
+        counts = np.bincount(labels)
+        self._log_prior = np.log(np.maximum(counts / counts.sum(), _LEAST_SHARE))
+
+    def log_probabilities(self, rows: Matrix) -> Floats:
+        """Return log-probabilities under the source's class proportions."""
+        found = super().log_probabilities(rows)
+        if not (self.options.training.balanced and self.networks.blocks.is_table):
+            return found
+        given_back: Floats = log_softmax(found.astype(np.float64) + self._log_prior, axis=1)
+        return given_back
 
 
 @dataclass(frozen=True)

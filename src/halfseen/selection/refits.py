@@ -51,15 +51,16 @@ def estimator_fit(make: Callable[[], Any], *, columns: Sequence[int] | None = No
 
     Examples
     --------
-    >>> from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier
+    >>> from halfseen import AdaptationImputationClassifier
     >>> from halfseen.selection import reverse_validation
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(200, 3)), random.normal(size=(200, 3)) + 0.2
     >>> label = (source[:, 0] > 0).astype(int)
-    >>> common = {"joint_epochs": 30, "random_state": 0, "device": "cpu"}
+    >>> common = {"options": {"training.joint_epochs": 5}, "random_state": 0, "device": "cpu"}
     >>> out = estimator_fit(lambda: AdaptationImputationClassifier(missing=[2], **common))
     >>> back = estimator_fit(
-    ...     lambda: DomainAdaptationClassifier(view="full", **common), columns=[0, 1]
+    ...     lambda: AdaptationImputationClassifier(model="Adaptation-Full", **common),
+    ...     columns=[0, 1],
     ... )
     >>> reverse_validation(out, source, label, target, fit_back=back) < 0.2
     True

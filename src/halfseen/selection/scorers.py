@@ -83,15 +83,20 @@ def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(90, 3)), random.normal(size=(60, 2)) + 0.5
     >>> label = (source.sum(axis=1) > 0).astype(int)
-    >>> model = AdaptationImputationClassifier(missing=[2], joint_epochs=2, random_state=0)
+    >>> model = AdaptationImputationClassifier(
+    ...     missing=[2],
+    ...     members=["networks"],
+    ...     options={"training.joint_epochs": 2},
+    ...     random_state=0,
+    ... )
     >>> search = GridSearchCV(
     ...     model,
-    ...     {"learning_rate": [1e-9, 1e-2]},
+    ...     {"training__learning_rate": [1e-9, 1e-2]},
     ...     scoring=make_scorer("source_loss", X_target=target),
     ...     cv=2,
     ... )
     >>> search.fit(source, label, X_target=target).best_params_
-    {'learning_rate': 0.01}
+    {'training__learning_rate': 0.01}
     """
     if name not in ONE_FIT_SCORES:
         reason = "needs more than one fit" if name in SCORES else "is unknown"

@@ -20,9 +20,8 @@ from halfseen.blocks import Blocks
 from halfseen.errors import HalfseenError, TrainingDivergedError
 from halfseen.evidence.reverse import reverse_validation
 from halfseen.networks.objective import Objective
-from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import EpochHook, derived_seed
-from halfseen.selection.evidence import Evidence, Prepares, evaluate
+from halfseen.selection.evidence import Evidence, Prepares, UnderTraining, evaluate
 from halfseen.selection.refits import agreement_of_runs, estimator_fit
 from halfseen.selection.spaces import Range, with_settings
 
@@ -208,6 +207,7 @@ class TrialRunner:
         """
         rows = self.rows
         front = estimator.front_for(rows.X, rows.y, rows.X_target)
+        labels = np.unique(np.asarray(rows.y), return_inverse=True)[1]
         kept: list[Evidence] = []
         reported: list[int] = []
 
@@ -220,8 +220,8 @@ class TrialRunner:
             reported.append(step)
             if not kept:
                 kept.append(self._evidence(front).sample())
-            predictor = Predictor(objective.networks, objective.options)
-            trial.report(evaluate(predictor, kept[0], (self.score,))[self.score], step)
+            model = UnderTraining(objective.networks, objective.options, labels)
+            trial.report(evaluate(model, kept[0], (self.score,))[self.score], step)
             if trial.should_prune():
                 raise optuna().TrialPruned
 

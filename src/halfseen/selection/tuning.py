@@ -39,6 +39,8 @@ __all__ = ["SearchResult", "SearchTrial", "search"]
 
 FIRST_NOT_PRUNED = 5
 """Trials of a model that run to their end before any is pruned."""
+SAME = ("model", "members", "refine", "epoch_choice", "held_out", "patience", "random_state")
+"""Parameters of an estimator, beside its options, that a search must go on with."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,8 @@ def search(
         What decides: a name in :data:`~halfseen.selection.SCORES`. The default is the paper's and
         takes one fit a trial; on the pairs we compared, ``agreement`` (three fits) chose better.
     space
-        What may be varied: choices or a :class:`Range` by name of a field of
-        :class:`halfseen.Options` or of an estimator's parameter; or one such mapping per model.
+        What may be varied: choices or a :class:`Range` by name of an option, such as
+        ``training.learning_rate``, or of an estimator's parameter; or one such mapping per model.
         By default the paper's grids, :func:`paper_space`.
     trials
         The budget of every model: fits that ran to an end, were pruned or diverged.
@@ -182,12 +184,15 @@ def search(
     >>> source, target = random.normal(size=(150, 3)), random.normal(size=(80, 2)) + 0.5
     >>> label = (source.sum(axis=1) > 0).astype(int)
     >>> model = AdaptationImputationClassifier(
-    ...     missing=[2], joint_epochs=2, learning_rate=1e-9, random_state=0
+    ...     missing=[2],
+    ...     members=["networks"],
+    ...     options={"training.joint_epochs": 2, "training.learning_rate": 1e-9},
+    ...     random_state=0,
     ... )
-    >>> rates = {"learning_rate": [1e-2]}
+    >>> rates = {"training.learning_rate": [1e-2]}
     >>> found = search(model, source, label, target, score="source_loss", space=rates, trials=2)
     >>> found.best.settings
-    {'learning_rate': 0.01}
+    {'training.learning_rate': 0.01}
     """
     if score not in SCORES:
         raise OptionError(f"The score {score!r} is unknown; choose one of {list(SCORES)}.")
@@ -317,11 +322,7 @@ def _fingerprint(runner: TrialRunner, options: Any, held_out: float) -> str:
         "space": {name: repr(choices) for name, choices in runner.space.items()},
         "held_out": held_out,
         "seed": runner.seed,
-        **{
-            name: parameters.get(name)
-            for name in ("refine", "epoch_choice", "held_out", "patience", "random_state")
-            if not callable(parameters.get(name))
-        },
+        **{name: parameters.get(name) for name in SAME if not callable(parameters.get(name))},
     }
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     rows = runner.rows
