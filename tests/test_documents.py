@@ -368,3 +368,17 @@ def test_the_site_has_every_page():
             f"docs/index.md does not list {page.name}"
         )
     assert "results/*" in listed
+
+
+def test_pages_and_tables_hold_what_the_logs_say():
+    """The smallest log stands for all: `python docs/fill_tables.py --check` compares every one."""
+    fill = runpy.run_path(str(ROOT / "docs/fill_tables.py"))
+    results = ROOT / "docs/results"
+    assert fill["full_table"](results / "patch") == (results / "patch/table.csv").read_text()
+    page = (results / "patch.md").read_text()
+    assert fill["filled"](page, results) == page
+
+
+def test_documents_stay_short():
+    words = sum(len(page.read_text().split()) for page in [*PAGES, ROOT / "CHANGELOG.md"])
+    assert words < 40_000, "move tables into CSV beside their logs, or delete"
