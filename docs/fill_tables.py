@@ -2,9 +2,9 @@
 
 A page holds ``<!-- halfseen bench table ... -->``, the tables that this prints, and
 ``<!-- end -->``. ``python docs/fill_tables.py`` runs each command in the folder of its page and
-writes the tables there, titles in bold, without the notes under them. Beside every log (``runs.jsonl``) it writes
-``table.csv``: all models, metrics and choices of epoch. With ``--check`` it only says which files
-are out of date, and fails if one is.
+writes the tables there, titles in bold, without the notes under them. Beside every log
+(``runs.jsonl``) it writes ``table.csv``: all models, metrics and choices of epoch. With
+``--check`` it only says which files are out of date, and fails if one is.
 """
 
 from __future__ import annotations
