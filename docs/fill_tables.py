@@ -2,9 +2,9 @@
 
 A page holds ``<!-- halfseen bench table ... -->``, the tables that this prints, and
 ``<!-- end -->``. ``python docs/fill_tables.py`` runs each command in the folder of its page and
-writes the tables there, without the notes under them. Beside every log (``runs.jsonl``) it writes
-``table.csv``: all models, metrics and choices of epoch. With ``--check`` it only says which files
-are out of date, and fails if one is.
+writes the tables there, titles in bold, without the notes under them. Beside every log
+(``runs.jsonl``) it writes ``table.csv``: all models, metrics and choices of epoch. With
+``--check`` it only says which files are out of date, and fails if one is.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def printed(command: str, folder: Path) -> str:
         os.chdir(before)
     if done.exit_code:
         raise SystemExit(f"halfseen {command}: {done.output}")
-    notes = re.compile(r"^(?![|#]).+\n?", re.MULTILINE)
-    return re.sub(r"\n{3,}", "\n\n", notes.sub("", done.stdout)).strip()
+    lines = [line for line in done.stdout.splitlines() if not line or line[0] in "|#"]
+    text = re.sub(r"^### (.+)$", r"**\1**", "\n".join(lines), flags=re.MULTILINE)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 def full_table(folder: Path) -> str:

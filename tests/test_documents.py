@@ -80,7 +80,7 @@ def test_every_block_says_what_it_is():
 
 def run_python(block: Block, namespace: dict[str, object]) -> None:
     """Execute a block; what stands behind a `print(...)` as a comment is what it prints."""
-    code = compile(block.code, str(block), "exec")
+    code = compile(block.code, str(block), "exec", dont_inherit=True)
     if re.search(rf"^(from|import) ({'|'.join(ENGINES)})\b", block.code, re.MULTILINE):
         check_imports(block)
         return
@@ -250,8 +250,8 @@ def check_make(words: list[str], output: str, block: Block) -> None:
 
 def check_pip(words: list[str], output: str, block: Block) -> None:
     for name, extras in re.findall(r"(\S+?)\[([\w,-]+)\]", " ".join(words)):
-        research = "bench" in name
-        assert set(extras.split(",")) <= extras_of(ROOT / "src/halfseen_bench" if research else ROOT)
+        project = ROOT / "src/halfseen_bench" if "bench" in name else ROOT
+        assert set(extras.split(",")) <= extras_of(project), block
     for file in re.findall(r"-c (\S+)", " ".join(words)):
         assert (ROOT / file).is_file()
 
@@ -368,3 +368,17 @@ def test_the_site_has_every_page():
             f"docs/index.md does not list {page.name}"
         )
     assert "results/*" in listed
+
+
+def test_pages_and_tables_hold_what_the_logs_say():
+    """The smallest log stands for all: `python docs/fill_tables.py --check` compares every one."""
+    fill = runpy.run_path(str(ROOT / "docs/fill_tables.py"))
+    results = ROOT / "docs/results"
+    assert fill["full_table"](results / "patch") == (results / "patch/table.csv").read_text()
+    page = (results / "patch.md").read_text()
+    assert fill["filled"](page, results) == page
+
+
+def test_documents_stay_short():
+    words = sum(len(page.read_text().split()) for page in [*PAGES, ROOT / "CHANGELOG.md"])
+    assert words < 40_000, "move tables into CSV beside their logs, or delete"
