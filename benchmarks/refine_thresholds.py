@@ -17,7 +17,8 @@ from halfseen import Blocks, preset
 from halfseen.evidence import expected_calibration_error
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
-from halfseen.networks.objective import Objective, select_by_prior, select_confident
+from halfseen.networks.objective import Objective
+from halfseen.networks.terms.refinement import select_by_prior, select_confident
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options

@@ -20,7 +20,7 @@ from halfseen.networks.nets import probabilities
 from halfseen.networks.objective import build_objective
 from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import Trainer, make_optimizer
-from halfseen.networks.training.phases import ALL_MODULES, Phase
+from halfseen.networks.training.phases import Phase
 from halfseen.options import Options, make_options
 
 STRENGTH = 0.5
@@ -92,7 +92,7 @@ class OurSteps:
             Rows(domains.target),
             balanced=options.training.balanced,
         )
-        self.phase = Phase("joint", 1, self.batch_size, RATE, ALL_MODULES)
+        self.phase = Phase("joint", 1, self.batch_size, RATE)
         self.optimizer = make_optimizer(self.objective, self.phase)
         self.trainer = Trainer(self.objective, self.batches, seed=0)
         self.stream = self._stream()

@@ -24,7 +24,7 @@ import torch
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.training import LabelledRows, ResidentBatches, Rows, Trainer
-from halfseen.networks.training.phases import ALL_MODULES, Phase
+from halfseen.networks.training.phases import Phase
 from halfseen.options import preset
 from halfseen.parallel import joined
 from halfseen_bench.data.catalog import family
@@ -47,9 +47,9 @@ def train(given: argparse.Namespace) -> None:
     objective = build_objective(pair.blocks, method_named("Adaptation-Imputation"), 2, options)
     with joined() as ranks:
         trainer = Trainer(objective, batches, seed=0)
-        trainer.train([Phase("joint", 1, given.batch_size, RATE, ALL_MODULES)])
+        trainer.train([Phase("joint", 1, given.batch_size, RATE)])
         clock, used = time.perf_counter(), time.process_time()
-        trainer.train([Phase("joint", given.epochs, given.batch_size, RATE, ALL_MODULES)])
+        trainer.train([Phase("joint", given.epochs, given.batch_size, RATE)])
         clock, used = time.perf_counter() - clock, time.process_time() - used
         seen = given.epochs * batches.steps(given.batch_size) * given.batch_size
         used_by_each = float(ranks.mean(torch.tensor([used])))

@@ -1,34 +1,46 @@
-"""Put into the pages of docs and docs/results what their commands print.
+"""Put what was measured into the pages: overviews into Markdown, everything into CSV.
 
-A page holds ``<!-- halfseen bench table ... -->``, the output of that, and ``<!-- end -->``.
-``python docs/fill_tables.py`` runs each command in the folder of the page and writes its output
-there; with ``--check`` it only says which pages are out of date, and fails if one is.
+A page holds ``<!-- halfseen bench table ... -->``, the tables that this prints, and
+``<!-- end -->``. ``python docs/fill_tables.py`` runs each command in the folder of its page and
+writes the tables there, without the notes under them. Beside every log (``runs.jsonl``) it writes
+``table.csv``: all models, metrics and choices of epoch. With ``--check`` it only says which files
+are out of date, and fails if one is.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner
 
 from halfseen.cli.app import app
 from halfseen.files import write_text
+from halfseen_bench.cells import by_setting, choices_of, published_cell
+from halfseen_bench.metrics import METRICS
+from halfseen_bench.runner import read_log
+from halfseen_bench.suites import suite_named
+from halfseen_bench.sweep import read_results
+from halfseen_bench.tables import summarize
 
 DOCS = Path(__file__).parent
-TABLE = re.compile(r"(<!-- halfseen (bench [^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- halfseen (bench table [^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def filled(page: str, folder: Path) -> str:
-    """Return a page with the output of its commands."""
+    """Return a page with the tables of its commands."""
     return TABLE.sub(lambda found: f"{found[1]}\n{printed(found[2], folder)}\n\n{found[3]}", page)
 
 
 def printed(command: str, folder: Path) -> str:
-    """Return what a command prints in a folder."""
+    """Return the tables that a command prints in a folder."""
     before = Path.cwd()
     os.chdir(folder)
     try:
@@ -37,21 +49,71 @@ def printed(command: str, folder: Path) -> str:
         os.chdir(before)
     if done.exit_code:
         raise SystemExit(f"halfseen {command}: {done.output}")
-    return done.stdout.strip()
+    notes = re.compile(r"^(?![|#]).+\n?", re.MULTILINE)
+    return re.sub(r"\n{3,}", "\n\n", notes.sub("", done.stdout)).strip()
+
+
+def full_table(folder: Path) -> str:
+    """Return every result of a log as CSV: a line per problem, model and metric."""
+    suite = next(iter(read_log(folder / "runs.jsonl").values()))["run"]["suite"]
+    runs = read_results(folder, suite_named(suite))
+    records = [record for run in runs for record in run["records"]]
+    lines = list(_lines(records))
+    choices = list(dict.fromkeys(name for line in lines for name in line if name not in FACTS))
+    columns = [*FACTS, *choices]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
+FACTS = (
+    "problem", "source_rows", "budget", "preset", "model", "variant", "divergence", "refined",
+    "metric", "seeds", "paper",
+)  # fmt: skip
+
+
+def _lines(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield means and standard deviations, shares in percent."""
+    for setting, found in by_setting(records).items():
+        for metric in METRICS:
+            for row in summarize(found, metric):
+                if not row.cells:
+                    continue
+                paper = published_cell(setting, row, metric)
+                values = (
+                    setting.pair, setting.source_rows, setting.budget, setting.preset, row.model,
+                    row.variant, row.divergence or "", row.refined, metric,
+                    max(cell.runs for cell in row.cells.values()), paper.mean if paper else "",
+                )  # fmt: skip
+                line = dict(zip(FACTS, values, strict=True))
+                for choice in choices_of([row]):
+                    cell = row.cells[choice]
+                    line[choice] = f"{cell.mean:.{cell.decimals + 1}f}"
+                    if cell.runs > 1:
+                        line[f"{choice}_std"] = f"{cell.deviation:.{cell.decimals + 1}f}"
+                yield line
+
+
+def wanted() -> Iterator[tuple[Path, str]]:
+    """Yield each file with what it should hold."""
+    for log in sorted(DOCS.glob("results/*/runs.jsonl*")):
+        yield log.parent / "table.csv", full_table(log.parent)
+    for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("results/*.md")]):
+        yield path, filled(path.read_text(encoding="utf-8"), path.parent)
 
 
 def main() -> None:
-    stale = []
-    for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("results/*.md")]):
-        page = path.read_text(encoding="utf-8")
-        fresh = filled(page, path.parent)
-        if fresh != page:
-            stale.append(path.name)
-            if "--check" not in sys.argv:
+    check, stale = "--check" in sys.argv, []
+    for path, fresh in wanted():
+        if not path.exists() or path.read_text(encoding="utf-8") != fresh:
+            stale.append(path.relative_to(DOCS).as_posix())
+            if not check:
                 write_text(path, fresh)
     if stale:
-        print("out of date:" if "--check" in sys.argv else "filled:", ", ".join(stale))
-    raise SystemExit(1 if stale and "--check" in sys.argv else 0)
+        print("out of date:" if check else "filled:", ", ".join(stale))
+    raise SystemExit(1 if stale and check else 0)
 
 
 if __name__ == "__main__":

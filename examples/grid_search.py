@@ -32,7 +32,9 @@ def main(epochs: int | str = "auto") -> None:
     sample_domain = np.r_[np.ones(len(source), int), -np.ones(len(target), int)]
 
     with config_context(enable_metadata_routing=True):
-        model = AdaptationImputationClassifier(joint_epochs=epochs, random_state=0)
+        model = AdaptationImputationClassifier(
+            options={"training.joint_epochs": epochs}, random_state=0
+        )
         pipeline = make_pipeline(
             QuantileTransformer(n_quantiles=50, output_distribution="normal"),
             model.set_fit_request(sample_domain=True),

@@ -21,7 +21,8 @@ from halfseen.export.onnx import check_parity, onnx_model, write_onnx
 from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
-from halfseen.model.fitting import Settings, fit_tables
+from halfseen.model.fitting import fit_tables
+from halfseen.model.settings import FitSettings
 
 
 def fit(folder: Path, epochs: int | str) -> pd.DataFrame:
@@ -33,7 +34,7 @@ def fit(folder: Path, epochs: int | str) -> pd.DataFrame:
     target.to_csv(folder / "target.csv", index=False)
     tables = open_table(folder / "source.csv"), open_table(folder / "target.csv")
     found = understand(*tables, Roles(label="target"))
-    model = fit_tables(found, Settings(options={"training.joint_epochs": epochs}))
+    model = fit_tables(found, FitSettings(options={"training.joint_epochs": epochs})).model
     graph = onnx_model(model)
     print(f"Graph and model differ by at most {check_parity(model, graph):.0e}.")
     write_onnx(graph, folder / "model.onnx")

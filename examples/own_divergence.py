@@ -45,7 +45,7 @@ def main(epochs: int | str = "auto") -> None:
     label = source.pop("target")
     for name in ("adversarial", "transport", "mmd"):
         model = AdaptationImputationClassifier(
-            divergence=name, joint_epochs=epochs, random_state=0
+            divergence=name, options={"training.joint_epochs": epochs}, random_state=0
         ).fit(source, label, X_target=target)
         apart = domain_separation(model.transform(source), model.transform(target)).auc
         right = model.score(target, truth)

@@ -54,8 +54,7 @@ def main(epochs: int = 20) -> None:
     model = AdaptationImputationClassifier(
         encoder=make_encoder,
         missing=pair.blocks,
-        warmup_epochs=min(5, epochs),
-        joint_epochs=epochs,
+        options={"training.warmup_epochs": min(5, epochs), "training.joint_epochs": epochs},
         random_state=0,
         verbose=1,
     )

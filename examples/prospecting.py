@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier
+from halfseen import AdaptationImputationClassifier
 from halfseen_bench.data import simulator
 from halfseen_bench.data.export import simulated_tables, write_tables
 
@@ -42,11 +42,9 @@ def main(epochs: int | str = "auto", rows: int = 2_000) -> None:
     unknown = sorted(set(source) - set(target))
     print(f"{len(source):,} known users, {len(train):,} new ones without {len(unknown)} columns")
 
-    settings = {"joint_epochs": epochs, "random_state": 0}
-    models = {
-        "Adaptation-Imputation": AdaptationImputationClassifier(**settings),
-        "Adaptation-IgnoreComponent": DomainAdaptationClassifier(**settings),
-    }
+    settings = {"options": {"training.joint_epochs": epochs}, "random_state": 0}
+    names = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
+    models = {name: AdaptationImputationClassifier(model=name, **settings) for name in names}
     for model in models.values():
         model.fit(source, label, X_target=train)
     observed = source[target.columns]

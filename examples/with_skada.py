@@ -32,7 +32,7 @@ def main(epochs: int | str = "auto") -> None:
     X[np.ix_(domain < 0, MISSING)] = 0.0  # what the target never measured
 
     model = AdaptationImputationClassifier(
-        missing=MISSING, joint_epochs=epochs, random_state=0
+        missing=MISSING, options={"training.joint_epochs": epochs}, random_state=0
     ).set_fit_request(sample_domain=True)
     pipelines = {
         "skada: CORAL": make_da_pipeline(StandardScaler(), CORALAdapter(), LogisticRegression()),

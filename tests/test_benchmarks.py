@@ -13,6 +13,7 @@ from torch import nn
 from halfseen.networks.methods import method_named
 from halfseen.networks.nets import probabilities
 from halfseen.networks.objective import build_objective
+from halfseen.networks.training import Batch
 from halfseen_bench.data import Labelled, Sealed
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -42,7 +43,8 @@ def assert_same_step(cases, model, losses, options, domains, method):
     objective = build_objective(domains.blocks, method_named(method), domains.classes, options)
     objective.double().train()
     model.double().train()
-    parts = objective.modules_by_name()
+    terms = [part for term in objective.terms.values() for part in term.parts()]
+    parts = {part.name: part.module for part in (*objective.network_parts(), *terms)}
     pairs = [
         (own, other)
         for name, module in parts.items()
@@ -59,7 +61,7 @@ def assert_same_step(cases, model, losses, options, domains, method):
     source, target = domains.source[:16].double(), domains.target[:16].double()
     batch = source, domains.labels[:16], target, cases.STRENGTH
     plainly = losses(model, *batch, options.objective.reconstruction_weight)
-    ours = objective.total("joint", objective("joint", *batch))
+    ours = objective.total("joint", objective("joint", Batch(*batch[:3]), strength=cases.STRENGTH))
     assert plainly.item() == pytest.approx(ours.item(), rel=1e-9)
     plainly.backward()
     ours.backward()

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet
 import pytest
 import torch
 from sklearn.base import clone
@@ -375,26 +374,6 @@ def test_texts_categories_booleans_and_gaps_are_taken():
     assert set(model.predict(target)) <= {"sick", "well"}
     unseen = target.assign(city="Bern", shop=None)
     assert np.isfinite(model.predict_proba(unseen)).all()
-
-
-def test_a_frame_and_two_files_give_the_same_model(tmp_path):
-    """What `halfseen fit` does to two files, the estimator does to two frames."""
-    from halfseen.front.files import open_table
-    from halfseen.front.inference import understand
-    from halfseen.front.roles import Roles
-    from halfseen.model.fitting import fit_tables
-    from halfseen.model.settings import FitSettings
-
-    source, labels, target = mixed()
-    pa.parquet.write_table(pa.table(source.assign(label=labels)), tmp_path / "source.parquet")
-    pa.parquet.write_table(pa.table(target), tmp_path / "target.parquet")
-    files = [open_table(tmp_path / f"{name}.parquet") for name in ("source", "target")]
-    fit = fit_tables(understand(*files, Roles("label")), FitSettings(options=TINY, seed=3))
-    model = AdaptationImputationClassifier(options=TINY, random_state=3)
-    model.fit(source, labels, X_target=target)
-    assert [member.kind for member in fit.model.members] == ["networks", "regression"]
-    assert model.model_.weights == fit.model.weights
-    assert np.array_equal(model.predict_proba(target), fit.model.predict_proba(target))
 
 
 def test_options_of_groups_are_parameters():

@@ -140,6 +140,27 @@ def test_excerpts_stand_in_the_code(block):
     assert "".join(block.code.split()) in "".join(text.split())
 
 
+def test_the_walk_names_what_is_there_and_visits_each_module_once():
+    stops = re.findall(r"^`(src/\S+\.py)`(?:: (.+))?$", (ROOT / "docs/walk.md").read_text(), re.M)
+    files = [file for file, _ in stops]
+    assert len(files) > 12
+    assert len(set(files)) == len(files)
+    for file, names in stops:
+        defined = defined_in(ROOT / file)
+        for name in re.findall(r"`([\w.]+)`", names):
+            assert name in defined, f"{file} has no {name}"
+
+
+def defined_in(file: Path) -> set[str]:
+    """Return the functions, classes and methods of a module."""
+    found = set()
+    for part in ast.parse(file.read_text(encoding="utf-8")).body:
+        found.add(getattr(part, "name", ""))
+        if isinstance(part, ast.ClassDef):
+            found |= {f"{part.name}.{getattr(own, 'name', '')}" for own in part.body}
+    return found
+
+
 # --- settings and documents -----------------------------------------------------------------
 
 
@@ -228,11 +249,25 @@ def check_make(words: list[str], output: str, block: Block) -> None:
 
 
 def check_pip(words: list[str], output: str, block: Block) -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for extras in re.findall(r"\[([\w,-]+)\]", " ".join(words)):
-        assert set(extras.split(",")) <= set(project["optional-dependencies"]), block
+    for name, extras in re.findall(r"(\S+?)\[([\w,-]+)\]", " ".join(words)):
+        research = "bench" in name
+        assert set(extras.split(",")) <= extras_of(ROOT / "src/halfseen_bench" if research else ROOT)
     for file in re.findall(r"-c (\S+)", " ".join(words)):
         assert (ROOT / file).is_file()
+
+
+def extras_of(project: Path) -> set[str]:
+    text = (project / "pyproject.toml").read_text()
+    return set(tomllib.loads(text)["project"]["optional-dependencies"])
+
+
+def test_the_readme_states_the_extras():
+    table = (ROOT / "README.md").read_text().split("| extra |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| (`.+?) \|", table, re.MULTILINE)
+    ours = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    research = {name for row in rows if "bench" in row for name in re.findall(r"\[(\w+)\]", row)}
+    assert ours == extras_of(ROOT)
+    assert research == extras_of(ROOT / "src/halfseen_bench")
 
 
 def check_pytest(words: list[str], output: str, block: Block) -> None:

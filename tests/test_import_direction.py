@@ -1,69 +1,120 @@
 """Data walks one way through the rooms: a lower room never imports a higher one."""
 
 import ast
+import re
 from pathlib import Path
+
+import pytest
 
 import halfseen
 
 ROOT = Path(halfseen.__file__).parent
+PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
+BENCH = "halfseen_bench"
+ENTRANCES = ("__init__", "__main__")
 
-# Rooms from the ground up; rooms in one set may not import each other.
-STOREYS = [
-    {"errors"},
-    {"files", "parallel"},
-    {"arrays", "outputs"},
-    {"metrics", "splitting"},
-    {"evidence", "saving"},
-    {"blocks", "options"},
-    {"front"},
-    {"networks"},
-    {"selection"},
-    {"members"},
-    {"weights"},
-    {"model"},
-    {"classifier", "export", "engines"},
-    {"rehearsal", "tuning"},
-    {"report", "serve"},
-    {"cli"},
-]
+
+def drawn_storeys(page: str) -> list[list[str]]:
+    """Return the rooms of each storey, from the ground up, as a page's table draws them."""
+    rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", page, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
+    return [re.findall(r"`(\w+)`", rooms) for _, rooms in rows]
+
+
+STOREYS = drawn_storeys(PAGE.read_text())
 LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
 
 
-def imported_rooms(path: Path) -> set[str]:
+def imported_modules(path: Path, package: str) -> set[str]:
+    """Return the full names of what a module imports; `package` is what a dot stands for."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("halfseen"):
-            parts = node.module.split(".")
-            names = [parts[1]] if len(parts) > 1 else [alias.name for alias in node.names]
-            found.update(names)
-        elif isinstance(node, ast.Import):
-            parts = [alias.name.split(".") for alias in node.names]
-            found.update(p[1] for p in parts if p[0] == "halfseen" and len(p) > 1)
-    return found & set(LEVEL)
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+            parts = [*parents, node.module] if node.level else [node.module]
+            base = ".".join(filter(None, parts))
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+    return found
+
+
+def imported_rooms(path: Path, package: str = "halfseen") -> set[str]:
+    """Return the rooms that a module imports; a name of the package itself counts as its home."""
+    found = set()
+    for module in imported_modules(path, package):
+        top, _, rest = module.partition(".")
+        if top == BENCH:
+            found.add(BENCH)
+        elif top == "halfseen" and rest:
+            home = halfseen._HOMES.get(rest, module)
+            found.add(home.split(".")[1])
+    return found - {"__version__"}
 
 
 def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def test_every_module_belongs_to_a_room():
-    rooms = {room_of(path) for path in ROOT.rglob("*.py")} - {"__init__", "__main__"}
-    assert rooms <= set(LEVEL), f"unknown rooms: {rooms - set(LEVEL)}"
+def package_of(path: Path) -> str:
+    return ".".join(["halfseen", *path.relative_to(ROOT).parts[:-1]])
 
 
-def test_no_room_imports_a_higher_one():
+MODULES = {path: room_of(path) for path in sorted(ROOT.rglob("*.py"))}
+
+
+def test_the_page_draws_every_room_once():
+    drawn = [room for rooms in STOREYS for room in rooms]
+    assert len(set(drawn)) == len(drawn)
+    assert set(drawn) == set(MODULES.values()) - set(ENTRANCES)
+
+
+def test_no_room_imports_its_own_storey_or_a_higher_one():
     offences = []
-    for path in ROOT.rglob("*.py"):
-        room = room_of(path)
-        if room in ("__init__", "__main__"):
+    for path, room in MODULES.items():
+        if room in ENTRANCES:
             continue
-        for other in imported_rooms(path) - {room}:
-            if LEVEL[other] >= LEVEL[room]:
+        for other in imported_rooms(path, package_of(path)) - {room}:
+            if other not in LEVEL or LEVEL[other] >= LEVEL[room]:
                 offences.append(f"{path.relative_to(ROOT)} imports {other}")
     assert not offences
 
 
-def test_the_check_sees_an_upward_import(tmp_path):
-    offender = tmp_path / "nets.py"
-    offender.write_text("from halfseen.cli.app import app\nimport halfseen.report.page\n")
-    assert imported_rooms(offender) == {"cli", "report"}
+def test_the_library_never_names_the_benchmark():
+    """Not even in a text that is imported later."""
+    assert not [path for path in MODULES if BENCH in path.read_text()]
+
+
+def test_what_the_package_offers_is_at_home_in_a_room():
+    assert set(halfseen._HOMES) == set(halfseen.__all__) - {"__version__"}
+    assert {home.split(".")[1] for home in halfseen._HOMES.values()} <= set(LEVEL)
+
+
+@pytest.mark.parametrize(
+    ("line", "rooms"),
+    [
+        ("from halfseen.cli.app import app", {"cli"}),
+        ("import halfseen.report.page", {"report"}),
+        ("from halfseen import serve", {"serve"}),
+        ("from halfseen import load, Blocks", {"model", "blocks"}),
+        ("from halfseen import __version__", set()),
+        ("from ..front.files import open_table", {"front"}),
+        ("from . import objective", {"networks"}),
+        ("from .. import cli", {"cli"}),
+        ("def late():\n    from halfseen.model.model import Model", {"model"}),
+        ("import halfseen_bench.metrics", {BENCH}),
+        ("from halfseen_bench.report import page", {BENCH}),
+        ("import numpy, halfseenish.cli", set()),
+    ],
+)
+def test_the_check_sees_every_way_to_import(line, rooms, tmp_path):
+    module = tmp_path / "nets.py"
+    module.write_text(line)
+    assert imported_rooms(module, "halfseen.networks") == rooms
+
+
+def test_the_check_reads_a_drawing():
+    page = "| 1 | `a`, `b` | below |\n| 2 | `c` | above, says `a` |\n"
+    assert drawn_storeys(page) == [["a", "b"], ["c"]]
+    with pytest.raises(AssertionError):
+        drawn_storeys(page.replace("| 2 |", "| 3 |"))

@@ -119,6 +119,9 @@ class AdaptationImputationClassifier(
         g1, g2, r and f.
     options_ : Options
         Every setting that was used.
+    class_prior_ : ndarray
+        Class proportions that the probabilities speak of: the source's; equal ones for images
+        whose classes were shown equally often.
     history_ : list of dict
         One record per epoch: its phase and the mean of each named loss.
     notes_ : list of str
@@ -405,6 +408,11 @@ class AdaptationImputationClassifier(
     def options_(self) -> Options:
         """Every setting that was used."""
         return self._fitted().options
+
+    @property
+    def class_prior_(self) -> npt.NDArray[np.float64]:
+        """Class proportions that the probabilities speak of."""
+        return self._fitted().class_prior
 
     @property
     def history_(self) -> list[dict[str, Any]]:

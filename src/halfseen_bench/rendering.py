@@ -6,11 +6,11 @@ import csv
 import html
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from halfseen.errors import OptionError
 
-__all__ = ["FORMATS", "ResultTable", "Text", "rendered"]
+__all__ = ["FORMATS", "ResultTable", "Text", "rendered", "with_rows"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,25 @@ class ResultTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[Text, ...], ...]
     notes: tuple[str, ...] = ()
+
+
+def with_rows(tables: Sequence[ResultTable], names: Sequence[str]) -> list[ResultTable]:
+    """Return tables with the rows of some models alone; bold stays what is best of all rows.
+
+    Examples
+    --------
+    >>> table = ResultTable("", ("model",), ((Text("A"),), (Text("B"),)))
+    >>> with_rows([table], ["B"])[0].rows
+    ((Text(text='B', bold=False),),)
+    """
+    kept = [
+        replace(table, rows=tuple(r for r in table.rows if any(c.text in names for c in r[:2])))
+        for table in tables
+    ]
+    found = {cell.text for table in kept for row in table.rows for cell in row[:2]}
+    if unknown := [name for name in names if name not in found]:
+        raise OptionError(f"No table has a row {unknown[0]!r}.")
+    return [table for table in kept if table.rows]
 
 
 def markdown(tables: Sequence[ResultTable]) -> str:

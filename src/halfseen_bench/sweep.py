@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -125,12 +125,13 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
     runs = []
     for problem in (budget.problem(p) for p in problems):
         seeds = selection.seeds or budget.seeds[problem.kind]
+        maker = _RunMaker(suite, budget, selection, problem)
         for seed in range(selection.first_seed, selection.first_seed + seeds):
             for source_rows in problem.source_rows:
-                of_problem = _RunMaker(suite, budget, selection, problem, seed, source_rows)
-                runs += [of_problem.baseline(name) for name in baselines]
+                here = replace(maker, seed=seed, source_rows=source_rows)
+                runs += [here.baseline(name) for name in baselines]
                 runs += [
-                    of_problem.model(name, divergence, variant)
+                    here.model(name, divergence, variant)
                     for name in models
                     for variant in variants
                     for divergence in (divergences if method_named(name).adapts else (None,))
@@ -261,14 +262,18 @@ def latents_file(output: Path, run: SweepRun) -> Path:
 
 @dataclass(frozen=True)
 class _RunMaker:
-    """Makes the runs of one problem, seed and size of the source."""
+    """Makes the runs of one problem, seed and size of the source.
+
+    Options depend on neither of the two last: they are made once for a problem.
+    """
 
     suite: Suite
     budget: Budget
     selection: Selection
     problem: BenchProblem
-    seed: int
-    source_rows: int | None
+    seed: int = 0
+    source_rows: int | None = None
+    known: dict[tuple[str | None, str, bool], dict[str, Any]] = field(default_factory=dict)
 
     def model(self, name: str, divergence: str | None, variant: Variant) -> SweepRun:
         imputes = method_named(name).imputes
@@ -280,9 +285,6 @@ class _RunMaker:
     def _run(
         self, name: str, divergence: str | None, variant: Variant, *, imputes: bool
     ) -> SweepRun:
-        start = starting_options(
-            self.selection.preset, self.problem, divergence=divergence, imputes=imputes
-        )
         return SweepRun(
             suite=self.suite.name,
             problem=self.problem.model_copy(update={"source_rows": (self.source_rows,)}),
@@ -293,12 +295,20 @@ class _RunMaker:
             seed=self.seed,
             budget=self.budget.name,
             preset=self.selection.preset,
-            options=self.suite.options(self.problem, variant, self.budget, start).model_dump(
-                mode="json"
-            ),
+            options=self._options(divergence, variant, imputes),
             score_rows=self.budget.score_rows,
             evaluations=self.budget.evaluations,
         )
+
+    def _options(self, divergence: str | None, variant: Variant, imputes: bool) -> dict[str, Any]:
+        key = divergence, variant.name, imputes
+        if key not in self.known:
+            start = starting_options(
+                self.selection.preset, self.problem, divergence=divergence, imputes=imputes
+            )
+            made = self.suite.options(self.problem, variant, self.budget, start)
+            self.known[key] = made.model_dump(mode="json")
+        return self.known[key]
 
 
 _KEPT: dict[tuple[str, int, int | None], LoadedProblem] = {}

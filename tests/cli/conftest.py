@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tables_cli import TINY, Result, halfseen, source_table, target_table, write
+
+from halfseen_bench.suites import SUITES
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +25,16 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     assert run.code == 0, run.err
     return folder
+
+
+@pytest.fixture(scope="module")
+def small_demo() -> Iterator[None]:
+    """Let the suite of the embedded digits train networks of few filters."""
+    small = {"images.channels": (2, 2, 4), "generator.widths": (8,), "networks.critic_widths": (8,)}
+    demo = SUITES["demo"]
+    settings = demo.settings | small
+    with mock.patch.dict(SUITES, demo=demo.model_copy(update={"settings": settings})):
+        yield
 
 
 @pytest.fixture

@@ -1,15 +1,15 @@
 """The benchmarks as they are run: end to end, killed and resumed."""
 
 import json
+import multiprocessing
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
+from tables_cli import halfseen
 from typer.testing import CliRunner
 
 from halfseen.cli.app import app
@@ -17,6 +17,8 @@ from halfseen.errors import HalfseenError
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import Selection, plan_runs, run_suite
+
+pytestmark = pytest.mark.usefixtures("small_demo")
 
 SOURCES = ("Source-Full", "Source-ZeroImputation", "Source-IgnoreComponent")
 
@@ -28,19 +30,17 @@ def invoked(*words, code=0):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, small_demo):
     folder = tmp_path_factory.mktemp("bench")
-    command = [sys.executable, "-m", "halfseen", "bench", "run", "demo", "--budget", "quick"]
-    command += ["--jobs", "1", "-o", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = halfseen("bench", "run", "demo", "--budget", "quick", "--jobs", 1, "-o", folder)
+    assert done.code == 0, done.err
     return folder, done
 
 
 def test_the_demo_suite_runs_end_to_end(finished):
     folder, done = finished
-    assert "10 of 10 runs finished" in done.stdout
-    assert "0 s left" in done.stderr
+    assert "10 of 10 runs finished" in done.out
+    assert "0 s left" in done.err
     lines = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
     assert len(lines) == 10
     keys = {"suite", "pair", "model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
@@ -95,18 +95,19 @@ def test_a_sweep_killed_at_a_random_moment_and_resumed_gives_the_same_table(tmp_
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     run_suite(plan, whole, jobs=1, quiet=True)
 
-    command = [sys.executable, "-m", "halfseen", "bench", "run", "demo", "--budget", "quick"]
-    command += ["--jobs", "1", "--seeds", "2", "-o", str(killed)]
-    command += [word for name in selection.models for word in ("--models", name)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    words = ["run", "demo", "--budget", "quick", "--jobs", 1, "--seeds", 2, "-o", killed]
+    words += [word for name in selection.models for word in ("--models", name)]
+    # A process that has everything imported already.
+    process = multiprocessing.get_context("fork").Process(target=invoked, args=words)
+    process.start()
     log, limit = killed / "runs.jsonl", time.monotonic() + 120
     while not (log.exists() and log.read_bytes().count(b"\n") >= 2):
-        assert process.poll() is None, "it ended before it could be killed"
+        assert process.is_alive(), "it ended before it could be killed"
         assert time.monotonic() < limit
         time.sleep(0.02)
-    time.sleep(random.uniform(0.0, 1.0))
+    time.sleep(random.uniform(0.0, 0.2))
     os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    process.join()
 
     before = [json.loads(line)["key"] for line in log.read_bytes().splitlines(keepends=True)
               if line.endswith(b"\n")]  # fmt: skip
@@ -148,11 +149,10 @@ def test_mistakes_are_one_sentence(words, message):
 
 
 def test_a_mistake_is_shown_without_a_traceback():
-    command = [sys.executable, "-m", "halfseen", "bench", "run", "digit"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert "There is no suite 'digit'" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = halfseen("bench", "run", "digit")
+    assert done.code == 2
+    assert "There is no suite 'digit'" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_the_list_names_every_suite():

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from tables_cli import halfseen
 
 from halfseen.networks.methods import METHODS
 from halfseen_bench.budgets import BUDGETS
@@ -14,16 +15,16 @@ from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import Selection, plan_runs, run_one
 
+pytestmark = pytest.mark.usefixtures("small_demo")
+
 KEYS = {"model", "divergence", "refined", "seed", "epoch_choice", "accuracy"}
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(tmp_path_factory, small_demo):
     output = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, "-m", "halfseen", "demo", "--quick", "--seeds", "1", "--jobs", "1"]
-    command += ["--output", str(output)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = halfseen("demo", "--quick", "--seeds", 1, "--jobs", 1, "--output", output)
+    assert done.code == 0, done.err
     return output, done
 
 
@@ -51,16 +52,16 @@ def test_report_is_one_page_that_needs_nothing_else(finished):
         assert method.name in page
     # Three rows of digits as the domains show them, and eight with their nearest examples.
     assert page.count("<img") == page.count('alt="') == 3 + 8
-    assert "halfseen demo --quick" in page or "__main__.py demo --quick" in page
+    assert "halfseen demo --quick" in page
     assert "Seven models on digits that are half seen" in page
     assert (output / "domains.png").stat().st_size > 5_000
 
 
 def test_the_table_is_printed_with_the_choice_of_epoch(finished):
     output, done = finished
-    assert "Adaptation-Imputation" in done.stdout
-    assert "oracle: best epoch in hindsight" in " ".join(done.stdout.split())
-    assert "report.html" in done.stdout
+    assert "Adaptation-Imputation" in done.out
+    assert "oracle: best epoch in hindsight" in " ".join(done.out.split())
+    assert "report.html" in done.out
     assert not list(output.glob("*partial*"))
 
 

@@ -19,7 +19,7 @@ from tables_cli import TINY, halfseen, replaced, source_table, target_table, wri
 import halfseen as library
 from halfseen.cli.config import read_config
 from halfseen.cli.fit import print_metrics
-from halfseen.model.fitting import IN_MEMORY
+from halfseen.model.settings import IN_MEMORY
 from halfseen.networks.methods import METHODS
 
 HEART_CATEGORIES = "cp,restecg,slope,thal"
@@ -181,7 +181,7 @@ def test_inspect_tells_what_the_model_expects(tables):
     for said in ("Adaptation-Imputation", "spend", "source.parquet: 80 rows", "AUC", "torch"):
         assert said in run.out
     described = json.loads(halfseen("inspect", tables / "model", "--json").out)
-    names = [column["name"] for column in described["details"]["schema"]["columns"]]
+    names = [column["name"] for column in described["front"]["schema"]["columns"]]
     assert names == ["visits", "basket", "shop", "member", "spend", "grade"]
     assert described["metrics"]["class_counts"] == {"no": 40, "yes": 40}
 
@@ -192,7 +192,10 @@ def test_a_model_behind_logistic_regression_says_so(baseline, is_said):
     measured = {"rows": 9, "accuracy": 0.7, "balanced_accuracy": 0.7, "cross_entropy": 0.5}
     metrics = {
         "held_out_source": {"without_missing_block": measured | {"auc": None}},
-        "logistic_regression": measured | {"cross_entropy": baseline, "auc": 0.8},
+        "members": {
+            "networks": measured | {"auc": 0.8},
+            "regression": measured | {"cross_entropy": baseline, "auc": 0.8},
+        },
         "trained_on": "some rows",
     }
     print_metrics(metrics, console)

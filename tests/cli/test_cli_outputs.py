@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tables_cli import Result, halfseen, source_table, target_table, write
 
-from halfseen import artifact
 from halfseen.errors import InputError, OptionError
 from halfseen.front import files
+from halfseen.model import loading
 from halfseen.outputs import Output, check_outputs
 
 
@@ -42,7 +42,7 @@ def no_work(monkeypatch) -> None:
         raise AssertionError("it began to work")
 
     monkeypatch.setattr(files, "open_table", worked)
-    monkeypatch.setattr(artifact, "load_table_model", worked)
+    monkeypatch.setattr(loading, "load_table_model", worked)
 
 
 def content(folder: Path) -> dict[str, object]:
@@ -182,7 +182,7 @@ def test_a_symbolic_link_is_neither_followed_nor_replaced(force, place, no_work)
 
 def test_a_loaded_model_is_not_saved_over_a_link(place):
     (place / "link").symlink_to("model")
-    model = artifact.load_table_model(place / "model")
+    model = loading.load_table_model(place / "model")
     with pytest.raises(InputError, match="is a symbolic link"):
         model.save(place / "link")
     assert (place / "link").is_symlink()

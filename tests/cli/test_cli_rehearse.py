@@ -58,7 +58,7 @@ def test_stopping_writes_nothing(tables, tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(RehearsalStage, "train", interrupted)
+    monkeypatch.setattr(RehearsalStage, "fit", interrupted)
     output = tmp_path / "found.json"
     result = halfseen("rehearse", *tables, "-o", output)
     assert result.code == 130

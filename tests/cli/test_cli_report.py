@@ -54,7 +54,7 @@ def test_tables_complete_a_report(tables, tmp_path, monkeypatch):
     ("words", "complaint"),
     [
         (["{}/nowhere"], "does not exist"),
-        (["{}"], "has neither model.json nor runs.jsonl"),
+        (["{}"], "has no model.json, nor the log of a benchmark"),
         (["{}/model", "--source", "{}/source.parquet"], "--source and --target go together"),
         (["{}/model", "-o", "{}"], "is a folder"),
         (["{}/model", "--rehearsal", "{}/tiny.toml"], "is not what `halfseen rehearse --json`"),

@@ -54,7 +54,9 @@ def test_predict_export_and_inspect_print_documents(tables, tmp_path):
     assert found["target_prior"] is None
     graph = tmp_path / "m.onnx"
     assert document(halfseen("export", model, "--onnx", graph, "--json"))["bytes"] > 1_000
-    assert document(halfseen("inspect", model, "--json"))["method"] == "Adaptation-Imputation"
+    described = document(halfseen("inspect", model, "--json"))
+    assert described["members"][0]["method"] == "Adaptation-Imputation"
+    assert [member["kind"] for member in described["members"]] == ["networks", "regression"]
 
 
 def test_lists_print_documents(tmp_path):
@@ -74,7 +76,7 @@ def test_quiet_leaves_results_and_verbose_adds_settings(fit, tmp_path):
     assert run.out == f"Model: {tmp_path / 'model'}\n"
     assert run.err == ""
     run = halfseen(*fit, "--dry-run", "-v")
-    assert re.search(r"^  latent_size = 3$", run.err, re.MULTILINE)
+    assert re.search(r"^  tables\.latent_size = 3$", run.err, re.MULTILINE)
     assert "latent_size" not in halfseen(*fit, "--dry-run").err
 
 
@@ -138,7 +140,7 @@ def test_exit_codes_are_documented():
 
 
 def test_the_version_is_printed():
-    assert re.fullmatch(r"halfseen \d+\.\d+\.\d+\n", halfseen("--version").out)
+    assert re.fullmatch(r"halfseen \d+\.\d+\.\d+(\.dev\d+)?\n", halfseen("--version").out)
 
 
 # --- class proportions ----------------------------------------------------------------------

@@ -21,9 +21,10 @@ from halfseen import load
 from halfseen.cli import main
 
 # Dropout masks are each process's own; without them two processes take the steps of one.
+NO_DROPOUT = "[options]\nnetworks.classifier_dropout = 0\ntables.dropout = 0\n"
 CONFIG = (
-    TINY + "dropout = 0\nencoder_dropout = 0\naugmentation = 'none'\n"
-    "batch_size = 151\nwarmup_batch_size = 200\n"
+    TINY.replace("[options]\n", NO_DROPOUT)
+    + "augmentation = 'none'\nbatch_size = 151\nwarmup_batch_size = 200\n"
 )
 
 

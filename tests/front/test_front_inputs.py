@@ -4,15 +4,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from halfseen.front.inputs import encode_labels, read_inputs
 from torch import nn
 
-from halfseen import (
-    AdaptationImputationClassifier,
-    Blocks,
-    DomainAdaptationClassifier,
-    HalfseenError,
-)
+from halfseen import AdaptationImputationClassifier, Blocks, HalfseenError
+from halfseen.front.frames import label_column, read_frame
+from tiny import classifier
 
 ROWS = 40
 
@@ -31,10 +27,10 @@ LABELS = np.arange(ROWS) % 2
 
 
 def fit(X=None, y=LABELS, X_target=None, **parameters):
-    parameters = {"warmup_epochs": 1, "joint_epochs": 1, "device": "cpu", **parameters}
     X = source() if X is None else X
     X_target = target() if X_target is None else X_target
-    return AdaptationImputationClassifier(**parameters).fit(X, y, X_target=X_target)
+    image = isinstance(X, np.ndarray) and X.ndim > 2
+    return classifier(image=image, **parameters).fit(X, y, X_target=X_target)
 
 
 def broken(frame, column, row, value):
@@ -43,24 +39,55 @@ def broken(frame, column, row, value):
     return frame
 
 
+def alone(X):
+    with pytest.warns(UserWarning, match="No target was given"):
+        return classifier().fit(X, LABELS)
+
+
 IMAGES = np.zeros((ROWS, 1, 8, 8), dtype=np.float32)
 
 CASES = {
     "no missing block": (
         lambda: fit(X_target=source()),
-        "No missing block found among 3 columns .*Name what it lacks with missing=",
+        r"The target has a value for every column of the source \(n_features=3\), so nothing is "
+        r"missing there: name what was never measured with missing=\[\.\.\.\], or ask for model=",
     ),
     "no missing block in arrays": (
         lambda: fit(source().to_numpy(), X_target=source().to_numpy()),
-        "No missing block found",
+        "The target has a value for every column of the source",
     ),
-    "target has more columns": (
-        lambda: fit(X_target=target(extra=1.0)),
-        "The target has column 'extra', which the source lacks",
+    "no missing block in images": (
+        lambda: fit(IMAGES, X_target=IMAGES),
+        "No missing block found: the target's images are complete. .*missing='bottom'",
+    ),
+    "nothing in common": (
+        lambda: fit(X_target=pd.DataFrame({"age": [np.nan] * ROWS})),
+        "The target shares no usable column with the source: there is nothing to predict from",
+    ),
+    "a full model and a target that lacks something": (
+        lambda: fit(model="Adaptation-Full"),
+        "A Full model needs a target with every column, and the target lacks thal",
+    ),
+    "a column that looks unmeasured": (
+        lambda: fit(X_target=target(chol=0.0)),
+        r"Was it measured on the target\? Column 'chol' is 0 in every target row, and varies in "
+        r"the source. Say missing=\['chol'\] if not, keep=\['chol'\] if so",
+    ),
+    "a column that is mostly empty": (
+        lambda: fit(X_target=target(chol=np.where(np.arange(ROWS) < 3, 1.0, np.nan))),
+        "Column 'chol' is empty in 92% of the target's rows, and in 0% of the source's",
+    ),
+    "a table and images": (
+        lambda: fit(X_target=IMAGES),
+        "The source is a table and the target holds images",
+    ),
+    "images and a table": (
+        lambda: fit(IMAGES, X_target=target(), missing="bottom"),
+        "The source holds images and the target is a table",
     ),
     "target lacks an observed column": (
         lambda: fit(X_target=target()[["age"]], missing=["thal"]),
-        "The target lacks column 'chol', which the model observes",
+        r"The target lacks column 'chol', which missing=\[\.\.\.\] does not name",
     ),
     "a single class": (lambda: fit(y=np.zeros(ROWS)), "The source labels hold one class, 0.0"),
     "a label that is NaN": (
@@ -73,47 +100,64 @@ CASES = {
     ),
     "continuous labels": (lambda: fit(y=np.linspace(0, 1, ROWS)), "Unknown label type"),
     "fewer rows than a batch": (
-        lambda: fit(batch_size=64),
+        lambda: fit(options={"training.batch_size": 64}),
         "The source has 40 rows, fewer than one batch of 64; set training.batch_size to 40 or less",
     ),
     "fewer labels than rows": (lambda: fit(y=LABELS[:-1]), "40 source rows and 39 labels"),
     "infinite values in the source": (
         lambda: fit(X=broken(source(), "chol", 5, np.inf)),
-        r"Column 'chol' of the source holds an infinite value \(inf\) in row 5",
+        "Column 'chol' of the source holds an infinite value in row 5; replace it",
     ),
     "infinite values in the target": (
         lambda: fit(X_target=broken(target(), "age", 2, -np.inf)),
-        "Column 'age' of the target holds an infinite value .* in row 2",
-    ),
-    "NaN in the source": (
-        lambda: fit(X=broken(source(), "thal", 7, np.nan)),
-        "Column 'thal' of the source is NaN in row 7 .*SimpleImputer",
-    ),
-    "NaN in an observed column": (
-        lambda: fit(X_target=broken(target(), "chol", 9, np.nan)),
-        "Column 'chol' of the target is NaN in row 9 .*SimpleImputer.* or name it in missing=",
+        "Column 'age' of the target holds an infinite value in row 2",
     ),
     "too large a number": (
         lambda: fit(X=broken(source(), "age", 1, 1e300)),
-        "The source holds 1e.300 in row 1, column 0: too large",
+        r"Column 'age' of the source holds numbers up to 1e.300, too large to be scaled; rescale "
+        r"it, or drop it with drop=\['age'\]",
     ),
     "different dtypes": (
-        lambda: fit(X_target=target(age=["old"] * ROWS)),
-        "Column 'age' is Float64 in the source and .* in the target; convert one of them",
+        lambda: fit(X_target=target(age=["old", "7"] * (ROWS // 2))),
+        "Column 'age' holds numbers in the source and texts such as 'old' in the target",
     ),
-    "text": (
-        lambda: fit(X=source(age=["old"] * ROWS), X_target=target(age=["young"] * ROWS)),
-        "Column 'age' of the source holds .*, not numbers: encode it first",
+    "texts that have nothing in common": (
+        lambda: fit(X=source(age=["old", "older"] * 20), X_target=target(age=["young"] * ROWS)),
+        r"Was it measured on the target\? Column 'age' is 'young' in every target row",
+    ),
+    "texts that have nothing in common, whatever they look like": (
+        lambda: fit(
+            X=source(age=["old", "older"] * 20), X_target=target(age=["young"] * ROWS), keep=["age"]
+        ),
+        "No value of column 'age' of the target occurs in the source: the target has young, the "
+        "source old, older",
+    ),
+    "free text": (
+        lambda: fit(
+            pd.concat([source()] * 3).assign(age=[f"no {row}" for row in range(3 * ROWS)]),
+            np.tile(LABELS, 3),
+        ),
+        r"Column 'age' has 120 different texts in 120 rows: is it an identifier or free text "
+        r"\(drop=\['age'\]\), or numbers with a stray text among them\? categorical=\['age'\] ",
+    ),
+    "values of several kinds": (
+        lambda: fit(X=source(age=[1, "old"] * (ROWS // 2))),
+        "Column 'age' of the source holds values of several kinds: .*Make them all numbers",
+    ),
+    "nested values": (
+        lambda: fit(X=source(age=[[1, 2]] * ROWS)),
+        r"Column 'age' of the source holds list<.*> values; .*drop it \(--drop age; in Python",
     ),
     "dates": (
         lambda: fit(
             X=source(age=pd.Timestamp("2020-01-01")),
             X_target=target(age=pd.Timestamp("2020-01-01")),
         ),
-        "Column 'age' of the source holds Datetime",
+        r"Column 'age' of the source holds dates or times \(.*\), which a model cannot use as they "
+        r"are: turn it into numbers .*drop it \(--drop age; in Python drop=\['age'\]\)",
     ),
     "a column twice": (
-        lambda: read_inputs(pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), "the source"),
+        lambda: read_frame(pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"]), "the source"),
         "The source has a column more than once",
     ),
     "an empty table": (
@@ -126,7 +170,7 @@ CASES = {
     ),
     "an unknown column in missing": (
         lambda: fit(missing=["salt"]),
-        "names column 'salt', which the source does not have",
+        "The missing block names column 'salt', which the source does not have",
     ),
     "unknown preset": (lambda: fit(preset="best"), "preset='best' is unknown; choose one of"),
     "unknown divergence": (
@@ -141,21 +185,47 @@ CASES = {
         lambda: fit(options={"objective.reconstruction": "cubed"}),
         "reconstruction='cubed': Input should be 'squared' or 'norm'",
     ),
-    "negative rate": (lambda: fit(learning_rate=-1.0), "learning_rate=-1.0: .* greater than 0"),
+    "negative rate": (
+        lambda: fit(options={"training.learning_rate": -1.0}),
+        "training.learning_rate=-1.0: .* greater than 0",
+    ),
     "unknown augmentation": (
-        lambda: fit(augmentation="blur"),
+        lambda: fit(options={"training.augmentation": "blur"}),
         "augmentation='blur': Input should be 'none', 'affine', 'mask' or 'swap'",
     ),
     "unknown device": (lambda: fit(device="abacus"), "device='abacus' is unknown"),
-    "unknown view": (
-        lambda: DomainAdaptationClassifier(view="half").fit(source(), LABELS, target()),
-        "view='half' is unknown",
+    "unknown model": (
+        lambda: fit(model="Adaptation-Half"),
+        "There is no model 'Adaptation-Half'; choose one of",
     ),
     "refining without adapting": (
-        lambda: DomainAdaptationClassifier(adapt=False, refine=True).fit(
-            source(), LABELS, target()
-        ),
+        lambda: fit(model="Source-IgnoreComponent", refine=True),
         "Source-IgnoreComponent does not adapt",
+    ),
+    "a column with two roles": (
+        lambda: fit(drop=["age"], keep=["age"]),
+        "Column 'age' is given to both keep and drop",
+    ),
+    "an unknown column to drop": (
+        lambda: fit(drop=["agee"]),
+        r"drop names column 'agee', which the source does not have \(did you mean 'age'\?\)",
+    ),
+    "a position beyond the columns": (
+        lambda: fit(source().to_numpy(), X_target=source().to_numpy(), missing=[2], drop=[7]),
+        "There is no column 7; there are 3",
+    ),
+    "no label": (lambda: fit(y=None), "requires y to be passed, but the target y is None"),
+    "no target and nothing missing": (
+        lambda: alone(source()),
+        r"No target was given, so missing=\[\.\.\.\] must name the block",
+    ),
+    "an array of five axes": (
+        lambda: fit(np.zeros((ROWS, 1, 1, 1, 1)), X_target=IMAGES),
+        r"The source has shape \(40, 1, 1, 1, 1\); give \(rows, columns\) or images",
+    ),
+    "pixels that are no number": (
+        lambda: fit(IMAGES * np.nan, X_target=IMAGES, missing="bottom"),
+        "Image 0 of the source holds NaN or an infinite value in pixel row 0; replace it, or name",
     ),
     "an image too small": (
         lambda: fit(IMAGES, X_target=IMAGES, missing="bottom"),
@@ -202,12 +272,54 @@ def test_bad_input_gets_one_clear_sentence(name):
     assert "\n" not in str(caught.value).strip()
 
 
-def test_new_rows_that_do_not_fit_get_a_sentence():
-    model = fit()
-    with pytest.raises(HalfseenError, match="X lacks column 'age'"):
-        model.predict(target().drop(columns="age"))
-    with pytest.raises(HalfseenError, match="'chol' of X is NaN in row 0"):
-        model.predict(broken(target(), "chol", 0, np.nan))
+@pytest.fixture(scope="module")
+def fitted():
+    return fit()
+
+
+def test_new_rows_that_do_not_fit_get_a_sentence(fitted):
+    for message, rows in {
+        "X lacks column 'age', which the model observes": target().drop(columns="age"),
+        "Column 'chol' of X holds 'much' in row 3, where a number is needed": target(
+            chol=["1"] * 3 + ["much"] * (ROWS - 3)
+        ),
+        "Column 'chol' of X holds an infinite value in row 1": broken(target(), "chol", 1, np.inf),
+        "X holds images, and the model was fitted on a table": IMAGES,
+        "X has 5 features, but halfseen is expecting 3 features as input, or 2 without": np.zeros(
+            (2, 5)
+        ),
+        "X has 0 rows and 2 columns: nothing there": target().head(0),
+    }.items():
+        with pytest.raises(HalfseenError, match=message):
+            fitted.model_.predict(rows)
+
+
+def test_gaps_are_filled_and_said(fitted):
+    gaps = broken(target(), "chol", 9, np.nan)
+    model = fit(X_target=gaps)
+    assert model.notes_ == [
+        "chol has 1 gaps on the target and none on the source: they get the source's median."
+    ]
+    filled = broken(target(), "chol", 9, source()["chol"].median())
+    np.testing.assert_array_equal(fitted.predict_proba(gaps), fitted.predict_proba(filled))
+    marked = fit(X=broken(source(), "thal", 7, np.nan))
+    assert marked.model_.schema.inputs == ("age", "chol", "thal", "thal is missing")
+
+
+def test_columns_that_the_source_lacks_are_said_and_ignored(fitted):
+    with pytest.warns(UserWarning, match="The target has column 'extra', which the source lacks"):
+        model = fit(X_target=target(extra=1.0))
+    assert model.notes_ == ["Ignored, because the source lacks them: extra."]
+    np.testing.assert_array_equal(model.predict_proba(target()), fitted.predict_proba(target()))
+
+
+def test_columns_that_say_nothing_are_dropped_and_said():
+    model = fit(X=source(same="a", empty=None), X_target=target(same="a", empty=None))
+    assert model.model_.schema.dropped == ("empty", "same")
+    assert model.notes_ == [
+        "Dropped, because the source has no value in them: empty.",
+        "Dropped, because the source has one value in them: same.",
+    ]
 
 
 def test_numbers_of_different_kinds_are_no_conflict():
@@ -221,7 +333,7 @@ def test_an_empty_text_column_is_a_missing_column():
     assert fit(X_target=part).blocks_.missing == (2,)
 
 
-def test_labels_are_encoded_in_order():
-    classes, encoded = encode_labels(["b", "a", "b"], 3)
-    assert classes.tolist() == ["a", "b"]
-    assert encoded.tolist() == [1, 0, 1]
+def test_labels_are_taken_as_they_are():
+    labels, column = label_column(["b", "a", "b"], 3)
+    assert labels.tolist() == column.to_pylist() == ["b", "a", "b"]
+    assert fit(y=np.array(["b", "a"] * (ROWS // 2))).classes_.tolist() == ["a", "b"]

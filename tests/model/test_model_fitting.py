@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,25 +12,23 @@ import pyarrow.parquet
 import pytest
 
 import halfseen
+import tiny
 from halfseen.errors import InputError, OptionError
 from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
-from halfseen.front.streaming import RowStream, StreamedBatches
+from halfseen.front.streaming import RowStream
 from halfseen.metrics import metrics_of
-from halfseen.model import domains
-from halfseen.model.fitting import RULE, Settings, fit_tables, is_resident
+from halfseen.model import rows
+from halfseen.model.fitting import RULE, Hooks, fit_tables, is_resident
+from halfseen.model.model import Model
+from halfseen.model.settings import FitSettings
+from halfseen.model.streams import StreamedBatches
 from halfseen.networks.training import NoProgress
 from halfseen.parallel import Ranks
 
-TINY = {
-    "tables.widths": (8,),
-    "tables.latent_size": 4,
-    "generator.widths": (8,),
-    "networks.classifier_widths": (8,),
-    "networks.critic_widths": (8,),
+TINY = tiny.TINY | {
     "training.warmup_epochs": 2,
-    "training.joint_epochs": 2,
     "training.warmup_batch_size": 16,
     "training.batch_size": 16,
     "training.learning_rate": 1e-2,
@@ -53,10 +52,14 @@ def make(folder: Path, *, share: float = 0.5, group: int = 64) -> Understanding:
     return found
 
 
+def fitted(found: Understanding, **given: Any) -> Model:
+    return fit_tables(found, FitSettings(**{"options": TINY} | given)).model
+
+
 @pytest.fixture(autouse=True)
 def one_fold(monkeypatch):
     """Hold out one part, as with many rows: two trainings instead of six."""
-    monkeypatch.setattr(domains, "SMALL", 0)
+    monkeypatch.setattr(rows, "SMALL", 0)
 
 
 @pytest.fixture
@@ -66,13 +69,13 @@ def found(tmp_path: Path) -> Understanding:
 
 @pytest.mark.parametrize("memory", [512 * 2**20, 0], ids=["in memory", "streamed"])
 def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, tmp_path):
-    settings = Settings(options=TINY | {"training.joint_epochs": 8}, memory=memory)
+    settings = FitSettings(options=TINY | {"training.joint_epochs": 8}, memory=memory)
     assert is_resident(found, settings) == (memory > 0)
-    model = fit_tables(found, settings)
+    model = fit_tables(found, settings).model
     hidden = model.metrics["held_out_source"]["without_missing_block"]
     assert hidden["auc"] > 0.75
     assert model.metrics["held_out_source"]["with_missing_block"]["auc"] > 0.75
-    assert model.metrics["logistic_regression"]["rows"] == hidden["rows"]
+    assert model.metrics["members"]["regression"]["rows"] == hidden["rows"]
     assert model.metrics["class_counts"] == {"no": 200, "yes": 200}
     model.save(tmp_path / "model")
     loaded = halfseen.load(tmp_path / "model")
@@ -83,23 +86,20 @@ def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, t
     assert loaded.training_data["source"]["rows"] == ROWS
 
 
-def test_the_same_seed_gives_the_same_model(found, tmp_path):
+@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
+def test_the_same_seed_gives_the_same_model(memory, found, tmp_path):
     target = pa.parquet.read_table(tmp_path / "target.parquet")
-    for memory in (2**29, 0):
-        first, second, other = (
-            fit_tables(found, Settings(options=TINY, seed=seed, memory=memory)).predict_proba(
-                target
-            )
-            for seed in (0, 0, 1)
-        )
-        np.testing.assert_array_equal(first, second)
-        assert not np.array_equal(first, other)
+    first, second, other = (
+        fitted(found, seed=seed, memory=memory).predict_proba(target) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
 
 
 def test_frames_of_other_libraries_are_scored_alike(found, tmp_path):
     import polars as pl
 
-    model = fit_tables(found, Settings(options=TINY))
+    model = fitted(found)
     table = pa.parquet.read_table(tmp_path / "target.parquet")
     expected = model.predict_proba(table)
     shuffled = table.select(["shop", "b", "a"])
@@ -110,7 +110,7 @@ def test_frames_of_other_libraries_are_scored_alike(found, tmp_path):
 
 
 def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
-    model = fit_tables(found, Settings(options=TINY))
+    model = fitted(found)
     source = pa.parquet.read_table(tmp_path / "source.parquet").slice(0, 60)
     hidden = model.predict_proba(source)
     shown = model.predict_proba(source, use_missing=True)
@@ -124,7 +124,7 @@ def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
 def test_probabilities_speak_of_the_source_frequencies(tmp_path):
     found = make(tmp_path, share=0.1)
     options = TINY | {"training.joint_epochs": 6, "training.balanced": True}
-    model = fit_tables(found, Settings(("Source-IgnoreComponent",), options=options))
+    model = fitted(found, models=("Source-IgnoreComponent",), options=options)
     source = pa.parquet.read_table(tmp_path / "source.parquet")
     assert model.predict_proba(source)[:, 1].mean() == pytest.approx(0.1, abs=0.05)
 
@@ -132,7 +132,8 @@ def test_probabilities_speak_of_the_source_frequencies(tmp_path):
 def test_one_of_several_is_chosen_by_the_stated_rule(found):
     said: list[str] = []
     names = ("Adaptation-Imputation", "Source-IgnoreComponent", "Adaptation-ZeroImputation")
-    model = fit_tables(found, Settings(names, options=TINY), say=said.append)
+    fit = fit_tables(found, FitSettings(names, options=TINY), Hooks(say=said.append))
+    model = fit.model
     risks = model.metrics["choice"]["weighted_cross_entropy"]
     assert set(risks) == set(names)
     assert model.method.name == min(risks, key=risks.get)
@@ -140,11 +141,25 @@ def test_one_of_several_is_chosen_by_the_stated_rule(found):
     assert any(RULE in sentence for sentence in said)
 
 
-def test_settings_are_checked_before_any_work():
-    with pytest.raises(OptionError, match="no_such"):
-        Settings(options={"no_such": 1})
-    with pytest.raises(OptionError, match="together"):
-        Settings(("Source-Full", "Source-IgnoreComponent"))
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"options": {"no_such": 1}}, "no_such"),
+        ({"models": ("Source-Full", "Source-IgnoreComponent")}, "together"),
+        ({"models": ()}, "Name at least one model of"),
+        ({"models": ("Magic",)}, "Magic"),
+        ({"models": ("Source-IgnoreComponent",), "refine": True}, "does not adapt"),
+        ({"members": ("regression",)}, "lacks 'networks', which give the latents"),
+        (
+            {"members": ("networks", "trees")},
+            r"must name one or more of \['networks', 'regression'",
+        ),
+    ],
+)
+def test_settings_are_checked_before_any_work(given, message, found, tmp_path):
+    (tmp_path / "source.parquet").unlink()  # whoever opened it would say so
+    with pytest.raises(OptionError, match=message):
+        fitted(found, **given)
 
 
 def streams(found: Understanding, share: float = 0.25) -> tuple[RowStream, RowStream]:
@@ -250,27 +265,28 @@ class Stop(NoProgress):
 
 @pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
 def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch):
-    monkeypatch.setattr(domains, "SMALL", 1_000)
-    settings = Settings(options=TINY, memory=memory)
+    monkeypatch.setattr(rows, "SMALL", 1_000)
+    settings = FitSettings(options=TINY, memory=memory)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
-    expected = fit_tables(found, settings)
+    expected = fit_tables(found, settings).model
     folder = tmp_path / "unfinished"
     Stop.left = 3
     with pytest.raises(KeyboardInterrupt):
-        fit_tables(found, settings, progress=lambda title: Stop(), checkpoints=folder)
+        fit_tables(found, settings, Hooks(lambda title: Stop(), checkpoints=folder))
     kept = {file: file.stat().st_mtime_ns for file in folder.iterdir()}
     assert kept
     Stop.left = -1
-    model = fit_tables(found, settings, progress=lambda title: Stop(), checkpoints=folder)
+    model = fit_tables(found, settings, Hooks(lambda title: Stop(), checkpoints=folder)).model
     # All epochs but the three that were finished before.
     folds = 1 if memory == 0 else 6
     assert -1 - Stop.left == 4 * folds - 3
     np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
-    other = fit_tables(found, Settings(options=TINY, memory=memory, seed=1), checkpoints=folder)
+    settings = FitSettings(options=TINY, memory=memory, seed=1)
+    other = fit_tables(found, settings, Hooks(checkpoints=folder)).model
     assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
 
 
 def test_few_rows_are_all_measured_on(found, monkeypatch):
-    monkeypatch.setattr(domains, "SMALL", 1_000)
-    model = fit_tables(found, Settings(options=TINY))
+    monkeypatch.setattr(rows, "SMALL", 1_000)
+    model = fitted(found)
     assert model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS

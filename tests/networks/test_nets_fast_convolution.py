@@ -12,6 +12,7 @@ from halfseen.networks.nets import ConvEncoder, build_networks, chunks, probabil
 from halfseen.networks.nets import encoders as encoders_module
 from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, stages_of
 from halfseen.networks.objective import build_objective
+from halfseen.networks.training import Batch
 from halfseen.options import make_options
 
 NETWORKS = {"valid-2": ("valid", 2), "same-3": ("same", 3), "valid-1": ("valid", 1)}
@@ -158,7 +159,7 @@ def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, ma
     for objective in (fast, slow):
         if objective is slow:
             monkeypatch.setattr(encoders_module, "stages_of", lambda *given: None)
-        losses = objective("joint", source, labels, target, 0.5)
+        losses = objective("joint", Batch(source, labels, target), strength=0.5)
         objective.total("joint", losses).backward()
         results.append(
             [

@@ -8,13 +8,14 @@ from halfseen import Blocks, preset
 from halfseen.errors import OptionError
 from halfseen.networks.divergences import transport_cost
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.objective import (
-    build_objective,
-    reconstruction_loss,
+from halfseen.networks.objective import build_objective
+from halfseen.networks.terms.imputation import reconstruction_loss
+from halfseen.networks.terms.refinement import (
     refinement_losses,
     select_by_prior,
     select_confident,
 )
+from halfseen.networks.training import Batch
 from halfseen.options import make_options
 
 BLOCKS = Blocks.columns(5, [3, 4])
@@ -40,7 +41,7 @@ def batch():
     generator = torch.Generator().manual_seed(1)
     source = torch.randn(6, 5, generator=generator, dtype=torch.float64)
     target = torch.randn(6, 5, generator=generator, dtype=torch.float64)
-    return source, torch.tensor([0, 1, 2, 0, 1, 2]), target
+    return Batch(source, torch.tensor([0, 1, 2, 0, 1, 2]), target)
 
 
 def as_numpy(tensor):
@@ -58,19 +59,19 @@ def sigmoid(x):
 
 
 def test_joint_losses_are_the_papers_equations(batch):
-    source, labels, target = batch
+    source, labels, target, _ = batch
     objective = objective_for()
     networks = objective.networks
-    losses = objective.joint(source, labels, target, strength=0.5)
+    losses = objective("joint", batch, strength=0.5)
     z_s1 = networks.encoder(source[:, :3])
     z_s2 = networks.missing_encoder(source[:, 3:])
     z_t1 = networks.encoder(target[:, :3])
     hat_s2, hat_t2 = networks.generator(z_s1), networks.generator(z_t1)
     hat_s, hat_t = torch.cat([z_s1, hat_s2], 1), torch.cat([z_t1, hat_t2], 1)
-    d1_s = sigmoid(as_numpy(objective.adaptation.critic(hat_s)))
-    d1_t = sigmoid(as_numpy(objective.adaptation.critic(hat_t)))
-    d2_hat = sigmoid(as_numpy(objective.imputation.critic(hat_s2)))
-    d2_true = sigmoid(as_numpy(objective.imputation.critic(z_s2)))
+    d1_s = sigmoid(as_numpy(objective.terms["adaptation"].divergence.critic(hat_s)))
+    d1_t = sigmoid(as_numpy(objective.terms["adaptation"].divergence.critic(hat_t)))
+    d2_hat = sigmoid(as_numpy(objective.terms["imputation"].divergence.critic(hat_s2)))
+    d2_true = sigmoid(as_numpy(objective.terms["imputation"].divergence.critic(z_s2)))
     logits = as_numpy(networks.classifier(hat_s))
     expected = {
         "adaptation": -(np.log(d1_s).mean() + np.log(1 - d1_t).mean()),
@@ -85,9 +86,9 @@ def test_joint_losses_are_the_papers_equations(batch):
 
 
 def test_transport_losses_are_the_appendix(batch):
-    source, labels, target = batch
+    source, _, target, _ = batch
     objective = objective_for(**{"objective.divergence": "transport"})
-    losses = objective.joint(source, labels, target, strength=1.0)
+    losses = objective("joint", batch, strength=1.0)
     latents = objective.networks.latents(source, target, detach_generator_input=False)
     expected = transport_cost(latents.source, latents.target)
     assert losses["adaptation"].item() == pytest.approx(expected.item())
@@ -101,12 +102,12 @@ def test_any_combination_of_divergences(adaptation, imputation, batch):
     objective = objective_for(
         **{"objective.divergence": adaptation, "objective.imputation_divergence": imputation}
     )
-    losses = objective.joint(*batch, strength=1.0)
+    losses = objective("joint", batch, strength=1.0)
     objective.total("joint", losses).backward()
     assert objective.networks.encoder.layers[0].weight.grad.abs().sum() > 0
     critics = {"adaptation": adaptation, "imputation": imputation}
     for part, kind in critics.items():
-        parameters = list(objective.modules_by_name()[part].parameters())
+        parameters = list(objective.terms[part].divergence.parameters())
         assert bool(parameters) is (kind == "adversarial")
 
 
@@ -114,28 +115,25 @@ def test_any_combination_of_divergences(adaptation, imputation, batch):
 @pytest.mark.parametrize("divergence", ["adversarial", "transport"])
 def test_seven_models_have_the_losses_they_should(method, divergence, batch):
     objective = objective_for(method.name, **{"objective.divergence": divergence})
-    losses = objective.joint(*batch, strength=1.0)
+    losses = objective("joint", batch, strength=1.0)
     expected = {"classification"}
     if method.adapts:
         expected |= {"adaptation"}
     if method.imputes:
         expected |= {"imputation", "reconstruction"}
     assert set(losses) == expected
-    assert set(objective.warm_up(*batch[:2])) == {"classification"}
+    assert set(objective("warm-up", batch)) == {"classification"}
 
 
 def test_classifier_latent_chooses_what_the_classifier_is_trained_on(batch):
-    source, labels, target = batch
     values = {
-        shown: objective_for(**{"objective.classifier_latent": shown}).joint(
-            source, labels, target, 1.0
-        )
+        shown: objective_for(**{"objective.classifier_latent": shown})("joint", batch)
         for shown in ("imputed", "true", "both")
     }
     imputed, true, both = (values[s]["classification"].item() for s in ("imputed", "true", "both"))
     assert both == pytest.approx((imputed + true) / 2)
     objective = objective_for(**{"objective.classifier_latent": "true"})
-    objective.joint(source, labels, target, 1.0)["classification"].backward()
+    objective("joint", batch)["classification"].backward()
     gradients = [p.grad for p in objective.networks.generator.parameters()]
     assert all(g is None for g in gradients), "r gets no gradient from classification"
 
@@ -156,12 +154,12 @@ def test_reconstruction_forms():
 def test_the_ramp_scales_what_reaches_the_networks(ramped, batch):
     """At strength 0 the divergences reach no network; the reconstruction only if not ramped."""
     objective = objective_for(**{"objective.ramp_reconstruction": ramped})
-    losses = objective.joint(*batch, strength=0.0)
+    losses = objective("joint", batch, strength=0.0)
     (losses["adaptation"] + losses["imputation"]).backward(retain_graph=True)
     for part in ("encoder", "missing_encoder", "generator"):
-        for parameter in objective.modules_by_name()[part].parameters():
+        for parameter in getattr(objective.networks, part).parameters():
             assert parameter.grad is None or not parameter.grad.any()
-    assert objective.adaptation.critic[0].weight.grad.abs().sum() > 0
+    assert objective.terms["adaptation"].divergence.critic[0].weight.grad.abs().sum() > 0
     objective.zero_grad()
     losses["reconstruction"].backward()
     reached = objective.networks.generator[0].weight.grad.abs().sum() > 0
@@ -170,7 +168,7 @@ def test_the_ramp_scales_what_reaches_the_networks(ramped, batch):
 
 def test_detached_true_latent_leaves_g2_to_the_labels(batch):
     objective = objective_for(**{"objective.detach_true_latent": True})
-    losses = objective.joint(*batch, strength=1.0)
+    losses = objective("joint", batch, strength=1.0)
     (losses["imputation"] + losses["reconstruction"]).backward()
     assert all(p.grad is None for p in objective.networks.missing_encoder.parameters())
     assert objective.networks.generator[0].weight.grad.abs().sum() > 0
@@ -217,7 +215,7 @@ def test_refinement_keeps_the_source_term(batch):
     objective = objective_for(
         **{"refinement.source_weight": 0.25, "refinement.entropy_weight": 0.5}
     )
-    losses = objective("refine", *batch, 1.0)
+    losses = objective("refine", batch)
     assert set(losses) == {"classification", "pseudo_label", "entropy"}
     expected = 0.25 * losses["classification"] + losses["pseudo_label"] + 0.5 * losses["entropy"]
     assert objective.total("refine", losses).item() == pytest.approx(expected.item())
@@ -259,6 +257,6 @@ def test_prior_aware_thresholds_leave_out_a_class_without_mass_and_survive_certa
 def test_prior_aware_refinement_needs_a_prior(batch):
     objective = objective_for(**{"refinement.selection": "prior"})
     with pytest.raises(OptionError, match="target_prior"):
-        objective("refine", *batch, 1.0)
+        objective("refine", batch)
     objective.target_prior = torch.tensor([0.5, 0.3, 0.2])
-    assert set(objective("refine", *batch, 1.0)) == {"classification", "pseudo_label", "entropy"}
+    assert set(objective("refine", batch)) == {"classification", "pseudo_label", "entropy"}

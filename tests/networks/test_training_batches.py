@@ -26,7 +26,7 @@ def batches(source_rows=50, target_rows=20, balanced=True):
 
 def test_target_labels_cannot_reach_training():
     assert [field.name for field in fields(Rows)] == ["inputs"]
-    assert Batch._fields == ("source", "labels", "target")
+    assert Batch._fields == ("source", "labels", "target", "weights")
 
 
 def test_balanced_batches_hold_every_class_equally():

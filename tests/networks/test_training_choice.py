@@ -1,10 +1,11 @@
 import pytest
 import torch
-from test_training_loop import OPTIONS, StopError, fit, same, weights
+from test_training_loop import OPTIONS, StopError, fit, problem, same, weights
 
 from halfseen import InputError
-from halfseen.networks.training import EpochChoice, chosen_epochs
+from halfseen.networks.training import EpochChoice, LabelledRows, chosen_epochs
 from halfseen.options import make_options
+from halfseen.selection import choose_epochs_by
 
 LONG = make_options({"training.joint_epochs": 6, "refinement.epochs": 3}, OPTIONS)
 NUMBERS = {"joint": [5.0, 3.0, 4.0, 3.0, 6.0, 7.0], "refine": [2.0, 1.0, 8.0]}
@@ -119,3 +120,16 @@ def test_scores_see_the_networks_as_they_predict():
 
     final, _ = fit(options, refine=False, epoch_choice=EpochChoice("last", score))
     assert torch.equal(final.networks(torch.zeros(1, 5)), seen[-1])
+
+
+def test_rows_held_out_for_a_score_leave_soft_labels_and_weights_to_the_others():
+    given = problem()
+    soft = torch.softmax(5 * given.source.inputs[:, :2], 1)
+    source = LabelledRows(given.source.inputs, soft, torch.arange(64.0))
+    training, choice = choose_epochs_by("source_loss", source, given.target, held_out=0.25)
+    rows = training.weights.long()
+    assert len(training) == 48
+    assert torch.equal(training.labels, soft[rows])
+    assert torch.equal(training.inputs, given.source.inputs[rows])
+    _, history = fit(refine=False, epoch_choice=choice)
+    assert all(record["score"] > 0 for record in history if record["phase"] == "joint")

@@ -12,7 +12,7 @@ import torch
 from halfseen import Blocks, InputError, TrainingDivergedError, preset
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 
 OPTIONS = make_options(
@@ -43,7 +43,9 @@ def problem(seed=0, rows=64):
     target = torch.randn(rows, 5, generator=generator) + 0.5
     labels = (source[:, 0] + source[:, 4] > 0).long()
     blocks = Blocks.columns(5, [3, 4])
-    return Problem(blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2)
+    return TrainingProblem.resident(
+        blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2
+    )
 
 
 def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):
@@ -74,6 +76,16 @@ def test_same_seed_gives_identical_weights_and_leaves_the_callers_generators_alo
     assert torch.equal(states[0], torch.random.get_rng_state())
     assert np.array_equal(states[1], np.random.get_state()[1])  # noqa: NPY002
     assert torch.get_num_threads() == threads
+
+
+def test_target_statistics_under_noise_are_the_seeds_too():
+    options = make_options({"networks.prediction_statistics": "target"}, OPTIONS)
+    state = torch.random.get_rng_state()
+    first, _ = fit(options)
+    assert torch.equal(state, torch.random.get_rng_state())
+    torch.rand(5)
+    second, _ = fit(options)
+    assert same(weights(first), weights(second))
 
 
 def test_history_names_phases_and_losses():

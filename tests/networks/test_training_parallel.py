@@ -21,7 +21,7 @@ from halfseen.networks.training import (
     Rows,
     Trainer,
 )
-from halfseen.networks.training.phases import ALL_MODULES, Phase
+from halfseen.networks.training.phases import Phase
 from halfseen.options import make_options
 from halfseen.parallel import ALONE, Ranks, present_ranks
 
@@ -46,6 +46,14 @@ WHOLE = {
     "an uneven batch": ("joint", {"training.batch_size": 15}),
     "warm-up": ("warm-up", {}),
     "clipped": ("joint", {"training.gradient_clip": 1e-3}),
+    "conditional alignment": (
+        "joint",
+        {"objective.terms": {"conditional_alignment": {"entropy": False}}},
+    ),
+    "averaged teacher": (
+        "joint",
+        {"objective.terms": {"averaged_teacher": {"threshold": 0.0, "balance_weight": 0.0}}},
+    ),
 }
 """Two ranks give the gradient of one with the whole batch."""
 APART = {
@@ -69,7 +77,7 @@ class OneBatch:
         return 1
 
     def epoch(self, batch_size, seed, ranks=ALONE):
-        yield Batch(*(rows[ranks.rows(batch_size)] for rows in self.batch))
+        yield Batch(*(rows[ranks.rows(batch_size)] for rows in self.batch[:3]))
 
 
 def batch_of(rows: int) -> Batch:
@@ -86,7 +94,7 @@ def gradients(case: str, batch: Batch, ranks: Ranks = ALONE) -> dict[str, torch.
     objective = build_objective(problem().blocks, method, 2, options)
     size = len(batch.source)
     trainer = Trainer(objective, OneBatch(batch), 0, ranks=ranks)
-    trainer.train([Phase(name, 2, size, 0.0, ALL_MODULES)])
+    trainer.train([Phase(name, 2, size, 0.0)])
     return {
         name: parameter.grad
         for name, parameter in objective.named_parameters()
@@ -96,7 +104,7 @@ def gradients(case: str, batch: Batch, ranks: Ranks = ALONE) -> dict[str, torch.
 
 def halves(batch: Batch) -> list[Batch]:
     parts = [Ranks(rank, 2).rows(len(batch.source)) for rank in range(2)]
-    return [Batch(*(rows[part] for rows in batch)) for part in parts]
+    return [Batch(*(rows[part] for rows in batch[:3])) for part in parts]
 
 
 class Score:

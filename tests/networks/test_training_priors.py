@@ -7,9 +7,9 @@ import torch
 from halfseen import Blocks, preset
 from halfseen.errors import OptionError
 from halfseen.networks.methods import method_named
-from halfseen.networks.objective import select_by_prior, select_confident
+from halfseen.networks.terms.refinement import select_by_prior, select_confident
 from halfseen.networks.training import LabelledRows, Rows
-from halfseen.networks.training.fitting import Problem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.priors import refinement_prior
 from halfseen.options import make_options
 from halfseen_bench.data.simulator import draw
@@ -32,7 +32,7 @@ def problem_of(source, target):
     inputs, shifted = ((rows.inputs - mean) / deviation for rows in (source, target))
     inputs, labels = torch.from_numpy(inputs), torch.from_numpy(source.labels)
     hidden = torch.from_numpy(BLOCKS.hide(shifted))
-    return Problem(BLOCKS, LabelledRows(inputs, labels), Rows(hidden), 2)
+    return TrainingProblem.resident(BLOCKS, LabelledRows(inputs, labels), Rows(hidden), 2)
 
 
 def refined(problem, **settings):

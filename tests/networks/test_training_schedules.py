@@ -1,8 +1,12 @@
 import math
 
 import pytest
+from torch import nn
 
+from halfseen import Blocks
 from halfseen.networks.methods import method_named
+from halfseen.networks.objective import build_objective
+from halfseen.networks.terms import Part
 from halfseen.networks.training import annealed_rate, plan_phases, ramp
 from halfseen.options import make_options, preset
 
@@ -45,31 +49,42 @@ def plan(options, name="Adaptation-Imputation", refine=True, steps=100):
     return plan_phases(options, method_named(name), Steps(steps), rows=1000, refine=refine)
 
 
+def parts(options):
+    """Everything that has a learning rate of its own."""
+    method = method_named("Adaptation-Imputation")
+    objective = build_objective(Blocks.columns(3, [2]), method, 2, options)
+    brought = [part for term in objective.terms.values() for part in term.parts()]
+    return {part.name: part for part in (*objective.network_parts(), *brought)}
+
+
 def test_the_paper_decays_the_imputation_parts_faster_on_ads():
-    _, joint, refine = plan(preset("paper", inputs="table"))
-    assert joint.rate("generator", 1.0) == pytest.approx(1e-6 / 31**0.75)
-    assert joint.rate("imputation", 1.0) == joint.rate("generator", 1.0)
-    for part in ("encoder", "missing_encoder", "classifier", "adaptation"):
-        assert joint.rate(part, 1.0) == pytest.approx(1e-6 / 11**0.75)
-    assert refine.rate("classifier", 1.0) == pytest.approx(1e-7)
+    options = preset("paper", inputs="table")
+    _, joint, refine = plan(options)
+    part = parts(options)
+    assert joint.rate(part["generator"], 1.0) == pytest.approx(1e-6 / 31**0.75)
+    assert joint.rate(part["imputation"], 1.0) == joint.rate(part["generator"], 1.0)
+    for name in ("encoder", "missing_encoder", "classifier", "adaptation"):
+        assert joint.rate(part[name], 1.0) == pytest.approx(1e-6 / 11**0.75)
+    assert refine.rate(part["classifier"], 1.0) == pytest.approx(1e-7)
 
 
 def test_warm_up_keeps_its_rate_and_leaves_generator_and_critics_alone():
     warm_up, *_ = plan(preset("paper"))
     assert (warm_up.name, warm_up.epochs, warm_up.batch_size) == ("warm-up", 10, 32)
-    assert warm_up.rate("encoder", 1.0) == 0.01
-    assert warm_up.modules == {"encoder", "missing_encoder", "classifier"}
+    assert warm_up.rate(Part("encoder", nn.Identity(), decay=10.0), 1.0) == 0.01
+    assert warm_up.networks == {"encoder", "missing_encoder", "classifier"}
 
 
 def test_transport_without_imputation_halves_the_rate_once():
     options = preset("paper", divergence="transport", imputes=False)
     _, joint = plan(options, "Adaptation-IgnoreComponent", refine=False)
-    assert joint.rate("encoder", 0.0) == joint.rate("encoder", 1.0) == pytest.approx(0.005)
+    encoder = Part("encoder", nn.Identity(), options.training.rate_decay)
+    assert joint.rate(encoder, 0.0) == joint.rate(encoder, 1.0) == pytest.approx(0.005)
 
 
 def test_reference_refines_the_classifier_alone_on_ads():
     *_, refine = plan(preset("reference", inputs="table"))
-    assert refine.modules == {"classifier"}
+    assert refine.networks == {"classifier"}
     assert refine.learning_rate == 1e-6
 
 

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from torch import nn
+from typer.testing import CliRunner
 
 import halfseen
-from halfseen import AdaptationImputationClassifier, DomainAdaptationClassifier, InputError
-from halfseen.saving.folder import FORMAT
-
-SMALL = {
-    "tables.widths": (8,),
-    "tables.latent_size": 4,
-    "generator.widths": (8,),
-    "networks.classifier_widths": (8,),
-    "networks.critic_widths": (8,),
-    "training.warmup_epochs": 1,
-}
+from halfseen import InputError
+from halfseen.cli.app import app, main
+from halfseen.saving.folder import FORMAT, read_description, read_folder, write_folder
+from tiny import classifier
 
 
 def domains(rows: int = 60) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
@@ -31,63 +30,67 @@ def domains(rows: int = 60) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame]:
     return source, np.where(source["a"] + source["d"] > 0, "yes", "no"), target
 
 
-def fitted(make=AdaptationImputationClassifier, **given):
+def fitted(**given):
     source, label, target = domains()
-    model = make(joint_epochs=1, options=SMALL, random_state=0, **given)
-    return model.fit(source, label, X_target=target)
+    return classifier(**given).fit(source, label, X_target=target)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    fitted(members=None).save(folder)
+    return folder
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    fitted().save(tmp_path / "model")
-    return tmp_path / "model"
+def folder(saved: Path, tmp_path: Path) -> Path:
+    """Return a model folder to be damaged: a copy of one that was fitted once."""
+    return Path(shutil.copytree(saved, tmp_path / "model"))
 
 
 @pytest.mark.parametrize(
-    "model",
+    "given",
     [
-        AdaptationImputationClassifier(),
-        AdaptationImputationClassifier(divergence="transport"),
-        DomainAdaptationClassifier(view="zero"),
-        DomainAdaptationClassifier(view="ignore", adapt=False),
+        {},
+        {"divergence": "transport"},
+        {"model": "Adaptation-ZeroImputation"},
+        {"model": "Source-IgnoreComponent"},
+        {"members": ["networks", "regression"]},
+        {"members": ["regression", "networks"], "refine": True},
+        {"options": {"networks.normalization": "batch"}},
+        {"options": {"generator.noise_size": 3, "generator.prediction_samples": 4}},
     ],
+    ids=str,
 )
-def test_a_loaded_estimator_predicts_bit_for_bit(model, tmp_path):
-    source, label, target = domains()
-    model.set_params(joint_epochs=1, options=SMALL, random_state=0)
-    model.fit(source, label, X_target=target)
+def test_a_loaded_model_predicts_bit_for_bit(given, tmp_path):
+    source, _, target = domains()
+    model = fitted(**given)
     model.save(tmp_path / "model")
     loaded = halfseen.load(tmp_path / "model")
-    assert type(loaded) is type(model)
     np.testing.assert_array_equal(loaded.predict_proba(target), model.predict_proba(target))
+    shown = [m.predict_proba(source, use_missing=True) for m in (loaded, model.model_)]
+    np.testing.assert_array_equal(*shown)
     np.testing.assert_array_equal(loaded.transform(target), model.transform(target))
     assert loaded.predict(target).dtype == model.predict(target).dtype
-    assert loaded.history_ == model.history_
-    assert list(loaded.feature_names_in_) == list("abcd")
+    assert loaded.history == model.history_
+    assert loaded.weights == model.model_.weights
+    assert loaded.metrics == model.model_.metrics
+    assert loaded.options == model.options_
+    assert list(loaded.schema.order) == list("abcd")
 
 
-def test_a_stochastic_generator_gives_the_same_noise(tmp_path):
-    source, label, target = domains()
-    options = SMALL | {"generator.noise_size": 3, "generator.prediction_samples": 4}
-    model = AdaptationImputationClassifier(joint_epochs=1, options=options, random_state=3)
-    model.fit(source, label, X_target=target).save(tmp_path / "model")
-    loaded = halfseen.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict_proba(target), model.predict_proba(target))
+def test_a_loaded_model_writes_the_same_folder_again(folder, tmp_path):
+    halfseen.load(folder).save(tmp_path / "again")
+    for name in ("model.json", "model.safetensors"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
 
 def test_images_come_back_bit_for_bit(tmp_path):
     random = np.random.default_rng(0)
     images = random.normal(size=(40, 1, 32, 32)).astype(np.float32)
-    model = AdaptationImputationClassifier(
-        missing="bottom",
-        joint_epochs=1,
-        options={
-            "images.channels": (4, 4, 8),
-            "training.warmup_epochs": 0,
-            "networks.critic_widths": (8,),
-        },
-        random_state=0,
-    ).fit(images, np.arange(40) % 2, X_target=images + 0.1)
+    options = {"images.channels": (4, 4, 8), "networks.critic_widths": (8,)}
+    model = classifier(image=True, missing="bottom", options=options)
+    model.fit(images, np.arange(40) % 2, X_target=images + 0.1)
     model.save(tmp_path / "model")
     loaded = halfseen.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(images), model.predict_proba(images))
@@ -96,16 +99,8 @@ def test_images_come_back_bit_for_bit(tmp_path):
 def test_labels_keep_their_type(tmp_path):
     source, _, target = domains()
     for name, label in {"int": np.arange(60) % 3, "bool": np.arange(60) % 2 == 0}.items():
-        model = AdaptationImputationClassifier(joint_epochs=1, options=SMALL, random_state=0)
-        model.fit(source, label, X_target=target).save(tmp_path / name)
+        classifier().fit(source, label, X_target=target).save(tmp_path / name)
         assert halfseen.load(tmp_path / name).predict(target).dtype == label.dtype
-
-
-def test_a_loaded_estimator_can_be_fitted_again(folder):
-    source, label, target = domains()
-    loaded = halfseen.load(folder)
-    before = loaded.predict_proba(target)
-    np.testing.assert_array_equal(loaded.fit(source, label, target).predict_proba(target), before)
 
 
 def test_an_encoder_of_ones_own_is_asked_for(tmp_path):
@@ -149,8 +144,21 @@ def test_nothing_is_left_when_writing_fails(tmp_path, monkeypatch):
 
 
 def edit(folder: Path, **changes: object) -> None:
+    """Change the description by hand, which breaks its seal."""
     path = folder / "model.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def forge(folder: Path, changes: Callable[[dict], object]) -> None:
+    """Change the description as somebody would who knows how seals are made."""
+    path = folder / "model.json"
+    data = json.loads(path.read_text())
+    changes(data)
+    data["seal"] = ""
+    rest = {name: value for name, value in data.items() if name != "seal"}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=False)
+    data["seal"] = hashlib.sha256(text.encode()).hexdigest()
+    path.write_text(json.dumps(data))
 
 
 def flip(path: Path, position: int) -> None:
@@ -166,43 +174,130 @@ def test_a_flipped_byte_is_noticed(folder, position):
         halfseen.load(folder)
 
 
+def test_a_flipped_bit_of_the_description_is_noticed(folder):
+    """Wherever it is: the file is no JSON any more, is sealed otherwise, or says the same."""
+    path = folder / "model.json"
+    content, described = path.read_bytes(), read_description(folder)
+    sentences = []
+    for position in np.random.default_rng(0).choice(len(content), 200, replace=False):
+        flip(path, int(position))
+        try:
+            found = read_description(folder)
+        except InputError as error:
+            sentences.append(str(error))
+        else:
+            assert found == described
+        path.write_bytes(content)
+    assert len(sentences) > 80
+    for sentence in sentences:
+        assert re.search("its SHA-256|not its JSON|format", sentence)
+
+
+def test_a_number_changed_by_hand_is_noticed(folder):
+    edit(folder, seed=1)
+    with pytest.raises(InputError, match=r"was changed after it was written: its SHA-256"):
+        halfseen.load(folder)
+    edit(folder, seal=None)
+    with pytest.raises(InputError, match=r"was changed after it was written"):
+        halfseen.load(folder)
+
+
 @pytest.mark.parametrize("length", [0, 7, 200])
 def test_a_truncated_file_is_noticed(folder, length):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(InputError, match="SHA-256"):
         halfseen.load(folder)
-    import hashlib
-
-    edit(folder, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    forge(folder, lambda data: data.update(sha256=digest))
     with pytest.raises(InputError, match="safetensors"):
         halfseen.load(folder)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"format": FORMAT + 1}, "update halfseen"),
-        ({"format": 0}, "does not exist"),
-        ({"format": "1"}, "does not exist"),
-        ({"format": True}, "does not exist"),
-        ({"kind": "sorcerer"}, "sorcerer"),
-        ({"method": "Magic"}, "Magic"),
-        ({"surprise": 1}, "surprise"),
-        ({"classes": ["one"]}, "classes"),
-        ({"options": {"no_such": 1}}, "no_such"),
-        ({"options": {"tables.widths": [10**12]}}, "tensor|shape|understood"),
-        ({"blocks": {"shape": [4]}}, "understood"),
-        ({"blocks": {"shape": [9], "missing": [1], "names": None, "fill": 0}}, "shape"),
-        ({"details": {}}, "details"),
-        ({"seed": "x"}, "seed"),
-        ({"sha256": ""}, "SHA-256"),
-    ],
-)
-def test_a_description_that_does_not_fit_is_refused(folder, changes, message):
-    edit(folder, **changes)
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("member", [0, 1])
+def test_a_tensor_that_is_no_number_is_refused(folder, value, member):
+    described, tensors = read_folder(folder)
+    name = next(name for name in tensors if name.startswith(f"{member}/"))
+    tensors[name].view(-1)[-1] = value
+    write_folder(folder, described, tensors)
+    with pytest.raises(InputError, match=rf"Tensor '{name}' .* no finite number: .*Fit it again"):
         halfseen.load(folder)
+
+
+def networks(data: dict) -> dict:
+    return data["members"][0]
+
+
+REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
+    "a newer format": (lambda d: d.update(format=FORMAT + 1), "update halfseen"),
+    "format 0": (lambda d: d.update(format=0), "does not exist"),
+    "a format in words": (lambda d: d.update(format="1"), "does not exist"),
+    "a true format": (lambda d: d.update(format=True), "does not exist"),
+    "another front": (lambda d: d["front"].update(kind="sorcerer"), "sorcerer"),
+    "no front": (lambda d: d.update(front={}), "its front lacks or misstates 'kind'"),
+    "another member": (lambda d: networks(d).update(kind="trees"), "no member of kind 'trees'"),
+    "no members": (lambda d: d.update(members=[]), "members"),
+    "a member that is no mapping": (lambda d: d.update(members=[3, 4]), "members"),
+    "another method": (lambda d: networks(d).update(method="Magic"), "Magic"),
+    "a surprise": (lambda d: d.update(surprise=1), "surprise"),
+    "one class": (lambda d: d["front"]["schema"].update(classes=["one"]), "classes"),
+    "a class twice": (
+        lambda d: d["front"]["schema"].update(classes=["a", "a"]),
+        r"classes \['a', 'a'\] are not two or more different ones",
+    ),
+    "a third class": (
+        lambda d: d["front"]["schema"].update(classes=["a", "b", "c"]),
+        "tensor|shape",
+    ),
+    "an unknown option": (lambda d: networks(d)["options"].update(no_such=1), "no_such"),
+    "networks beyond any memory": (
+        lambda d: networks(d)["options"]["tables"].update(widths=[10**12]),
+        "tensor|shape|understood",
+    ),
+    "no columns": (lambda d: d["front"]["schema"].update(columns=[]), "columns|understood"),
+    "half a column": (
+        lambda d: d["front"]["schema"]["columns"][0].pop("mean"),
+        r"schema\.columns\.0.*mean",
+    ),
+    "a column less": (lambda d: d["front"]["schema"]["columns"].pop(0), "shape"),
+    "images instead": (
+        lambda d: d.update(
+            front={"kind": "image", "blocks": {"shape": [1, 9, 9]}, "classes": ["a", "b"]}
+        ),
+        "understood",
+    ),
+    "images beyond any memory": (
+        lambda d: d.update(
+            front={"kind": "image", "blocks": {"shape": [1, 10**6, 10**6]}, "classes": ["a", "b"]}
+        ),
+        "too large",
+    ),
+    "a seed in words": (lambda d: d.update(seed="x"), "seed"),
+    "no hash": (lambda d: d.update(sha256=""), "SHA-256"),
+    "too many weights": (
+        lambda d: d["weights"].update(members=[1, 1, 1]),
+        "it has 2 members and 3 weights",
+    ),
+    "no weights": (lambda d: d.update(weights={}), "'members'"),
+    "a weight that is no number": (
+        lambda d: d["weights"].update(members=[1.0, float("nan")]),
+        "weights",
+    ),
+    "an endless scale": (lambda d: d["weights"].update(complete=float("inf")), "weights"),
+    "a member less": (lambda d: d["members"].pop(), "unexpected tensor '1/"),
+    "members the other way round": (lambda d: d["members"].reverse(), "understood"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_description_that_does_not_fit_is_refused(folder, name):
+    changes, message = REFUSED[name]
+    forge(folder, changes)
+    with pytest.raises(InputError, match=message) as caught:
+        halfseen.load(folder)
+    assert str(folder) in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '"a"', "{}", "\0", "[" * 100_000])
@@ -232,12 +327,62 @@ def test_an_absent_folder_is_named(tmp_path):
         halfseen.load(tmp_path / "nowhere")
 
 
-def test_a_folder_of_the_first_format_is_read_and_predicts_as_it_did(tmp_path):
-    """The promise of the format: this folder was written once and must load for ever."""
+def first_format(folder: Path) -> Path:
     kept = Path(__file__).parent / "format-1"
+    (folder / "model").mkdir()
     for name in ("model.json", "model.safetensors"):
-        (tmp_path / name).write_bytes((kept / name).read_bytes())
-    expected = json.loads((kept / "expected.json").read_text())
-    loaded = halfseen.load(tmp_path)
-    found = loaded.predict_proba(pd.DataFrame(expected["rows"]))
-    np.testing.assert_allclose(found, expected["probabilities"], atol=1e-5)
+        (folder / "model" / name).write_bytes((kept / name).read_bytes())
+    return folder / "model"
+
+
+REFUSAL = (
+    "has format 1, of halfseen 0.1, which this version does not read: fit the model again, or "
+    "load it with halfseen 0.1."
+)
+
+
+def test_a_folder_of_the_first_format_is_refused_with_a_sentence(tmp_path):
+    """This folder was written by halfseen 0.1."""
+    with pytest.raises(InputError, match=re.escape(REFUSAL)):
+        halfseen.load(first_format(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["predict", "export", "report", "serve", "inspect"])
+def test_commands_refuse_the_first_format_with_the_same_sentence(
+    command, tmp_path, capsys, monkeypatch
+):
+    folder = first_format(tmp_path)
+    (tmp_path / "new.csv").write_text("a,b\n1,2\n")
+    rest = {
+        "predict": [tmp_path / "new.csv", "-o", tmp_path / "scores.csv"],
+        "export": ["--onnx", tmp_path / "model.onnx"],
+        "report": ["-o", tmp_path / "report.html"],
+    }.get(command, [])
+    monkeypatch.setattr(sys, "argv", ["halfseen", command, str(folder), *map(str, rest)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert " ".join(capsys.readouterr().err.split()) == f"error: {folder / 'model.json'} {REFUSAL}"
+
+
+@pytest.mark.parametrize("members", [["networks"], ["networks", "regression"]])
+def test_commands_take_a_model_that_python_saved(members, tmp_path):
+    _, _, target = domains()
+    model = fitted(members=members)
+    model.save(tmp_path / "model")
+    target.to_csv(tmp_path / "new.csv", index=False)
+
+    def halfseen(*arguments: object) -> str:
+        done = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    assert "Trained on source in memory: 60 rows, SHA-256" in halfseen(
+        "inspect", tmp_path / "model"
+    )
+    assert json.loads(halfseen("inspect", tmp_path / "model", "--json"))["seed"] == 0
+    halfseen("predict", tmp_path / "model", tmp_path / "new.csv", "-o", tmp_path / "scores.csv")
+    scores = pd.read_csv(tmp_path / "scores.csv")
+    expected = model.predict_proba(target)
+    np.testing.assert_allclose(scores[["p_no", "p_yes"]], expected, rtol=0, atol=1e-6)
+    halfseen("export", tmp_path / "model", "--onnx", tmp_path / "model.onnx")

@@ -20,11 +20,13 @@ from typer.testing import CliRunner
 
 from halfseen.cli.app import app
 from halfseen.errors import HalfseenError, InputError
+from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
 from halfseen.export.onnx_tables import graph_input
 from halfseen.front import TableSchema
 from halfseen.members.graph import GraphBuilder
-from halfseen.saving import onnx_export
+from halfseen.members.linear import Regression
+from halfseen.weights.combining import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
 
 ALONE = """
@@ -83,6 +85,23 @@ def test_graph_and_model_agree(columns, method, normalization):
     assert expected.std(0).min() > 1e-3  # the rows do differ
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-5)
     np.testing.assert_array_equal(prediction, model.predict(frame))
+
+
+@pytest.mark.parametrize("weights", [(0.4, 0.7), (0.0, 1.0)])
+def test_members_are_weighed_in_the_graph_as_in_the_model(weights):
+    model = table_model(classes=("no", "perhaps", "yes"))
+    blocks, random = model.blocks, np.random.default_rng(0)
+    regression = Regression(
+        random.normal(size=(3, len(blocks.observed))), random.normal(size=3), blocks
+    )
+    alone = model.predict_proba(rows_of(model))
+    model.members += (regression,)
+    model.weights = Weights(weights)
+    frame = rows_of(model)
+    expected = model.predict_proba(frame)
+    assert not np.allclose(expected, alone, atol=1e-2)
+    (probabilities,) = session_of(model).run(["probabilities"], inputs_of(model, frame))
+    np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("activation", ["sigmoid", "tanh", "relu", "none"])
@@ -144,8 +163,9 @@ def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path):
     source.to_csv(tmp_path / "source.csv", index=False)
     target.to_csv(tmp_path / "target.csv", index=False)
     (tmp_path / "fit.toml").write_text(
-        "[options]\ntables.widths = [8]\ntables.latent_size = 4\ngenerator.widths = [8]\n"
-        "classifier_widths = [8]\ncritic_widths = [8]\nwarmup_epochs = 1\njoint_epochs = 1\n"
+        'report_data = "none"\n[options]\ntables.widths = [8]\ntables.latent_size = 4\n'
+        "generator.widths = [8]\nnetworks.classifier_widths = [8]\nnetworks.critic_widths = [8]\n"
+        "training.warmup_epochs = 1\ntraining.joint_epochs = 1\n"
     )
 
     def halfseen(*arguments: object) -> None:
@@ -195,7 +215,7 @@ def test_predictions_have_the_type_of_the_label(classes, kind):
 def test_the_graph_describes_itself():
     model = table_model()
     metadata = session_of(model).get_modelmeta().custom_metadata_map
-    assert metadata["halfseen_format"] == "1"
+    assert metadata["halfseen_format"] == str(onnx_export.FORMAT) == "2"
     assert json.loads(metadata["halfseen_classes"]) == ["no", "yes"]
     assert TableSchema.model_validate_json(metadata["halfseen_schema"]) == model.schema
 

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from local_server import ROW, Process, answer_of, begin_request
 
-from halfseen import AdaptationImputationClassifier
+import halfseen
 from halfseen.cli import main
 from halfseen.export.onnx import onnx_model, write_onnx
 from table_models import rows_of, table_model
+from tiny import classifier
 
 BODY = json.dumps({"records": [ROW]}).encode()
 JSON = {"Content-Type": "application/json"}
@@ -94,15 +95,21 @@ def wrong_starts(folder, tmp_path):
     newer = onnx_model(table_model())
     for entry in newer.metadata_props:
         if entry.key == "halfseen_format":
-            entry.value = "2"
+            entry.value = "3"
     write_onnx(newer, tmp_path / "newer.onnx")
+    broken = onnx_model(table_model())
+    for entry in broken.metadata_props:
+        if entry.key == "halfseen_schema":
+            entry.value = entry.value.replace('"kind":"count"', '"kind":"sorcery"')
+    write_onnx(broken, tmp_path / "broken.onnx")
     del newer.metadata_props[:]
     write_onnx(newer, tmp_path / "foreign.onnx")
     return [
         ([tmp_path / "absent"], "cannot be read"),
         ([tmp_path / "noise.onnx"], "is not a graph that ONNX Runtime can read"),
-        ([tmp_path / "newer.onnx"], "has format 2, and this version of halfseen reads up to 1"),
+        ([tmp_path / "newer.onnx"], "has format 3, and this version of halfseen reads up to 2"),
         ([tmp_path / "foreign.onnx"], "not one that halfseen export wrote"),
+        ([tmp_path / "broken.onnx"], "cannot be read: columns.3"),
         ([tmp_path], "is not a model folder"),
         ([folder, "--token-file", tmp_path / "weak"], "16 or more ASCII characters"),
         ([folder, "--token-file", tmp_path / "none"], "cannot be read"),
@@ -142,12 +149,11 @@ def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
     ],
 )
 def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch, capsys):
-    for name in [name for name in sys.modules if re.match(rf"halfseen\.serve|{library}\b", name)]:
+    forgotten = rf"halfseen\.(serve|export)\b|{library}\b"
+    for name in [name for name in sys.modules if re.match(forgotten, name)]:
         monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.startswith("halfseen.saving.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("halfseen.serve", raising=False)
-    monkeypatch.delattr("halfseen.export.onnx", raising=False)
+    for attribute in ("serve", "export"):
+        monkeypatch.delattr(halfseen, attribute, raising=False)
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setattr(sys, "argv", ["halfseen", *command])
     with pytest.raises(SystemExit) as end:
@@ -156,15 +162,27 @@ def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch,
     assert f"pip install '{extra}'" in capsys.readouterr().err
 
 
-def test_what_is_not_a_model_of_tables_is_not_exported(tmp_path, monkeypatch, capsys):
+@pytest.fixture(scope="module")
+def of_images(tmp_path_factory):
     random = np.random.default_rng(0)
-    source, target = random.normal(size=(2, 40, 3))
-    model = AdaptationImputationClassifier(missing=[2], joint_epochs=1, random_state=0)
-    model.fit(source, source[:, 0] > 0, X_target=target).save(tmp_path / "arrays")
-    arguments = ["export", str(tmp_path / "arrays"), "--onnx", str(tmp_path / "a.onnx")]
-    monkeypatch.setattr(sys, "argv", ["halfseen", *arguments])
+    images, folder = random.normal(size=(40, 1, 6, 6)), tmp_path_factory.mktemp("images") / "model"
+    options = {"images.channels": (2,), "images.kernel_size": 3, "images.pools": 0}
+    model = classifier(image=True, missing="bottom", options=options)
+    model.fit(images, np.arange(40) % 2, X_target=images).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("command", [["export", "--onnx", "a.onnx"], ["serve"], ["inspect"]])
+def test_commands_say_that_they_take_models_of_tables(
+    command, of_images, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["halfseen", command[0], str(of_images), *command[1:]])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2
-    assert "only models of tables" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["arrays"]
+    assert capsys.readouterr().err == (
+        f"error: {of_images} holds a model of images: use it in Python with halfseen.load. "
+        "Commands take models of tables.\n"
+    )
+    assert not list(tmp_path.iterdir())

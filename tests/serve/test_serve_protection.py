@@ -33,6 +33,17 @@ class SlowScorer(Scorer):
         return super().score(table, is_over)
 
 
+class WaitingScorer(Scorer):
+    """Scores when another request has been answered."""
+
+    begun, answered = threading.Event(), threading.Event()
+
+    def score(self, table, is_over):
+        self.begun.set()
+        assert self.answered.wait(20)
+        return super().score(table, is_over)
+
+
 def slow_scorer() -> Scorer:
     scorer = scorer_of()
     scorer.__class__ = SlowScorer
@@ -148,16 +159,16 @@ def test_too_many_requests_at_once_are_told_to_wait():
 
 
 def test_requests_are_answered_beside_each_other():
-    with serving(slow_scorer()) as url:
-        thread = threading.Thread(
-            target=httpx.post, args=(f"{url}/predict",), kwargs={"json": {"records": [ROW]}}
-        )
-        thread.start()
-        time.sleep(0.1)
-        begun = time.monotonic()
-        assert httpx.get(f"{url}/health").status_code == 200
-        assert time.monotonic() - begun < 0.3
-        thread.join()
+    scorer = scorer_of()
+    scorer.__class__ = WaitingScorer
+    WaitingScorer.begun.clear()
+    WaitingScorer.answered.clear()
+    with serving(scorer) as url, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(httpx.post, f"{url}/predict", json={"records": [ROW]}, timeout=20)
+        assert WaitingScorer.begun.wait(20)
+        assert httpx.get(f"{url}/health").status_code == 200  # while the first one is scored
+        WaitingScorer.answered.set()
+        assert first.result().status_code == 200
 
 
 def test_a_client_that_goes_away_leaves_no_mark():

@@ -321,6 +321,9 @@ def print_metrics(metrics: Any, console: Console) -> None:
         "missing block hidden, as on the target": "without_missing_block",
         "missing block shown": "with_missing_block",
     }
+    if "held_out_source" not in metrics:
+        plain(console, f"No rows were held out to measure on. Trained on {metrics['trained_on']}.")
+        return
     shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
     alone = metrics["members"] if len(metrics["members"]) > 1 else {}
     shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]

@@ -33,9 +33,10 @@ def inspect(
     terminal.result(f"Predicts {schema.label}: {', '.join(schema.class_names)}.")
     print_columns(schema, terminal.results)
     for role, table in loaded.training_data.items():
-        files = ", ".join(file["name"] for file in table["files"])
-        hashes = ", ".join(file["sha256"][:12] for file in table["files"])
-        terminal.result(f"Trained on {role} {files}: {table['rows']:,} rows, SHA-256 {hashes}.")
+        files = table["files"] or [{"name": "in memory", "sha256": table["sha256"]}]
+        names = ", ".join(file["name"] for file in files)
+        hashes = ", ".join(file["sha256"][:12] for file in files)
+        terminal.result(f"Trained on {role} {names}: {table['rows']:,} rows, SHA-256 {hashes}.")
     if loaded.metrics:
         print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())

@@ -1,4 +1,4 @@
-"""Two tables in, probabilities out: reading, schema, preprocessing, fitting, scoring."""
+"""What people hand over, as prepared rows: reading, schema, preprocessing, streams."""
 
 from __future__ import annotations
 

@@ -179,10 +179,11 @@ def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
         if column.values == "text" and many and name not in roles.categorical:
             raise InputError(
                 f"Column {name!r} has {'over ' if column.has_more else ''}"
-                f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier "
-                f"({roles.option('id', name)}), free text ({roles.option('drop', name)}), or "
-                f"numbers with a stray text among them? {roles.option('categorical', name)} keeps "
-                f"its {MOST_CATEGORIES} most frequent ones."
+                f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier"
+                + (" or" if roles.in_python else f" ({roles.option('id', name)}),")
+                + f" free text ({roles.option('drop', name)}), or numbers with a stray text among "
+                f"them? {roles.option('categorical', name)} keeps its {MOST_CATEGORIES} most "
+                "frequent ones."
             )
     return empty + constant
 

@@ -1,10 +1,11 @@
 """What learns p(y | x1): each member in its own way, behind one protocol.
 
-A new member is one file and one line in :data:`MEMBERS`.
+A new member is one file and one call of :func:`register`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from halfseen.members.linear import Regression, RegressionLearner
@@ -12,6 +13,7 @@ from halfseen.members.networks import NetworksLearner, NetworksMember
 from halfseen.members.tasks import Learner, Member, Sample, Task
 
 __all__ = [
+    "LEARNERS",
     "MEMBERS",
     "MEMBER_WORDS",
     "Learner",
@@ -22,13 +24,35 @@ __all__ = [
     "RegressionLearner",
     "Sample",
     "Task",
+    "register",
 ]
 
-MEMBERS: dict[str, Any] = {NetworksMember.kind: NetworksMember, Regression.kind: Regression}
+MEMBERS: dict[str, Any] = {}
 """Every kind of member, by the name that folders and settings use."""
 
-MEMBER_WORDS = {
-    NetworksMember.kind: "networks alone",
-    Regression.kind: "logistic regression, observed columns",
-}
+LEARNERS: dict[str, Callable[[], Learner]] = {}
+"""What fits each kind; networks, which have settings, are fitted by a `NetworksLearner`."""
+
+MEMBER_WORDS: dict[str, str] = {}
 """How screens and reports call them."""
+
+
+def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:
+    """Make a kind of member known to settings, commands and folders.
+
+    Parameters
+    ----------
+    member
+        A class that follows :class:`Member`; its `kind` is its name.
+    learner
+        Makes what fits it; None where settings of the fit are needed for that.
+    words
+        How screens and reports call it.
+    """
+    MEMBERS[member.kind], MEMBER_WORDS[member.kind] = member, words
+    if learner is not None:
+        LEARNERS[member.kind] = learner
+
+
+register(NetworksMember, None, "networks alone")
+register(Regression, RegressionLearner, "logistic regression, observed columns")

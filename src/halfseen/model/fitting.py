@@ -83,6 +83,7 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
     Processes that have joined (:func:`halfseen.parallel.joined`) train
     together, and all return the same model: what is measured and chosen, the first measures.
     """
+    settings.check("table")
     if found.target.rows < FEWEST_TARGET_ROWS:
         raise InputError(
             f"The target {found.target.table.where} has {found.target.rows} rows; at least "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,10 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         raise InputError(
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
+        )
+    if not all(math.isfinite(weight) for weight in (*weights.members, weights.complete)):
+        raise InputError(
+            f"{path} cannot be understood: its weights hold a value that is no finite number."
         )
     return Model(
         front,

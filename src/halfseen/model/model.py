@@ -250,6 +250,12 @@ class Model:
     @property
     def class_prior(self) -> Floats:
         """Class proportions that the probabilities speak of."""
+        if "class_prior" not in self.metrics:
+            raise InputError(
+                "This model was saved without the class proportions it was trained on, so its "
+                "probabilities cannot be corrected for given ones; estimate them with "
+                "estimate_target_prior, or fit the model again."
+            )
         return np.array(self.metrics["class_prior"], dtype=np.float64)
 
     # --- folders --------------------------------------------------------------------------

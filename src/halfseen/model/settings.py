@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 
 from halfseen.errors import OptionError
-from halfseen.members import MEMBERS, Learner, NetworksLearner, NetworksMember, RegressionLearner
+from halfseen.members import LEARNERS, MEMBERS, Learner, NetworksLearner, NetworksMember
 from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.networks.nets import EncoderFactory
 from halfseen.networks.training import Augmentation, EpochHook
@@ -125,23 +125,23 @@ class FitSettings:
 
     def learners(self, method: Method, *, inputs: Inputs, resident: bool) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
-        found: dict[str, Learner] = {
-            "networks": NetworksLearner(
-                method,
-                self.options_for(method, inputs=inputs, resident=resident),
-                self.refine,
-                self.device,
-                self.encoder,
-                self.augmentation,
-                self.on_epoch,
-                None,
-                self.epoch_choice,
-                self.held_out,
-                self.patience,
-            ),
-            "regression": RegressionLearner(),
-        }
-        return tuple(found[kind] for kind in self.members_for(inputs))
+        networks = NetworksLearner(
+            method,
+            self.options_for(method, inputs=inputs, resident=resident),
+            self.refine,
+            self.device,
+            self.encoder,
+            self.augmentation,
+            self.on_epoch,
+            None,
+            self.epoch_choice,
+            self.held_out,
+            self.patience,
+        )
+        return tuple(
+            networks if kind == networks.name else LEARNERS[kind]()
+            for kind in self.members_for(inputs)
+        )
 
 
 def needs_complete_target(models: Sequence[str]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -88,11 +89,12 @@ def _terms(named: Any) -> dict[str, Any]:
         except ValidationError as error:
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else ""
-            own = ", ".join(kind.model_fields) or "none"
             if first["type"] == "extra_forbidden":
+                hint = _hint(field, kind.model_fields, f"objective.terms.{name}.")
+                own = ", ".join(kind.model_fields) or "none"
                 raise OptionError(
-                    f"There is no option 'objective.terms.{name}.{field}'. The options of {name} "
-                    f"are {own}."
+                    f"There is no option 'objective.terms.{name}.{field}'.{hint} The options of "
+                    f"{name} are {own}."
                 ) from None
             raise OptionError(
                 f"objective.terms.{name}.{field}={settings.get(field)!r}: {first['msg']}."
@@ -105,10 +107,16 @@ def _settings_of(name: str) -> type[Group]:
         import_module("halfseen.networks.terms")  # where the library's own terms are registered
     if name not in TERM_SETTINGS:
         raise OptionError(
-            f"objective.terms names {name!r}, which is no term; there are "
-            f"{', '.join(sorted(TERM_SETTINGS))}."
+            f"There is no term {name!r} for objective.terms.{_hint(name, TERM_SETTINGS)} The terms "
+            f"are {', '.join(sorted(TERM_SETTINGS))}."
         )
     return TERM_SETTINGS[name]
+
+
+def _hint(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """Return a question for the nearest known name, or nothing where none is near."""
+    near = get_close_matches(name, known, n=1)
+    return f" Did you mean {prefix + near[0]!r}?" if near else ""
 
 
 def _sentence(error: ValidationError, given: Mapping[str, Any]) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from halfseen.networks.training.progress import LOSS_NAMES
+from halfseen.networks.terms import loss_words
 from halfseen.report.page import Figure, Figures, Paragraph, Part, Section
 from halfseen.report.svg import line_plot
 
-__all__ = ["LOSS_WORDS", "SECTIONS", "arranged", "loss_figures"]
+__all__ = ["SECTIONS", "arranged", "loss_figures"]
 
 SECTIONS: dict[str, tuple[str, str]] = {
     "missing": (
@@ -65,15 +65,6 @@ SECTIONS: dict[str, tuple[str, str]] = {
 }
 """Title of each section, and how to read it."""
 
-LOSS_WORDS = {
-    "adaptation": "adaptation (L1: source against target latents)",
-    "imputation": "imputation (L2: imputed against true latents)",
-    "reconstruction": "reconstruction (squared error of imputed latents)",
-    "classification": "classification (L3: cross-entropy on the source)",
-    "pseudo_label": "pseudo-labels (refinement)",
-    "entropy": "entropy of target predictions (refinement)",
-}
-
 
 def arranged(
     parts: Mapping[str, Sequence[Part]],
@@ -106,13 +97,13 @@ def loss_figures(history: Sequence[Mapping[str, Any]]) -> list[Part]:
         for phase, first, last in bands
     )
     figures = []
-    for name in LOSS_NAMES:
+    for name, shown in loss_words().items():
         values = [_number(record.get(name)) for record in history]
         known = [value for value in values if value is not None]
         if not known:
             continue
         words = f"{name.replace('_', ' ')} loss, from {known[0]:.3g} to {known[-1]:.3g}; {phases}."
-        figures.append(Figure(LOSS_WORDS[name], line_plot(values, bands, words)))
+        figures.append(Figure(shown, line_plot(values, bands, words)))
     return [Figures(tuple(figures)), Paragraph(f"Phases: {phases}.")] if figures else []
 
 

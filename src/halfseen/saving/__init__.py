@@ -1,1 +1,1 @@
-"""Models as folders: writing, loading, and what is made from a saved model."""
+"""Models as folders: writing and reading them, with seals that a changed bit breaks."""

@@ -181,14 +181,12 @@ def choose_epochs_by(
     if patience is not None and patience < 1:
         raise OptionError(f"patience={patience} must be at least 1, or None.")
     if "source_loss" in SCORES[score].needs:
-        train, held = split_held_out(source.labels.cpu().numpy(), held_out, seed)
-        training, held_out_rows = (
-            LabelledRows(source.inputs[index], source.labels[index])
-            for index in (torch.from_numpy(train), torch.from_numpy(held))
-        )
+        split = split_held_out(source.hard_labels.cpu().numpy(), held_out, seed)
+        training, held_out_rows = (source[torch.from_numpy(index)] for index in split)
     else:
         training = held_out_rows = source
-    evidence = Evidence(held_out_rows, target, Rows(training.inputs)).sample(ROWS)
+    measured_on = LabelledRows(held_out_rows.inputs, held_out_rows.hard_labels)
+    evidence = Evidence(measured_on, target, Rows(training.inputs)).sample(ROWS)
 
     labels = training.labels.cpu().numpy()
 

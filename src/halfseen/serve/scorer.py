@@ -128,7 +128,11 @@ def _schema_of(session: Any, source: str) -> TableSchema:
     try:
         schema = TableSchema.model_validate_json(metadata.get("halfseen_schema", ""))
     except ValidationError as error:
-        raise InputError(f"The schema in {source} cannot be read: {error}.") from None
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"The schema in {source} cannot be read: {place}: {first['msg']}."
+        ) from None
     inputs = {value.name for value in session.get_inputs()}
     if inputs != {column.name for column in schema.observed}:
         raise InputError(f"The inputs of {source} are not the columns of its schema.")

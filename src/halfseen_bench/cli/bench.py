@@ -185,6 +185,9 @@ def table(
     losses: Annotated[
         bool, typer.Option("--losses", help="The losses of the last joint epoch instead.")
     ] = False,
+    rows: Annotated[
+        Names, typer.Option(help="Models to print, as the table names them; all by default.")
+    ] = None,
     format_: Annotated[str, typer.Option("--format", help="markdown, csv, latex or html.")] = (
         "markdown"
     ),
@@ -195,10 +198,9 @@ def table(
 
     Example: halfseen bench table amazon --format latex > amazon.tex
     """
-    from halfseen_bench import comparison
+    from halfseen_bench import comparison, rendering
     from halfseen_bench.losses import loss_tables
     from halfseen_bench.metrics import metric_named
-    from halfseen_bench.rendering import rendered
     from halfseen_bench.suites import suite_named
 
     results = _results(output or _default_folder(suite, budget), suite, pairs)
@@ -223,10 +225,12 @@ def table(
         tables = comparison.overview_tables(records, metrics, first)
     else:
         tables = comparison.problem_tables(records, metrics, choices)
+    if rows is not None:
+        tables = rendering.with_rows(tables, rows)
     if as_json:
         Terminal(as_json=True).document({"suite": suite, "tables": tables})
     else:
-        typer.echo(rendered(tables, format_))
+        typer.echo(rendering.rendered(tables, format_))
 
 
 @app.command()

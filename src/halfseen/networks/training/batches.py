@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from halfseen.errors import InputError
+from halfseen.networks.batch import Batch
 from halfseen.parallel import ALONE, Ranks
 
 __all__ = ["Batch", "Batches", "LabelledRows", "ResidentBatches", "Rows", "balanced_order"]
@@ -26,10 +27,30 @@ class Rows:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def to(self, device: torch.device) -> Rows:
+        """Return the rows on a device."""
+        return Rows(self.inputs.to(device))
+
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Source rows with their labels."""
+    """Source rows with their labels.
+
+    Parameters
+    ----------
+    inputs
+        One row each.
+    labels
+        Class positions; or class probabilities (soft labels), one row each.
+    weights
+        How much each row counts; equally by default.
+
+    Examples
+    --------
+    >>> rows = LabelledRows(torch.zeros(2, 3), torch.tensor([[0.9, 0.1], [0.4, 0.6]]))
+    >>> rows.hard_labels
+    tensor([0, 1])
+    """
 
     inputs: Tensor
     labels: Tensor
@@ -38,13 +59,19 @@ class LabelledRows:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    def __getitem__(self, rows: Tensor) -> LabelledRows:
+        weights = None if self.weights is None else self.weights[rows]
+        return LabelledRows(self.inputs[rows], self.labels[rows], weights)
 
-class Batch(NamedTuple):
-    """What one step sees."""
+    @property
+    def hard_labels(self) -> Tensor:
+        """Class positions: of soft labels the most probable one."""
+        return self.labels.argmax(1) if self.labels.ndim == 2 else self.labels
 
-    source: Tensor
-    labels: Tensor
-    target: Tensor
+    def to(self, device: torch.device) -> LabelledRows:
+        """Return the rows on a device."""
+        weights = None if self.weights is None else self.weights.to(device)
+        return LabelledRows(self.inputs.to(device), self.labels.to(device), weights)
 
 
 class Batches(Protocol):
@@ -62,14 +89,16 @@ class ResidentBatches:
 
     An epoch passes once over the source (oversampled to equal classes when `balanced`), and
     takes as many target rows, reshuffled whenever they run out. The last incomplete batch is
-    dropped: the assignment solver and batch normalisation want whole ones.
+    dropped: the assignment solver and batch normalisation want whole ones. Weights are scaled to
+    one on average.
     """
 
     def __init__(self, source: LabelledRows, target: Rows, *, balanced: bool) -> None:
         self.source = source
         self.target = target
         self.balanced = balanced
-        self._labels = source.labels.cpu().numpy()
+        self._labels = source.hard_labels.cpu().numpy()
+        self._weights = None if source.weights is None else source.weights / source.weights.mean()
         counts = np.unique(self._labels, return_counts=True)[1]
         self._epoch_rows = int(counts.max() * len(counts)) if balanced else len(source)
 
@@ -98,6 +127,7 @@ class ResidentBatches:
                 self.source.inputs[chosen],
                 self.source.labels[chosen],
                 self.target.inputs[target_index[rows]],
+                None if self._weights is None else self._weights[chosen],
             )
 
     def _check(self, batch_size: int) -> None:

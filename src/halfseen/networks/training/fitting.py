@@ -1,4 +1,4 @@
-"""From a problem in memory to a trained objective: everything between data and weights."""
+"""From a problem to a trained objective: everything between data and weights."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
@@ -16,9 +17,10 @@ from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import EncoderFactory, chunks
 from halfseen.networks.objective import Objective, build_objective
+from halfseen.networks.terms import Views
 from halfseen.networks.training import augmentation as augmentations
 from halfseen.networks.training.augmentation import Augmentation
-from halfseen.networks.training.batches import LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
@@ -28,30 +30,61 @@ from halfseen.options import Options
 
 __all__ = ["TrainingProblem", "fit_objective", "resolve_device"]
 
-_INITIALIZATION = 2**20
-"""Keeps the seed of the initial weights apart from those of the phases."""
+_INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
+"""Keep the seeds of initial weights and of target statistics apart from those of the phases."""
 
 
 @dataclass(frozen=True)
 class TrainingProblem:
-    """What a model learns from: labelled source rows and unlabelled target rows."""
+    """What a model learns from: labelled source rows and unlabelled target rows.
+
+    Parameters
+    ----------
+    blocks, n_classes
+        Which inputs are missing, and how many classes there are.
+    batches
+        A stream of batches; None makes them of the rows in memory.
+    rows
+        How many rows the smaller domain has.
+    source, target
+        Rows in memory: all of them, or with a stream a sample, from which statistics and class
+        proportions are estimated.
+    fingerprint
+        What tells streamed rows from others.
+    """
 
     blocks: Blocks
+    n_classes: int
+    batches: Batches | None
+    rows: int
     source: LabelledRows
     target: Rows
-    n_classes: int
+    fingerprint: str = ""
 
-    @staticmethod
-    def resident(blocks, source, target, n_classes):  # type: ignore
-        """Shim."""
-        return TrainingProblem(blocks, source, target, n_classes)
+    @classmethod
+    def resident(cls, blocks: Blocks, source: LabelledRows, target: Rows, n_classes: int) -> Self:
+        """Return a problem whose rows are all in memory."""
+        return cls(blocks, n_classes, None, min(len(source), len(target)), source, target)
 
-    def to(self, device: torch.device) -> TrainingProblem:
-        """Return the problem with its tensors on a device."""
-        source = LabelledRows(self.source.inputs.to(device), self.source.labels.to(device))
-        return TrainingProblem(
-            self.blocks, source, Rows(self.target.inputs.to(device)), self.n_classes
-        )
+    def batches_for(self, options: Options, device: torch.device) -> Batches:
+        """Return the batches to train on; rows in memory are put on the device once."""
+        if self.batches is None:
+            source, target = self.source.to(device), self.target.to(device)
+            return ResidentBatches(source, target, balanced=options.training.balanced)
+        if options.training.balanced:
+            raise OptionError(
+                "training.balanced=True needs all rows in memory, and these are streamed: set it "
+                "to False."
+            )
+        return self.batches
+
+    def digest(self) -> str:
+        """Return what tells the rows from others."""
+        found = hashlib.sha256(self.fingerprint.encode())
+        rows = [self.source.inputs, self.source.labels, self.target.inputs]
+        for tensor in rows if self.source.weights is None else [*rows, self.source.weights]:
+            found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return found.hexdigest()
 
 
 def fit_objective(
@@ -63,6 +96,7 @@ def fit_objective(
     refine: bool = False,
     encoder: nn.Module | EncoderFactory | None = None,
     augmentation: Augmentation | None = None,
+    target_augmentation: Augmentation | None = None,
     device: str = "auto",
     progress: Progress | None = None,
     on_epoch: EpochHook | None = None,
@@ -73,30 +107,36 @@ def fit_objective(
     """Train one model on a problem; return it with its history.
 
     Scores of epochs and the `on_epoch` hook see the networks as they would predict, at most
-    `evaluations` times in a phase.
+    `evaluations` times in a phase. Augmentations given replace those that the options name.
     """
     place = resolve_device(device)
-    problem = problem.to(place)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
-    if refine and options.refinement.selection == "prior":
+    objective.views = Views(
+        augmentation or augmentations.named(options.training.augmentation),
+        target_augmentation or augmentations.named(options.training.target_augmentation),
+    )
+    batches = problem.batches_for(options, place)
+    phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
+    planned = [term for phase in phases for term in objective.terms_in(phase.name)]
+    if any(term.needs_target_prior for term in planned):
         objective.target_prior = torch.from_numpy(_prior(problem, seed))
-    batches = ResidentBatches(problem.source, problem.target, balanced=options.training.balanced)
-    rows = min(len(problem.source), len(problem.target))
-    phases = plan_phases(options, method, batches, rows=rows, refine=refine)
 
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
-            size = phases[-1].batch_size if phases else rows
-            objective.networks.estimate_statistics(chunks(problem.target.inputs, size))
+            size = phases[-1].batch_size if phases else problem.rows
+            rows = chunks(problem.target.inputs, size)
+            # A generator's noise is the seed's here too, and the caller's generator left alone.
+            with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
+                torch.manual_seed(derived_seed(seed, _STATISTICS))
+                objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
 
     trainer = Trainer(
         objective,
         batches,
         seed,
-        augmentation or augmentations.named(options.training.augmentation),
         progress or NoProgress(),
         on_epoch,
         checkpoint,
@@ -106,6 +146,7 @@ def fit_objective(
         looks=evaluations,
     )
     history = trainer.train(phases)
+    objective.settle()
     match_target_statistics()
     objective.eval()
     return objective, history
@@ -116,7 +157,7 @@ def _prior(problem: TrainingProblem, seed: int) -> Floats:
         problem.blocks.flat(rows.cpu(), "observed").numpy()
         for rows in (problem.source.inputs, problem.target.inputs)
     )
-    labels = problem.source.labels.cpu().numpy()
+    labels = problem.source.hard_labels.cpu().numpy()
     return refinement_prior(source, labels, target, classes=problem.n_classes, seed=seed).used()
 
 
@@ -152,6 +193,7 @@ def _fingerprint(
     An encoder or augmentation of the user's own counts by the shape of its tensors only.
     """
     facts = {
+        "rows": problem.digest(),
         "blocks": problem.blocks.to_dict(),
         "method": objective.networks.method.name,
         "options": objective.options.model_dump(mode="json"),
@@ -161,8 +203,4 @@ def _fingerprint(
     }
     if epoch_choice is not None:
         facts["epoch_choice"] = [epoch_choice.name, epoch_choice.patience]
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    tensors: list[Tensor] = [problem.source.inputs, problem.source.labels, problem.target.inputs]
-    for tensor in tensors:
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import TrainingDivergedError
+from halfseen.networks.batch import Batch
 from halfseen.networks.objective import Losses, Objective
-from halfseen.networks.training.augmentation import Augmentation
-from halfseen.networks.training.batches import Batch, Batches
+from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.checkpoints import (
     Checkpoint,
     optimizer_state,
@@ -56,13 +56,11 @@ class Trainer:
     Parameters
     ----------
     objective
-        Trained in place.
+        Trained in place, on the device where it is.
     batches
         The data.
     seed
         Determines batches, dropout, noise and augmentation.
-    augmentation
-        Applied to every source batch.
     progress
         Told of every step and epoch.
     on_epoch
@@ -83,7 +81,6 @@ class Trainer:
     objective: Objective
     batches: Batches
     seed: int
-    augmentation: Augmentation | None = None
     progress: Progress = field(default_factory=NoProgress)
     on_epoch: EpochHook | None = None
     checkpoint: Path | None = None
@@ -118,6 +115,10 @@ class Trainer:
     def _shared(self) -> nn.Module:
         """The objective as all ranks train it."""
         return self.ranks.wrapped(self.objective)
+
+    @cached_property
+    def _device(self) -> torch.device:
+        return next(self.objective.parameters()).device
 
     def _begin(self, phases: Sequence[Phase]) -> Checkpoint | None:
         """Check that the phases can be run, and return where an earlier run stopped."""
@@ -168,14 +169,17 @@ class Trainer:
         if choice is None and self.on_epoch is None:
             return best
         self.objective.eval()  # looking must not move running statistics
-        if self.before_looking is not None:
-            self.before_looking()
+        told: Mapping[str, Any] | None = None
+        with self.objective.predicting():
+            if self.before_looking is not None:
+                self.before_looking()
+            if choice is not None:
+                record["score"] = self.ranks.from_first(partial(choice.score, self.objective))
+            if self.on_epoch is not None:
+                told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
         if choice is not None:
-            record["score"] = self.ranks.from_first(partial(choice.score, self.objective))
             best = choice.better(best, record["epoch"], record["score"], self.objective)
-        if self.on_epoch is not None:
-            told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
-            record |= told or {}
+        record |= told or {}
         return best
 
     def _epoch(
@@ -187,21 +191,22 @@ class Trainer:
         started = time.perf_counter()
         self.objective.train()
         steps = self.batches.steps(phase.batch_size)
-        sums: dict[str, float] = {}
+        values: dict[str, list[float]] = {}
         strength = 0.0
         for step, batch in enumerate(self.batches.epoch(phase.batch_size, seed, self.ranks)):
             done = (epoch * steps + step) / (phase.epochs * steps)
             strength = ramp(done)
             for group in optimizer.param_groups:
-                group["lr"] = phase.rate(group["name"], done)
-            for name, value in self._step(phase, epoch, batch, strength, optimizer).items():
-                sums[name] = sums.get(name, 0.0) + value
+                group["lr"] = phase.rate(group["part"], done)
+            for name, value in self._step(phase, epoch, batch, done, optimizer).items():
+                values.setdefault(name, []).append(value)
             self.progress.step(phase, epoch, step, steps)
         self.ranks.average_statistics(self.objective)
         return {
             "phase": phase.name,
             "epoch": epoch + 1,
-            **{name: total / steps for name, total in sums.items()},
+            # A term may start within the epoch: its mean is that over its own steps.
+            **{name: sum(found) / len(found) for name, found in values.items()},
             "strength": strength if phase.name == "joint" else None,
             "learning_rate": optimizer.param_groups[0]["lr"],
             "seconds": time.perf_counter() - started,
@@ -212,14 +217,13 @@ class Trainer:
         phase: Phase,
         epoch: int,
         batch: Batch,
-        strength: float,
+        progress: float,
         optimizer: torch.optim.Optimizer,
     ) -> dict[str, float]:
         """Take one gradient step and return the losses of the whole batch as numbers."""
-        source, labels, target = batch
-        if self.augmentation is not None:
-            source = self.augmentation(source)
-        losses = self._shared(phase.name, source, labels, target, strength)
+        losses = self._shared(
+            phase.name, batch.to(self._device), progress=progress, strength=ramp(progress)
+        )
         weight = self.ranks.weight(phase.batch_size)
         values = self._finite_values(losses, weight, phase, epoch)
         optimizer.zero_grad(set_to_none=True)
@@ -229,6 +233,7 @@ class Trainer:
             parameters: list[Tensor] = [p for g in optimizer.param_groups for p in g["params"]]
             torch.nn.utils.clip_grad_norm_(parameters, clip)
         optimizer.step()
+        self.objective.after_step(phase.name, progress)
         return values
 
     def _finite_values(
@@ -248,12 +253,14 @@ class Trainer:
 
 
 def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
-    """Return one Adam with a group per module, so that each can have its own rate."""
+    """Return one Adam with a group per part, so that each can have its own rate."""
     options = objective.options
+    parts = [part for part in objective.network_parts() if part.name in phase.networks]
+    parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]
     groups = [
-        {"params": list(module.parameters()), "name": name}
-        for name, module in objective.modules_by_name().items()
-        if name in phase.modules and any(True for _ in module.parameters())
+        {"params": list(part.module.parameters()), "part": part}
+        for part in parts
+        if any(True for _ in part.module.parameters())
     ]
     device = next(objective.parameters()).device
     return torch.optim.AdamW(

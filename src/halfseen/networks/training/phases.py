@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
-from halfseen.networks.objective import PhaseName
+from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.schedules import annealed_rate
 from halfseen.options import Options
 
-__all__ = ["Phase", "plan_phases"]
+__all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
 
 JOINT_STEPS = 1000
 """Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
 MOST_EPOCHS = 200
 """Epochs that ``auto`` gives at most: 100 rows get their steps too."""
 
-SOURCE_MODULES = frozenset({"encoder", "missing_encoder", "classifier"})
-TARGET_MODULES = frozenset({"encoder", "generator", "classifier", "missing_encoder"})
-ALL_MODULES = TARGET_MODULES | {"adaptation", "imputation"}
+SOURCE_NETWORKS = frozenset({"encoder", "missing_encoder", "classifier"})
+ALL_NETWORKS = SOURCE_NETWORKS | {"generator"}
 
 
 @dataclass(frozen=True)
@@ -37,22 +35,23 @@ class Phase:
         How long, and how many rows of each domain a step sees.
     learning_rate
         At the start of the phase.
-    modules
-        Which parts are updated.
-    decays
-        a in lr / (1 + a p)^0.75 for each part that decays; the others keep their rate.
+    networks
+        Which of g1, g2, r and f are updated. What a term brings is updated in the term's phases.
+    anneals
+        Whether rates decay as lr / (1 + a p)^0.75, with each part's own a.
     """
 
     name: PhaseName
     epochs: int
     batch_size: int
     learning_rate: float
-    modules: frozenset[str]
-    decays: Mapping[str, float] = field(default_factory=dict)
+    networks: frozenset[str] = ALL_NETWORKS
+    anneals: bool = False
 
-    def rate(self, module: str, progress: float) -> float:
+    def rate(self, part: Part, progress: float) -> float:
         """Return one part's learning rate at some progress through the phase."""
-        return annealed_rate(self.learning_rate, progress, self.decays.get(module, 0.0))
+        initial = self.learning_rate * part.rate_factor
+        return annealed_rate(initial, progress, part.decay if self.anneals else 0.0)
 
 
 def plan_phases(
@@ -70,24 +69,21 @@ def plan_phases(
         joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), MOST_EPOCHS)
     else:
         joint_epochs = options.training.joint_epochs
-    decays = dict.fromkeys(ALL_MODULES, options.training.rate_decay)
-    decays |= dict.fromkeys(("generator", "imputation"), options.training.imputation_rate_decay)
-    refined = TARGET_MODULES if options.refinement.modules == "all" else frozenset({"classifier"})
+    refined = ALL_NETWORKS if options.refinement.modules == "all" else frozenset({"classifier"})
     phases = [
         Phase(
             "warm-up",
             options.training.warmup_epochs,
             _batch_size(options.training.warmup_batch_size, rows, 32),
             options.training.learning_rate,
-            SOURCE_MODULES,
+            SOURCE_NETWORKS,
         ),
         Phase(
             "joint",
             joint_epochs,
             batch_size,
             options.training.learning_rate * options.training.joint_rate_factor,
-            ALL_MODULES,
-            decays,
+            anneals=True,
         ),
     ]
     if refine:

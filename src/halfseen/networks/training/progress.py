@@ -10,19 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+from halfseen.networks.terms import loss_words
 from halfseen.networks.training.phases import Phase
 
-__all__ = ["LOSS_NAMES", "NoProgress", "Progress", "ProgressBar"]
-
-LOSS_NAMES = (
-    "adaptation",
-    "imputation",
-    "reconstruction",
-    "classification",
-    "pseudo_label",
-    "entropy",
-)
-"""Every named loss, in the order in which it is shown."""
+__all__ = ["NoProgress", "Progress", "ProgressBar"]
 
 
 class Progress(Protocol):
@@ -116,5 +107,5 @@ class ProgressBar(NoProgress):
     def end_epoch(self, record: Mapping[str, Any]) -> None:
         """Show the epoch's losses."""
         self._done += 1
-        losses = "  ".join(f"{name} {record[name]:.3g}" for name in LOSS_NAMES if name in record)
+        losses = "  ".join(f"{name} {record[name]:.3g}" for name in loss_words() if name in record)
         self._bar.update(self._task, completed=self._done, losses=losses)

@@ -1,0 +1,179 @@
+"""An averaged teacher: the target is to look the same to the networks and to their average."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from halfseen.errors import OptionError
+from halfseen.networks.nets import Networks
+from halfseen.networks.terms import (
+    Losses,
+    PhaseName,
+    Setup,
+    State,
+    Term,
+    TermSettings,
+    register,
+)
+
+__all__ = ["AveragedTeacher", "class_balance_loss", "consistency_loss", "move_average"]
+
+
+class AveragedTeacherSettings(TermSettings):
+    """Settings of the averaged teacher."""
+
+    decay: float = Field(default=0.99, ge=0, lt=1, description="α of the moving average")
+    threshold: float = Field(
+        default=0.9, ge=0, le=1, description="probability from which the teacher is believed"
+    )
+    balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
+    balance: Literal["uniform", "estimated"] = Field(
+        default="uniform",
+        description="class proportions to be kept: equal ones, or those estimated on the target",
+    )
+    start: float = Field(
+        default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
+    )
+    predict: bool = Field(default=True, description="whether the average is what predicts")
+
+
+@register("averaged_teacher")
+class AveragedTeacher(Term):
+    r"""Self-ensembling with an exponential moving average of the networks.
+
+    After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
+    with θ those of the networks. On target rows the networks are to answer to one augmented view
+    as the teacher does to another, where the teacher is sure; and their mean answer is to keep
+    the class proportions, for else all rows could agree on one class.
+
+    Until its start the teacher is a copy of the networks. It normalises by the statistics of
+    target batches, as they do, and uses no dropout. Its running statistics are theirs.
+
+    References
+    ----------
+    A. Tarvainen, H. Valpola, "Mean teachers are better role models", NeurIPS 2017.
+    G. French, M. Mackiewicz, M. Fisher, "Self-ensembling for visual domain adaptation",
+    ICLR 2018.
+    """
+
+    words: ClassVar = {
+        "consistency": "consistency (networks against their average on the target)",
+        "class_balance": "class balance of target predictions",
+    }
+    phases = ("joint", "refine")
+    Settings = AveragedTeacherSettings
+
+    def __init__(self, setup: Setup, settings: Any = None) -> None:
+        super().__init__(setup, settings)
+        self.teacher = deepcopy(setup.networks).requires_grad_(False)
+        self.n_classes = setup.n_classes
+        self.needs_target_prior = self.settings.balance == "estimated"
+
+    def forward(self, state: State) -> Losses:
+        """Return both losses; none before the start."""
+        if not self._has_started(state.phase, state.progress):
+            return {}
+        with torch.no_grad():
+            believed = self.teacher(state.another_target).softmax(1)
+        answer = state.target_logits.softmax(1)
+        return {
+            "consistency": consistency_loss(answer, believed, self.settings.threshold),
+            "class_balance": class_balance_loss(answer, self._proportions(state)),
+        }
+
+    def weights(self, phase: PhaseName) -> dict[str, float]:
+        """Return those of consistency and class balance."""
+        return {
+            "consistency": self.settings.weight,
+            "class_balance": self.settings.balance_weight,
+        }
+
+    def after_step(self, networks: Networks, phase: PhaseName, progress: float) -> None:
+        """Move the average, or copy the networks as long as it has not started."""
+        started = self._has_started(phase, progress)
+        move_average(self.teacher, networks, self.settings.decay if started else 0.0)
+
+    def predicting(self) -> Networks | None:
+        """Return the teacher, unless the networks are to predict themselves."""
+        return self.teacher if self.settings.predict else None
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode, the teacher's dropout staying off."""
+        super().train(mode)
+        for layer in self.teacher.modules():
+            if isinstance(layer, nn.Dropout):
+                layer.eval()
+        return self
+
+    def _has_started(self, phase: PhaseName, progress: float) -> bool:
+        return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
+
+    def _proportions(self, state: State) -> Tensor:
+        logits = state.target_logits
+        if self.settings.balance == "uniform":
+            return torch.full_like(logits[0], 1.0 / self.n_classes)
+        if state.target_prior is None:
+            raise OptionError(
+                "objective.terms.averaged_teacher.balance='estimated' needs the class proportions "
+                "on the target; set the objective's target_prior before training."
+            )
+        return state.target_prior.to(logits)
+
+
+def consistency_loss(answer: Tensor, believed: Tensor, threshold: float) -> Tensor:
+    r"""Return :math:`\frac1n \sum_i [\max_k q_{ik} \ge \tau] \, \|p_i - q_i\|^2`.
+
+    Parameters
+    ----------
+    answer, believed
+        Probabilities p of the networks and q of the teacher, one row each.
+    threshold
+        τ, from which a row counts.
+
+    Examples
+    --------
+    >>> believed = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
+    >>> float(consistency_loss(torch.tensor([[0.5, 0.5], [0.0, 1.0]]), believed, threshold=0.9))
+    0.25
+    """
+    sure = believed.max(1).values >= threshold
+    return (sure * (answer - believed).square().sum(1)).mean()
+
+
+def class_balance_loss(answer: Tensor, proportions: Tensor) -> Tensor:
+    r"""Return :math:`\sum_k \pi_k \log(\pi_k / \bar p_k)`, with p̄ the mean answer.
+
+    Examples
+    --------
+    >>> even = torch.tensor([0.5, 0.5])
+    >>> float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), even))
+    0.0
+    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), even)), 4)
+    0.5108
+    """
+    mean = answer.mean(0).clamp_min(torch.finfo(answer.dtype).tiny)
+    entropy: Tensor = -torch.special.xlogy(proportions, proportions).sum()
+    return -(proportions * mean.log()).sum() - entropy
+
+
+@torch.no_grad()
+def move_average(average: nn.Module, module: nn.Module, decay: float) -> None:
+    """Move parameters to α θ' + (1 − α) θ, and copy buffers.
+
+    Examples
+    --------
+    >>> average, module = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+    >>> _ = nn.init.constant_(average.weight, 1.0), nn.init.constant_(module.weight, 2.0)
+    >>> move_average(average, module, decay=0.75)
+    >>> average.weight.item()
+    1.25
+    """
+    for own, other in zip(average.parameters(), module.parameters(), strict=True):
+        own.lerp_(other, 1.0 - decay)
+    for kept, given in zip(average.buffers(), module.buffers(), strict=True):
+        kept.copy_(given)

@@ -1,0 +1,128 @@
+"""Conditional alignment: latents are to look alike within each class, as f sees the classes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from halfseen.networks.divergences import reverse_gradient, scale_gradient
+from halfseen.networks.nets import apply_to_both, initialize, mlp
+from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
+
+__all__ = ["ConditionalAlignment", "entropy_weights", "outer_product"]
+
+LARGEST_PRODUCT = 4096
+"""Size of z ⊗ p up to which ``auto`` takes it whole."""
+
+
+class ConditionalAlignmentSettings(TermSettings):
+    """Settings of conditional alignment."""
+
+    map: Literal["auto", "outer", "random"] = Field(
+        default="auto",
+        description="what the critic sees: z ⊗ p, its random projection, or whichever is smaller",
+    )
+    random_size: int = Field(default=1024, ge=1, description="width of the random projection")
+    entropy: bool = Field(default=True, description="whether sure rows count more")
+
+
+@register("conditional_alignment")
+class ConditionalAlignment(Term):
+    r"""A critic of latents together with class probabilities (CDAN+E).
+
+    .. math:: -\sum_i w_i \log D(T(z_i, p_i)) - \sum_j w_j \log(1 - D(T(z_j, p_j)))
+
+    over rows i of the source and j of the target, with p the probabilities that f gives, without
+    gradient, and w the :func:`entropy_weights` of each domain, which sum to one. T(z, p) is the
+    outer product z ⊗ p, or :math:`(R_1 z) \odot (R_2 p) / \sqrt{d}` with fixed normal matrices
+    of d rows, whose inner products are those of z ⊗ p on average. What the critic tells apart is
+    thus p(z | class), where L1 compares p(z) alone.
+
+    References
+    ----------
+    M. Long, Z. Cao, J. Wang, M. I. Jordan, "Conditional adversarial domain adaptation",
+    NeurIPS 2018.
+    """
+
+    words: ClassVar = {
+        "conditional_alignment": "conditional alignment (latents with class probabilities)"
+    }
+    Settings = ConditionalAlignmentSettings
+    latent_map: Tensor
+    class_map: Tensor
+
+    def __init__(self, setup: Setup, settings: Any = None) -> None:
+        super().__init__(setup, settings)
+        self.options = setup.options
+        networks = setup.options.networks
+        latent_size, size = setup.networks.latent_size, setup.networks.latent_size * setup.n_classes
+        kind = self.settings.map
+        self.is_random = kind == "random" or (kind == "auto" and size > LARGEST_PRODUCT)
+        if self.is_random:
+            size = self.settings.random_size
+            self.register_buffer("latent_map", torch.randn(latent_size, size))
+            self.register_buffer("class_map", torch.randn(setup.n_classes, size))
+        normalize = networks.critic_normalization or networks.normalization
+        self.critic = mlp(size, networks.critic_widths, 1, normalize=normalize)
+        initialize(self.critic, networks.initialization)
+
+    def forward(self, state: State) -> Losses:
+        """Return the critic's loss; its gradient reaches the latents ramped and reversed."""
+        source_class, target_class = (
+            logits.detach().softmax(1) for logits in (state.source_logits, state.target_logits)
+        )
+        logits = apply_to_both(
+            self.critic,
+            self._seen(state.latents.source, source_class, state.strength),
+            self._seen(state.latents.target, target_class, state.strength),
+            joint=state.networks.joint_statistics,
+        )
+        weights = (self._weights(source_class), self._weights(target_class))
+        on_source, on_target = softplus(-logits[0][:, 0]), softplus(logits[1][:, 0])
+        loss = (weights[0] * on_source).sum() + (weights[1] * on_target).sum()
+        return {"conditional_alignment": loss}
+
+    def parts(self) -> list[Part]:
+        """Return the critic."""
+        return [Part("conditional_alignment", self.critic, self.options.training.rate_decay)]
+
+    def _seen(self, latent: Tensor, probability: Tensor, strength: float) -> Tensor:
+        latent = reverse_gradient(scale_gradient(latent, strength))
+        if not self.is_random:
+            return outer_product(latent, probability)
+        projected = (latent @ self.latent_map) * (probability @ self.class_map)
+        return projected / math.sqrt(self.settings.random_size)
+
+    def _weights(self, probability: Tensor) -> Tensor:
+        if self.settings.entropy:
+            return entropy_weights(probability)
+        return torch.full_like(probability[:, 0], 1.0 / len(probability))
+
+
+def outer_product(latent: Tensor, probability: Tensor) -> Tensor:
+    """Return z ⊗ p of each row, flat: p_1 z, then p_2 z, and so on.
+
+    Examples
+    --------
+    >>> outer_product(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.75, 0.25]]))
+    tensor([[0.7500, 1.5000, 0.2500, 0.5000]])
+    """
+    return (probability[:, :, None] * latent[:, None, :]).flatten(1)
+
+
+def entropy_weights(probability: Tensor) -> Tensor:
+    r"""Return :math:`1 + e^{-H(p_i)}`, divided by their sum: sure rows count up to twice.
+
+    Examples
+    --------
+    >>> entropy_weights(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
+    tensor([0.5714, 0.4286])
+    """
+    entropy: Tensor = -torch.special.xlogy(probability, probability).sum(1)
+    weights = 1.0 + (-entropy).exp()
+    return weights / weights.sum()
