@@ -5,17 +5,23 @@ A new member is one file and one call of :func:`register`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from halfseen.members.aligned import Aligned, AlignedLearner
 from halfseen.members.linear import Regression, RegressionLearner
 from halfseen.members.networks import NetworksLearner, NetworksMember
+from halfseen.members.registry import LEARNERS, MEMBER_WORDS, MEMBERS, register
 from halfseen.members.tasks import Learner, Member, Sample, Task
+from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
 
 __all__ = [
     "LEARNERS",
     "MEMBERS",
     "MEMBER_WORDS",
+    "Aligned",
+    "AlignedLearner",
+    "BoostedTrees",
+    "BoostedTreesLearner",
+    "Forest",
+    "ForestLearner",
     "Learner",
     "Member",
     "NetworksLearner",
@@ -27,32 +33,8 @@ __all__ = [
     "register",
 ]
 
-MEMBERS: dict[str, Any] = {}
-"""Every kind of member, by the name that folders and settings use."""
-
-LEARNERS: dict[str, Callable[[], Learner]] = {}
-"""What fits each kind; networks, which have settings, are fitted by a `NetworksLearner`."""
-
-MEMBER_WORDS: dict[str, str] = {}
-"""How screens and reports call them."""
-
-
-def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:
-    """Make a kind of member known to settings, commands and folders.
-
-    Parameters
-    ----------
-    member
-        A class that follows :class:`Member`; its `kind` is its name.
-    learner
-        Makes what fits it; None where settings of the fit are needed for that.
-    words
-        How screens and reports call it.
-    """
-    MEMBERS[member.kind], MEMBER_WORDS[member.kind] = member, words
-    if learner is not None:
-        LEARNERS[member.kind] = learner
-
-
 register(NetworksMember, None, "networks alone")
 register(Regression, RegressionLearner, "logistic regression, observed columns")
+register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
+register(Forest, ForestLearner, "random forest, observed columns")
+register(Aligned, None, "behind maps of drifted columns")

@@ -50,6 +50,18 @@ class Sample:
         weights = None if self.weights is None else self.weights[rows]
         return Sample(self.inputs[rows], self.labels[rows], weights)
 
+    def shares(self, n_classes: int) -> Floats:
+        """Return each row's class probabilities: those of hard labels are 0 and 1."""
+        if self.labels.ndim == 2:
+            return self.labels.astype(np.float64)
+        return np.eye(n_classes)[self.labels]
+
+    @property
+    def hard_labels(self) -> npt.NDArray[np.int64]:
+        """The most probable class of each row."""
+        found = self.labels if self.labels.ndim == 1 else self.labels.argmax(1)
+        return found.astype(np.int64)
+
 
 @dataclass(frozen=True)
 class Task:

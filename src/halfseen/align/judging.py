@@ -1,0 +1,83 @@
+"""Whether columns have drifted, and which map of them is plausible: no label of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+from sklearn.neighbors import NearestNeighbors
+
+from halfseen.arrays import Floats
+
+__all__ = ["FAR", "drift_of", "implausibility", "judged_weights"]
+
+Matrix = npt.NDArray[np.float32]
+
+MOST_COMPARED = 1_500
+NEIGHBOURS = 5
+FAR = 1.5
+"""Target rows so many times as far from source rows as those are from each other: drift."""
+TEMPERATURE = 0.3
+"""How much less plausible, in nats, a map must be to count 1/e as much."""
+SMALLEST = 1e-9
+
+
+def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
+    """Return how many times farther target rows are from source rows than those from each other.
+
+    The geometric mean of the distances to the fifth neighbour in the source, of target rows over
+    source rows. A change of how often rows occur leaves it near one; a sensor that reads
+    otherwise does not.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> rows, others = random.normal(size=(2, 500, 3)).astype(np.float32)
+    >>> drift_of(rows, others) < 1.2, drift_of(rows, others + 5) > 3
+    (True, True)
+    """
+    random = np.random.default_rng(seed)
+    some, others = (
+        rows[random.permutation(len(rows))[:MOST_COMPARED]] for rows in (source, target)
+    )
+    neighbours = min(NEIGHBOURS, len(some) - 1)
+    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(some)
+    # A source row is its own first neighbour.
+    within = search.kneighbors(some)[0][:, -1]
+    across = search.kneighbors(others, n_neighbors=neighbours)[0][:, -1]
+    logs = [np.log(np.maximum(distance, SMALLEST)).mean() for distance in (across, within)]
+    return float(np.exp(logs[0] - logs[1]))
+
+
+def implausibility(log_probabilities: Floats, prior: Floats) -> float:
+    r"""Return how little a map's answer about the target is to be believed, in nats.
+
+    .. math:: E_x H(Y | x) + KL(q \| \pi) = CE(q, \pi) - I(X; Y)
+
+    with q the mean prediction and π the source's class proportions: rows of the wrong scale fall
+    between the classes (high entropy) or into a few of them (shares far from any reason).
+
+    References
+    ----------
+    A. Krause, P. Perona, R. Gomes, "Discriminative clustering by regularized information
+    maximization", NIPS 2010: the same trade of certainty for plausible shares.
+
+    Examples
+    --------
+    >>> sure, torn = np.log([[0.9, 0.1], [0.1, 0.9]]), np.log([[0.5, 0.5], [0.5, 0.5]])
+    >>> one_class = np.log([[0.9, 0.1], [0.9, 0.1]])
+    >>> [round(implausibility(a, np.array([0.5, 0.5])), 2) for a in (sure, torn, one_class)]
+    [0.33, 0.69, 0.69]
+    """
+    probability = np.exp(log_probabilities)
+    entropy = -(probability * log_probabilities).sum(axis=1).mean()
+    shares = np.maximum(probability.mean(axis=0), SMALLEST)
+    return float(entropy + (shares * np.log(shares / prior)).sum())
+
+
+def judged_weights(implausibilities: Sequence[float]) -> Floats:
+    """Return how much each map should count: clear cases alone, close ones hedged."""
+    weights: Floats = softmax(-np.array(implausibilities) / TEMPERATURE)
+    return weights

@@ -1,0 +1,36 @@
+"""Every kind of member by its name: a new one is one file and one call of :func:`register`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from halfseen.members.tasks import Learner
+
+__all__ = ["LEARNERS", "MEMBERS", "MEMBER_WORDS", "register"]
+
+MEMBERS: dict[str, Any] = {}
+"""Every kind of member, by the name that folders and settings use."""
+
+LEARNERS: dict[str, Callable[[], Learner]] = {}
+"""What fits each kind; networks, which have settings, are fitted by a `NetworksLearner`."""
+
+MEMBER_WORDS: dict[str, str] = {}
+"""How screens and reports call them."""
+
+
+def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:
+    """Make a kind of member known to settings, commands and folders.
+
+    Parameters
+    ----------
+    member
+        A class that follows :class:`~halfseen.members.Member`; its `kind` is its name.
+    learner
+        Makes what fits it; None where settings of the fit are needed for that.
+    words
+        How screens and reports call it.
+    """
+    MEMBERS[member.kind], MEMBER_WORDS[member.kind] = member, words
+    if learner is not None:
+        LEARNERS[member.kind] = learner

@@ -1,0 +1,89 @@
+"""Out-of-fold soft labels: what teachers say of source rows that they were not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import softmax
+
+from halfseen.arrays import Floats
+from halfseen.blocks import Blocks
+from halfseen.members import (
+    BoostedTreesLearner,
+    ForestLearner,
+    Learner,
+    RegressionLearner,
+    Sample,
+    Task,
+)
+from halfseen.splitting import folds, rarest_class
+
+__all__ = ["Lessons", "lessons", "taught"]
+
+FOLDS = 3
+SHARE = 0.5
+"""How much of a student's label is the teacher's opinion; the rest is the true label."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """Soft labels of source rows.
+
+    Parameters
+    ----------
+    complete
+        By teachers that see (x1, x2).
+    control
+        By teachers that see x1 alone: what soft labels bring by themselves.
+    """
+
+    complete: Floats
+    control: Floats
+
+
+def lessons(task: Task, *, teachers: Sequence[Learner] | None = None) -> Lessons | None:
+    """Return soft labels of a task's source rows; None where a class is too rare for folds."""
+    labels = task.source.hard_labels
+    if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
+        return None
+    chosen = teachers or (
+        RegressionLearner(),
+        BoostedTreesLearner(rounds=100, rate=0.08),
+        ForestLearner(size=100),
+    )
+    everything = Blocks(task.blocks.shape, (), task.blocks.names)
+    return Lessons(
+        *(
+            _out_of_fold(replace(task, blocks=blocks), chosen)
+            for blocks in (everything, task.blocks)
+        )
+    )
+
+
+def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
+    """Return rows whose labels are half true and half the teachers' opinion.
+
+    Examples
+    --------
+    >>> rows = Sample(np.zeros((1, 2), dtype=np.float32), np.array([1]))
+    >>> taught(rows, np.array([[0.4, 0.6]]), 2).labels
+    array([[0.2, 0.8]])
+    """
+    labels = (1.0 - SHARE) * source.shares(n_classes) + SHARE * soft_labels
+    return Sample(source.inputs, labels, source.weights)
+
+
+def _out_of_fold(task: Task, teachers: Sequence[Learner]) -> Floats:
+    """Return the geometric mean of the teachers' opinions, each row by those that lacked it."""
+    source = task.source
+    labels = source.hard_labels
+    found = np.empty((len(source), task.n_classes))
+    for training, others in folds(labels, FOLDS, task.seed).split(source.inputs, labels):
+        part = replace(task, source=source[training], checkpoint=None, title="")
+        answers = [
+            teacher.fit(part).log_probabilities(source.inputs[others]) for teacher in teachers
+        ]
+        found[others] = softmax(np.mean(answers, axis=0), axis=1)
+    return found
