@@ -210,6 +210,8 @@ DEMO_NETWORK: dict[str, Any] = {
 }
 
 TREES_IGNORE = "Gradient-boosted trees, ignore"
+TREES_COLOURS = "Gradient-boosted trees, colours"
+"""The stronger of the two on the demo, by nine points; other suites compare pixels in grey."""
 CONSTANTS = ("Constant: source prior", "Constant: target prior")
 LOGISTIC = tuple(
     f"Logistic regression, {how}" for how in ("ignore", "zero", "weighted", "iterative", "ridge")
@@ -262,7 +264,7 @@ SUITES: dict[str, Suite] = {
             what="the embedded digits, without any download",
             problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
-            baselines=(*CONSTANTS, TREES_IGNORE),
+            baselines=(*CONSTANTS, TREES_COLOURS),
             settings=DEMO_NETWORK,
             figures=("latents",),
         ),

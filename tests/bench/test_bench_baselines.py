@@ -12,6 +12,7 @@ from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.data import Labelled
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.metrics import measured
+from halfseen_bench.suites import TREES_COLOURS, TREES_IGNORE
 from table_models import LEARNS_FAST
 
 PAIR = small_pair(count=80)
@@ -110,6 +111,10 @@ def test_image_baselines_take_images():
     )
     for name in ("Source-only network on x1, augmented", "Logistic regression, ignore"):
         assert BASELINES[name].predict(few, 0, options).shape == (20, 10)
+    turned = replace(few, target_test=few.target_test[:, [1, 2, 0]])  # the same in grey
+    for name, alike in ((TREES_IGNORE, True), (TREES_COLOURS, False)):
+        found = [BASELINES[name].predict(shown, 0) for shown in (few, turned)]
+        assert np.allclose(*found) == alike, name
     with pytest.raises(InputError, match="for images"):
         BASELINES["Source-only network on x1, augmented"].predict(PAIR, 0, SHORT)
 

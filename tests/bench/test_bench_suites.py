@@ -9,11 +9,11 @@ from halfseen import InputError, OptionError
 from halfseen.networks.methods import METHODS
 from halfseen.options import Options
 from halfseen_bench.baselines import BASELINES
-from halfseen_bench.budgets import BUDGETS
+from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
 from halfseen_bench.data import Labelled
 from halfseen_bench.data.catalog import FAMILIES
 from halfseen_bench.problems import load_problem, with_source_rows
-from halfseen_bench.suites import SUITES
+from halfseen_bench.suites import CONSTANTS, SUITES, TREES_COLOURS
 from halfseen_bench.sweep import Selection, plan_runs, run_one
 
 MODELS = {method.name for method in METHODS}
@@ -45,6 +45,19 @@ def test_the_paper_budget_has_the_papers_lengths():
     augmented = [o for o, run in zip(trained, runs, strict=True) if run.variant]
     assert {options.training.augmentation for options in augmented} == {"affine"}
     assert {run.problem.reader["side"] for run in runs} == {"bottom"}
+
+
+def test_the_demo_has_its_own_small_networks_and_the_stronger_trees():
+    runs = plan_runs(SUITES["demo"], DEMO_BUDGET, Selection(seeds=1)).runs
+    assert {run.model for run in runs} - MODELS - set(CONSTANTS) == {TREES_COLOURS}
+    for run in runs:
+        options = Options.model_validate(run.options)
+        assert options.images.channels == (16, 32, 64)
+        assert (options.images.kernel_size, options.images.padding) == (3, "same")
+        assert (options.images.pools, options.generator.widths) == (3, (128, 128))
+        assert options.networks.critic_widths == (100,)
+        training = options.training
+        assert (training.warmup_epochs, training.joint_epochs) == (5, 20)
 
 
 def test_a_selection_narrows_and_changes():

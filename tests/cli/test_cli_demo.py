@@ -36,7 +36,7 @@ def test_results_hold_every_model_with_the_choice_of_epoch(finished):
     for method in METHODS:
         for refined in (False, True) if method.adapts else (False,):
             assert {(method.name, refined, "last"), (method.name, refined, "oracle")} <= rows
-    assert ("Gradient-boosted trees, ignore", False, "last") in rows
+    assert ("Gradient-boosted trees, colours", False, "last") in rows
     assert {r["divergence"] for r in records if r["model"].startswith("Adapt")} == {"adversarial"}
     assert {r["divergence"] for r in records if not r["model"].startswith("Adapt")} == {None}
     assert all(0 <= r["accuracy"] <= 1 for r in records)

@@ -5,8 +5,11 @@ import pytest
 import torch
 
 import tiny
-from halfseen import AdaptationImputationClassifier, InputError
+from halfseen import AdaptationImputationClassifier, Blocks, InputError, preset
+from halfseen.members import NetworksLearner, Sample, Task
+from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
+from halfseen.options import make_options
 from halfseen.selection import (
     Choice,
     Evidence,
@@ -88,6 +91,23 @@ def test_every_class_keeps_a_row_to_train_on():
     assert not np.array_equal(held, split_held_out(labels, 0.3, seed=2)[1])
     with pytest.raises(InputError, match="leaves 1 to measure on"):
         split_held_out(np.array([0, 0, 0, 1]), 0.3)
+
+
+def test_soft_labels_are_scored_on_the_way_by_their_likeliest_class():
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(60, 4)).astype(np.float32)
+    hard = (inputs[:, 0] > 0).astype(int)
+    learner = NetworksLearner(
+        method_named("Adaptation-Imputation"),
+        make_options(tiny.TINY | {"training.balanced": False}, preset("default", inputs="table")),
+        epoch_choice="source_loss",
+    )
+    soft = Sample(inputs, 0.8 * np.eye(2)[hard] + 0.1)
+    blocks = Blocks.columns(4, [3])
+    member = learner.fit(Task(blocks, 2, soft, blocks.hide(inputs + 0.3), 0))
+    scored = [record["score"] for record in member.history if record["phase"] == "joint"]
+    assert len(scored) == 2
+    assert np.isfinite(scored).all()
 
 
 def test_only_scores_that_need_source_rows_hold_any_out():

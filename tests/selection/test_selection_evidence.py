@@ -158,7 +158,7 @@ def test_class_proportions_are_given_back_to_predictions_on_the_way(balanced: bo
     options = make_options({"training.balanced": balanced}, OPTIONS)
     networks, given = trained_networks(), evidence()
     plain = Observed(Predictor(networks, options), given).target_probabilities
-    labels = np.repeat([0, 1], [90, 10])
-    weighed = Observed(UnderTraining(networks, options, labels), given).target_probabilities
     expected = plain * ([0.9, 0.1] if balanced else [0.5, 0.5])
-    assert np.allclose(weighed, expected / expected.sum(1, keepdims=True))
+    for labels in (np.repeat([0, 1], [90, 10]), np.full((50, 2), [0.9, 0.1])):  # hard and soft
+        weighed = Observed(UnderTraining(networks, options, labels), given).target_probabilities
+        assert np.allclose(weighed, expected / expected.sum(1, keepdims=True))

@@ -19,7 +19,7 @@ from scipy.special import log_softmax
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from halfseen.arrays import Floats, Integers, normalized
+from halfseen.arrays import Floats, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
@@ -90,14 +90,14 @@ class UnderTraining(Predictor):
     networks, options, seed
         As for :class:`~halfseen.networks.predictor.Predictor`.
     labels
-        Class positions of the source rows that are trained on.
+        Class positions, or soft labels, of the source rows that are trained on.
     """
 
     def __init__(
-        self, networks: nets.Networks, options: Options, labels: Integers, seed: int = 0
+        self, networks: nets.Networks, options: Options, labels: npt.NDArray[Any], seed: int = 0
     ) -> None:
         super().__init__(networks, options, seed)
-        counts = np.bincount(labels)
+        counts = np.bincount(labels) if labels.ndim == 1 else labels.sum(0)
         self._log_prior = np.log(np.maximum(counts / counts.sum(), _LEAST_SHARE))
 
     def log_probabilities(self, rows: Matrix) -> Floats:

@@ -56,7 +56,8 @@ def estimator_fit(make: Callable[[], Any], *, columns: Sequence[int] | None = No
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(200, 3)), random.normal(size=(200, 3)) + 0.2
     >>> label = (source[:, 0] > 0).astype(int)
-    >>> common = {"options": {"training.joint_epochs": 5}, "random_state": 0, "device": "cpu"}
+    >>> common = {"members": ["networks"], "random_state": 0, "device": "cpu"}
+    >>> common |= {"options": {"training.joint_epochs": 15}}
     >>> out = estimator_fit(lambda: AdaptationImputationClassifier(missing=[2], **common))
     >>> back = estimator_fit(
     ...     lambda: AdaptationImputationClassifier(model="Adaptation-Full", **common),

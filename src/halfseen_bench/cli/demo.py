@@ -54,7 +54,7 @@ def demo(
     """
     from halfseen.files import write_text
     from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
-    from halfseen_bench.suites import SUITES, TREES_IGNORE
+    from halfseen_bench.suites import SUITES, TREES_COLOURS
     from halfseen_bench.sweep import Selection, plan_runs, run_suite
 
     log = Output(output / "runs.jsonl", "the log", _is_demo, is_continued=True)
@@ -66,12 +66,12 @@ def demo(
     # No label-free score is taken: the demo shows models, and is short.
     budget = BUDGETS["quick"].model_copy(update={"score_rows": 0}) if quick else DEMO_BUDGET
     wanted = Selection(
-        models=("models", TREES_IGNORE), divergences=(divergence.value,), seeds=seeds
+        models=("models", TREES_COLOURS), divergences=(divergence.value,), seeds=seeds
     )
     plan = plan_runs(SUITES["demo"], budget, wanted)
     results, failures = run_suite(plan, output, jobs=jobs, title="training seven models")
     # The baseline below the models.
-    results.sort(key=lambda result: result["run"]["model"] == TREES_IGNORE)
+    results.sort(key=lambda result: result["run"]["model"] == TREES_COLOURS)
     records = [record for result in results for record in result["records"]]
     write_text(output / "results.json", json.dumps(records, indent=1))
     terminal = Terminal()
