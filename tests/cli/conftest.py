@@ -10,6 +10,7 @@ import pytest
 from tables_cli import TINY, Result, halfseen, source_table, target_table, write
 
 from halfseen.evidence import density_ratio
+from halfseen.model import rows
 from halfseen_bench.suites import SUITES
 
 
@@ -36,6 +37,12 @@ def small_demo() -> Iterator[None]:
     settings = demo.settings | small
     with mock.patch.dict(SUITES, demo=demo.model_copy(update={"settings": settings})):
         yield
+
+
+@pytest.fixture
+def one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold one part of a small source out instead of five in turn: two trainings, not six."""
+    monkeypatch.setattr(rows, "SMALL", 0)
 
 
 @pytest.fixture
