@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tables_cli import check_refused, halfseen
+
 from tiny import classifier
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning would be a second line

@@ -315,7 +315,8 @@ def print_metrics(metrics: Any, console: Console) -> None:
     """Print what was measured on held-out source rows, where some were held out."""
     if "held_out_source" in metrics:
         _print_measured(metrics, console)
-    plain(console, f"Trained on {metrics['trained_on']}.")
+    if "trained_on" in metrics:
+        plain(console, f"Trained on {metrics['trained_on']}.")
 
 
 def _print_measured(metrics: Any, console: Console) -> None:
