@@ -43,7 +43,7 @@ def heart(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_heart_from_two_files_to_scores(heart):
+def test_heart_from_two_files_to_scores(heart, one_part):
     run = halfseen("fit", heart / "source.csv", heart / "target.csv", "--label", "label",
                    "--categorical", HEART_CATEGORIES, "--config", heart / "small.toml",
                    "-o", heart / "model")  # fmt: skip
@@ -123,7 +123,7 @@ def test_complete_rows_are_used_when_asked(tables, tmp_path):
     assert "nothing to use" in run.err
 
 
-def test_an_older_model_and_older_scores_are_replaced(tables, tmp_path):
+def test_an_older_model_and_older_scores_are_replaced(tables, tmp_path, one_part):
     arguments = ["fit", tables / "source.parquet", tables / "target.parquet", "--label", "click",
                  "--config", tables / "tiny.toml", "-o", tmp_path / "m"]  # fmt: skip
     assert halfseen(*arguments).code == 0

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tables_cli import check_refused, halfseen
+
+from tiny import classifier
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning would be a second line
 
@@ -32,6 +36,8 @@ def truncated(name: str, share: float) -> Callable[[Path], None]:
 
 
 def edited(**changes: object) -> Callable[[Path], None]:
+    """Change fields as somebody would who knows nothing of the seal."""
+
     def change(folder: Path) -> None:
         data = json.loads((folder / "model.json").read_text())
         (folder / "model.json").write_text(json.dumps(data | changes))
@@ -39,14 +45,18 @@ def edited(**changes: object) -> Callable[[Path], None]:
     return change
 
 
-def without_schema(folder: Path) -> None:
-    edited(details={})(folder)
+def forged(edit: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Change the description and seal it again, so that what it says is looked at."""
 
+    def change(folder: Path) -> None:
+        data = json.loads((folder / "model.json").read_text())
+        edit(data)
+        del data["seal"]
+        text = json.dumps(data, sort_keys=True, ensure_ascii=False)
+        data["seal"] = hashlib.sha256(text.encode()).hexdigest()
+        (folder / "model.json").write_text(json.dumps(data))
 
-def other_schema(folder: Path) -> None:
-    data = json.loads((folder / "model.json").read_text())
-    del data["details"]["schema"]["columns"][0]
-    (folder / "model.json").write_text(json.dumps(data))
+    return change
 
 
 def linked(name: str) -> Callable[[Path], None]:
@@ -64,12 +74,24 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
     **{f"JSON cut {s}": (truncated("model.json", s), "description") for s in (0, 0.5, 0.99)},
     "newer": (edited(format=999), "update halfseen"),
     "no format": (edited(format=None), "does not exist"),
-    "other kind": (edited(kind="spell"), "spell"),
-    "unknown field": (edited(magic=1), "magic"),
-    "unknown method": (edited(method="Magic"), "Magic"),
-    "huge networks": (edited(options={"tables.widths": [10**9] * 9}), "model"),
-    "no schema": (without_schema, "schema"),
-    "another schema": (other_schema, "schema"),
+    "older": (edited(format=1), "fit the model again"),
+    "edited": (edited(seed=77), "was changed after it was written"),
+    "no seal": (edited(seal=None), "was changed after it was written"),
+    "other kind": (forged(lambda data: data["members"][0].update(kind="spell")), "spell"),
+    "other front": (forged(lambda data: data["front"].update(kind="spell")), "spell"),
+    "unknown field": (forged(lambda data: data.update(magic=1)), "magic"),
+    "unknown method": (forged(lambda data: data["members"][0].update(method="Magic")), "Magic"),
+    "huge networks": (
+        forged(lambda data: data["members"][0]["options"]["tables"].update(widths=[10**9] * 9)),
+        "the networks described",
+    ),
+    "no members": (forged(lambda data: data.update(members=[])), "members"),
+    "too few weights": (forged(lambda data: data["weights"]["members"].pop()), "2 members and 1"),
+    "no schema": (forged(lambda data: data["front"].pop("schema")), "schema"),
+    "another schema": (
+        forged(lambda data: data["front"]["schema"]["columns"].pop(0)),
+        "the networks described need",
+    ),
     "linked tensors": (linked("model.safetensors"), "link out"),
     "linked JSON": (linked("model.json"), "link out"),
     "no tensors": (lambda f: (f / "model.safetensors").unlink(), "no model.safetensors"),
@@ -91,11 +113,24 @@ def test_model_folders(name, command, tables, tmp_path, out, predict):
     check_refused(run, out, says)
 
 
-def test_a_model_of_arrays_is_told_apart(tmp_path, tables, out, predict):
-    from halfseen import DomainAdaptationClassifier
+def test_a_model_of_images_is_told_apart(tmp_path, tables, out, predict):
+    inputs = np.random.default_rng(0).random((40, 1, 8, 8), dtype=np.float32)
+    options = {"images.channels": (2,), "images.kernel_size": 3, "images.pools": 1}
+    model = classifier(image=True, missing=range(4, 8), options=options)
+    model.fit(inputs, np.arange(40) % 2, X_target=inputs).save(tmp_path / "model")
+    check_refused(predict(tables / "target.parquet", model=tmp_path / "model"), out, "of images")
+    check_refused(halfseen("inspect", tmp_path / "model"), out, "of images")
 
+
+def test_a_model_of_arrays_asks_for_its_columns(tmp_path, tables, out, predict):
+    """A model that Python fitted is one like any other; arrays name columns by their numbers."""
     inputs = np.random.default_rng(0).normal(size=(40, 3))
-    options = {"tables.widths": (4,), "training.warmup_epochs": 0}
-    model = DomainAdaptationClassifier(missing=[2], joint_epochs=1, options=options, random_state=0)
-    model.fit(inputs, np.arange(40) % 2, inputs + 1).save(tmp_path / "model")
-    check_refused(predict(tables / "target.parquet", model=tmp_path / "model"), out, "arrays")
+    model = classifier(missing=[2]).fit(inputs, np.arange(40) % 2, X_target=inputs + 1)
+    model.save(tmp_path / "model")
+    run = predict(tables / "target.parquet", model=tmp_path / "model")
+    check_refused(run, out, "lacks column")
+    run = halfseen("inspect", tmp_path / "model")
+    assert run.code == 0, run.err
+    assert "Adaptation-Imputation" in run.out
+    assert "Trained on all source rows." in run.out
+    assert "Held-out" not in run.out

@@ -15,6 +15,8 @@ from halfseen.front import files
 from halfseen.model import loading
 from halfseen.outputs import Output, check_outputs
 
+pytestmark = pytest.mark.usefixtures("one_part", "one_penalty")
+
 
 @pytest.fixture
 def place(tables, tmp_path, monkeypatch) -> Path:

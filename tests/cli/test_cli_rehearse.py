@@ -8,6 +8,8 @@ from tables_cli import TINY, halfseen, source_table, target_table, write
 from halfseen.rehearsal import BASELINES, MODELS
 from halfseen.rehearsal.stage import RehearsalStage
 
+pytestmark = pytest.mark.usefixtures("one_penalty")
+
 
 @pytest.fixture
 def tables(tmp_path):

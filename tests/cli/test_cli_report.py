@@ -9,6 +9,8 @@ from tables_cli import halfseen
 
 from halfseen.report import embedding
 
+pytestmark = pytest.mark.usefixtures("one_penalty")
+
 
 @pytest.fixture(autouse=True)
 def no_map(monkeypatch):

@@ -71,7 +71,7 @@ def test_lists_print_documents(tmp_path):
     assert {file["verdict"] for file in json.loads(run.out)["files"]} == {"missing"}
 
 
-def test_quiet_leaves_results_and_verbose_adds_settings(fit, tmp_path):
+def test_quiet_leaves_results_and_verbose_adds_settings(fit, tmp_path, one_part):
     run = halfseen(*fit, "-q")
     assert run.out == f"Model: {tmp_path / 'model'}\n"
     assert run.err == ""

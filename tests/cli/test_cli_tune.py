@@ -14,6 +14,7 @@ from halfseen.cli.tune import best_config
 from halfseen.selection import SearchResult, SearchTrial
 
 pytest.importorskip("optuna")
+pytestmark = pytest.mark.usefixtures("one_part")
 
 
 def tune(tables, output, *more):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from halfseen.cli.app import app
 from halfseen.errors import InputError
+from halfseen.front.fronts import TableFront
 from table_models import rows_of, table_model
 
 pytestmark = pytest.mark.engines
@@ -24,7 +25,7 @@ def folder(tmp_path_factory) -> Path:
     """A model with an id column, rows in two files, and their scores from the command."""
     folder = tmp_path_factory.mktemp("engines")
     model = table_model()
-    model.schema = model.schema.model_copy(update={"id": ("row",)})
+    model.front = TableFront(model.schema.model_copy(update={"id": ("row",)}))
     model.save(folder / "model")
     (folder / "rows").mkdir()
     for number in range(2):

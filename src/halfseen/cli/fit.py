@@ -319,7 +319,14 @@ def print_columns(schema: Any, console: Console) -> None:
 
 
 def print_metrics(metrics: Any, console: Console) -> None:
-    """Print what was measured on held-out source rows."""
+    """Print what was measured on held-out source rows, where some were held out."""
+    if "held_out_source" in metrics:
+        _print_measured(metrics, console)
+    if "trained_on" in metrics:
+        plain(console, f"Trained on {metrics['trained_on']}.")
+
+
+def _print_measured(metrics: Any, console: Console) -> None:
     from halfseen.members import MEMBER_WORDS
 
     headings = ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC")
@@ -359,7 +366,6 @@ def print_metrics(metrics: Any, console: Console) -> None:
             console,
             f"Weights of the members' log-probabilities, as the held-out rows advise: {weights}.",
         )
-    plain(console, f"Trained on {metrics['trained_on']}.")
 
 
 def _preparation(column: Any) -> str:

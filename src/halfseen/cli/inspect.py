@@ -26,7 +26,7 @@ def inspect(
     loaded = load_table_model(model)
     terminal = Terminal(as_json=as_json)
     if as_json:
-        terminal.document(loaded.description().model_dump(mode="json", exclude={"sha256"}))
+        terminal.document(loaded.description().model_dump(mode="json", exclude={"sha256", "seal"}))
         return
     schema = loaded.schema
     terminal.result(f"{loaded.method.name}, trained with seed {loaded.seed}.")
