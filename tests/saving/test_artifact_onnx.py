@@ -24,7 +24,7 @@ from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
 from halfseen.export.onnx_tables import graph_input
 from halfseen.front import TableSchema
-from halfseen.members.graph import GraphBuilder
+from halfseen.graph import GraphBuilder
 from halfseen.members.linear import Regression
 from halfseen.weights.combining import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model

@@ -15,7 +15,7 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
 
 __all__ = ["ColumnMap", "Continuous", "continuous_columns"]
 

@@ -17,7 +17,7 @@ from halfseen.errors import HalfseenError, InputError
 from halfseen.export.onnx_tables import add_preprocessing, graph_input
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
-from halfseen.members.graph import GraphBuilder
+from halfseen.graph import GraphBuilder
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
 

@@ -11,7 +11,7 @@ from onnx import TensorProto
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.preprocessing import as_categories, as_numbers
-from halfseen.members.graph import GraphBuilder
+from halfseen.graph import GraphBuilder
 
 __all__ = ["GAP", "add_preprocessing", "graph_input"]
 

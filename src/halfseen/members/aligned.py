@@ -19,7 +19,7 @@ from halfseen.members.registry import MEMBERS
 from halfseen.members.tasks import Learner, Member, Sample, Task
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
 
 __all__ = ["Aligned", "AlignedLearner"]
 

@@ -21,7 +21,7 @@ from halfseen.members.tasks import Sample, Task
 from halfseen.parallel import present_ranks
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
 
 __all__ = ["Regression", "RegressionLearner", "fit_regression"]
 

@@ -25,7 +25,7 @@ from halfseen.options import Options, make_options
 from halfseen.selection import choose_epochs_by
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
 
 __all__ = ["NetworksLearner", "NetworksMember", "restore_prior"]
 

@@ -13,7 +13,7 @@ from halfseen.errors import InputError
 from halfseen.networks.nets import Networks, VectorEncoder
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
 
 __all__ = ["add_networks"]
 

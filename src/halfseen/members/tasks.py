@@ -16,7 +16,7 @@ from halfseen.blocks import Blocks
 from halfseen.networks.training import NoProgress, Progress
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
     from halfseen.networks.training import Batches
 
 __all__ = ["Learner", "Member", "Sample", "Task"]

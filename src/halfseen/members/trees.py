@@ -24,7 +24,7 @@ from halfseen.members.tree_arrays import TreeArrays
 from halfseen.parallel import present_ranks
 
 if TYPE_CHECKING:
-    from halfseen.members.graph import GraphBuilder
+    from halfseen.graph import GraphBuilder
 
 __all__ = ["BoostedTrees", "BoostedTreesLearner", "Forest", "ForestLearner"]
 
