@@ -83,9 +83,10 @@ def likelihoods(
     found = []
     for training, held_out in folds.split(rows, labels):
         column = []
+        # Each penalty starts where the one before ended: they are compared, not kept.
+        fitted = LogisticRegression(max_iter=300, tol=1e-3, warm_start=True)
         for penalty in penalties:
-            fitted = LogisticRegression(C=penalty, max_iter=1000)
-            fitted.fit(rows[training], labels[training])
+            fitted.set_params(C=penalty).fit(rows[training], labels[training])
             probability = fitted.predict_proba(rows[held_out])
             position = np.searchsorted(fitted.classes_, labels[held_out])
             given = probability[np.arange(len(held_out)), position]

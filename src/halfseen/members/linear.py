@@ -31,7 +31,7 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """scikit-learn's C: the larger, the weaker the penalty."""
 MOST_REGRESSED = 100_000
 """Rows that logistic regression is fitted on: more would not change what it says."""
-MOST_COMPARED = 5_000
+MOST_COMPARED = 3_000
 """Rows among which its penalty is chosen."""
 
 

@@ -88,7 +88,13 @@ class TreeArrays:
 
     def sums(self, rows: npt.NDArray[Any]) -> Floats:
         """Return the outputs of each row: (rows, outputs)."""
-        found = self._booster.predict(rows, raw_score=True, num_threads=torch.get_num_threads())
+        # The text knows of no inputs behind the last one that a tree asks for.
+        found = self._booster.predict(
+            rows,
+            raw_score=True,
+            num_threads=torch.get_num_threads(),
+            predict_disable_shape_check=True,
+        )
         sums: Floats = np.asarray(found, dtype=np.float64).reshape(len(rows), self.outputs)
         return sums
 

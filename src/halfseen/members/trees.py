@@ -213,7 +213,9 @@ class ForestLearner:
             "min_sum_hessian_in_leaf": 0.0,
             "bagging_fraction": 0.632,
             "bagging_freq": 1,
-            "feature_fraction_bynode": np.sqrt(rows.shape[1]) / rows.shape[1],
+            # A node looks at some sqrt(p) inputs, of four times as many that its tree is given.
+            "feature_fraction": min(1.0, 4.0 / np.sqrt(rows.shape[1])),
+            "feature_fraction_bynode": max(0.25, 1.0 / np.sqrt(rows.shape[1])),
         }
         # Two classes share one output, the second's probability less a half.
         binary = task.n_classes == 2
