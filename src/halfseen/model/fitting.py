@@ -294,7 +294,8 @@ class Fit:
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
             metrics = held_out_metrics(chosen.held_out, names)
-            if len(members) > 1:
+            # Where columns have drifted, source rows do not tell which member to trust.
+            if len(members) > 1 and self.drift is None:
                 weights = chosen.held_out.weights()
         if self.drift is not None:
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
@@ -372,7 +373,8 @@ class Fit:
 
     def _taught(self, task: Task, fold: int | None) -> Task:
         """Return the task with half of each label from teachers that saw the complete source."""
-        if not self.settings.teaches(self._inputs) or not task.blocks.missing:
+        teaches = self.settings.teaches(self._inputs) and self.drift is None
+        if not teaches or not task.blocks.missing:
             return task
         if fold not in self._lessons:
             self._lessons[fold] = self.ranks.from_first(
