@@ -130,8 +130,8 @@ class ColumnMap:
     # --- folders and graphs -----------------------------------------------------------------
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return all arrays by name."""
-        return {name: torch.from_numpy(getattr(self, name)) for name in _NAMES}
+        """Return copies of all arrays by name: maps share some, and files may not."""
+        return {name: torch.tensor(getattr(self, name)) for name in _NAMES}
 
     @classmethod
     def restored(cls, tensors: Mapping[str, Tensor], inputs: int) -> ColumnMap:

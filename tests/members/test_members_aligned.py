@@ -1,0 +1,119 @@
+"""Maps of drifted columns: their algebra, the judge, and a fit that needs them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from onnx import TensorProto, helper
+from onnxruntime import InferenceSession
+
+from halfseen import AdaptationImputationClassifier, load
+from halfseen.align import ColumnMap, Continuous, continuous_columns, drift_of, judged_weights
+from halfseen.errors import InputError
+from halfseen.export.onnx import check_parity, onnx_model
+from halfseen.graph import GraphBuilder
+from halfseen.members import Aligned
+from halfseen.model import rows as model_rows
+
+COLUMNS = Continuous(
+    np.array([0, 2]), np.array([5.0, -1.0]), np.array([2.0, 3.0]), np.array([False, True])
+)
+
+
+def drifted(rows=400, seed=0, classes=4):
+    """Return a source, its labels, and a target whose sensors read three times as much and more."""
+    random = np.random.default_rng(seed)
+    labels = random.integers(0, classes, 2 * rows)
+    centres = random.normal(size=(classes, 6)) * 3
+    values = centres[labels] + random.normal(size=(2 * rows, 6))
+    frame = pd.DataFrame(values, columns=list("abcdef"))
+    target = frame[rows:].drop(columns="f") * 3.0 + 40.0
+    return frame[:rows], labels[:rows], target, labels[rows:]
+
+
+def test_a_map_is_what_its_docstring_says_and_comes_back():
+    rows = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    mapped = ColumnMap.standard(COLUMNS, rows, logarithm=True)
+    raw = 2.0 * rows[:, 0].astype(float) + 5.0
+    logs = np.sign(raw) * np.log1p(np.abs(raw))
+    expected = (logs - logs.mean()) / logs.std()
+    other = 3.0 * rows[:, 2].astype(float) - 1.0  # a logarithm already
+    moved = mapped(rows)
+    assert np.allclose(moved[:, 0], expected, atol=1e-5)
+    assert np.allclose(moved[:, 2], (other - other.mean()) / other.std(), atol=1e-5)
+    assert np.array_equal(moved[:, 1], rows[:, 1])
+    again = ColumnMap.restored(mapped.tensors(), 3)
+    assert np.array_equal(again(rows), moved)
+
+    builder = GraphBuilder(["moved"])
+    builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 3]))
+    builder.output(mapped.add_to_graph(builder, "rows", 3), "moved", TensorProto.FLOAT, 3)
+    session = InferenceSession(builder.model({}).SerializeToString())
+    assert np.allclose(session.run(None, {"rows": rows})[0], moved, atol=1e-6)
+
+
+def test_forged_maps_are_refused():
+    rows = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
+    tensors = ColumnMap.standard(COLUMNS, rows, logarithm=True).tensors()
+    with pytest.raises(InputError, match="beyond the 2 there are"):
+        ColumnMap.restored(tensors, 2)
+    with pytest.raises(InputError, match="do not fit together"):
+        ColumnMap.restored(tensors | {"slope": tensors["slope"][:1]}, 3)
+    with pytest.raises(InputError, match="has the tensors"):
+        ColumnMap.restored({"slope": tensors["slope"]}, 3)
+
+
+def test_flags_codes_and_tied_integers_are_not_continuous():
+    random = np.random.default_rng(0)
+    rows = np.stack([random.normal(size=500), random.integers(0, 15, 500), np.zeros(500)], 1)
+    given = Continuous(np.arange(3), np.zeros(3), np.ones(3), np.zeros(3, dtype=bool))
+    assert continuous_columns(given, rows, rows).positions.tolist() == [0]
+
+
+def test_drift_is_far_rows_and_not_rows_of_other_frequency():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(800, 5)).astype(np.float32)
+    often = rows[rows[:, 0] > 0.5]
+    assert drift_of(rows, often) < 1.3
+    assert drift_of(rows, rows * 3 + 10) > 3
+
+
+def test_clear_cases_count_alone_and_close_ones_are_hedged():
+    assert judged_weights([0.3, 3.0])[0] > 0.99
+    assert np.allclose(judged_weights([0.3, 0.3]), 0.5)
+
+
+@pytest.fixture(autouse=True)
+def one_part(monkeypatch):
+    monkeypatch.setattr(model_rows, "SMALL", 0)  # one part held out instead of five folds
+
+
+def test_a_fit_maps_drifted_columns_and_its_folder_and_graph_do_the_same(tmp_path):
+    source, labels, target, truth = drifted()
+    settings = {"effort": "quick", "random_state": 0}
+    model = AdaptationImputationClassifier(**settings).fit(source, labels, X_target=target)
+    plain = AdaptationImputationClassifier(**settings, align=False)
+    assert plain.fit(source, labels, X_target=target).score(target, truth) < 0.8
+    assert model.score(target, truth) > 0.95
+    assert all(isinstance(member, Aligned) for member in model.model_.members)
+    told = model.model_.metrics["alignment"]
+    assert told["drift"] > 1.5
+    assert len(told["maps"]) == 6
+    assert sum(entry["weight"] for entry in told["maps"]) == pytest.approx(1.0)
+    with pytest.raises(InputError, match="no networks, and so no latents"):
+        model.transform(target)
+
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.predict_proba(target), model.predict_proba(target))
+    assert check_parity(again, onnx_model(again), again.prepare(target)) < 1e-4
+
+    with again.source_statistics(again.prepare(source)):
+        assert (again.predict(source) == labels).mean() > 0.95
+
+
+def test_nothing_is_mapped_where_the_target_lies_among_the_source():
+    source, labels, target, _ = drifted()
+    model = AdaptationImputationClassifier(effort="quick", random_state=0)
+    model.fit(source, labels, X_target=(target - 40.0) / 3.0)
+    assert "alignment" not in model.model_.metrics
+    assert not any(isinstance(member, Aligned) for member in model.model_.members)

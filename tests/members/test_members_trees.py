@@ -1,0 +1,128 @@
+"""Trees as members: against LightGBM's own predictions, in folders, in graphs, on odd rows."""
+
+from dataclasses import replace
+
+import lightgbm
+import numpy as np
+import pytest
+import torch
+from onnx import TensorProto, helper
+from onnxruntime import InferenceSession
+from scipy.special import log_softmax
+
+from halfseen.blocks import Blocks
+from halfseen.errors import InputError
+from halfseen.graph import GraphBuilder
+from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, Task
+from halfseen.members.tree_arrays import TreeArrays
+
+BLOCKS = Blocks((4,), (2,))
+LEARNERS = (BoostedTreesLearner(rounds=24, rate=0.3), ForestLearner(size=8))
+
+
+def task(classes=2, rows=300, *, soft=False, seed=0):
+    random = np.random.default_rng(seed)
+    inputs = random.normal(size=(rows, 4)).astype(np.float32)
+    labels = np.digitize(inputs[:, 0] + inputs[:, 1], np.linspace(-1, 1, classes - 1))
+    if soft:
+        labels = 0.9 * np.eye(classes)[labels] + 0.1 / classes
+    return Task(BLOCKS, classes, Sample(inputs, labels), inputs, seed)
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.name)
+@pytest.mark.parametrize("classes", [2, 3, 12])
+def test_trees_learn_save_and_export(learner, classes):
+    given = task(classes, soft=classes == 3)
+    member = learner.fit(given)
+    rows = given.source.inputs
+    said = member.log_probabilities(rows)
+    assert np.allclose(np.exp(said).sum(1), 1.0)
+    assert (said.argmax(1) == given.source.hard_labels).mean() > 0.6
+
+    hidden = rows.copy()
+    hidden[:, 2] = 99.0
+    assert np.array_equal(member.log_probabilities(hidden), said)  # x2 is not looked at
+
+    again = type(member).restored(member.describe(), member.tensors(), BLOCKS, classes)
+    assert np.array_equal(again.log_probabilities(rows), said)
+
+    builder = GraphBuilder(["answer"])
+    builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 4]))
+    builder.output(member.add_to_graph(builder, "rows"), "answer", TensorProto.FLOAT, classes)
+    session = InferenceSession(builder.model({}).SerializeToString())
+    (logits,) = session.run(None, {"rows": rows})
+    assert np.abs(np.exp(log_softmax(logits, axis=1)) - np.exp(said)).max() < 1e-5
+
+
+def test_sums_are_those_of_lightgbm():
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(200, 3)).astype(np.float32)
+    data = lightgbm.Dataset(rows, rows[:, 0] ** 2)
+    booster = lightgbm.train({"verbose": -1, "num_leaves": 5, "num_threads": 1}, data, 7)
+    ours = TreeArrays.of([booster]).sums(rows)[:, 0]
+    assert np.allclose(ours, booster.predict(rows), atol=1e-12)
+
+
+def test_row_weights_are_repeated_rows():
+    given = task(rows=120)
+    labels = np.arange(120) % 2  # nothing to learn but how often each class is
+    given = replace(given, source=replace(given.source, labels=labels))
+    counts = np.where(given.source.hard_labels == 1, 3.0, 1.0)
+    weighted = replace(given, source=replace(given.source, weights=counts))
+    plain, heavier = (LEARNERS[0].fit(t).log_probabilities(given.target) for t in (given, weighted))
+    assert np.exp(heavier)[:, 1].mean() > np.exp(plain)[:, 1].mean() + 0.15
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.name)
+def test_constant_columns_one_class_and_few_rows_end_in_a_model(learner):
+    inputs = np.ones((30, 4), dtype=np.float32)
+    alone = Sample(inputs, np.zeros(30, dtype=np.int64))
+    said = learner.fit(Task(BLOCKS, 2, alone, inputs, 0)).log_probabilities(inputs)
+    assert np.isfinite(said).all()
+    assert (said.argmax(1) == 0).all()
+
+
+def broken(tensors, name, change):
+    tensors = {key: tensor.clone() for key, tensor in tensors.items()}
+    tensors[name] = change(tensors[name])
+    return tensors
+
+
+def set_first(value):
+    def change(tensor):
+        tensor[0] = value
+        return tensor
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("feature", set_first(3), "beyond the 3 there are"),
+        ("feature", set_first(-1), "beyond the 3 there are"),
+        ("left", set_first(0), "is not a tree"),
+        ("right", set_first(-40), "is not a tree"),
+        ("value", set_first(float("nan")), "not finite"),
+        ("threshold", set_first(float("inf")), "not finite"),
+        ("nodes", set_first(2**30), "differ in length"),
+        ("nodes", set_first(-1), "differ in length"),
+        ("value", lambda t: t[:-1], "differ in length"),
+        ("left", lambda t: t.double(), "is no vector of"),
+        ("constant", lambda t: t[:1], "lack a constant"),
+    ],
+)
+def test_forged_trees_are_refused(name, change, sentence):
+    member = LEARNERS[0].fit(task())
+    forged = broken(member.tensors(), name, change)
+    with pytest.raises(InputError, match=sentence):
+        type(member).restored(member.describe(), forged, BLOCKS, 2)
+
+
+def test_missing_and_extra_tensors_and_outputs_are_refused():
+    member = LEARNERS[0].fit(task())
+    tensors = member.tensors()
+    with pytest.raises(InputError, match="trees have the tensors"):
+        type(member).restored(member.describe(), tensors | {"more": torch.ones(1)}, BLOCKS, 2)
+    with pytest.raises(InputError, match="5 outputs for 2 classes"):
+        type(member).restored({"outputs": 5}, tensors, BLOCKS, 2)

@@ -1,0 +1,79 @@
+"""Soft labels of the complete source: out of fold, with the control beside them."""
+
+import numpy as np
+import pytest
+
+from halfseen import AdaptationImputationClassifier
+from halfseen.blocks import Blocks
+from halfseen.members import BoostedTreesLearner, ForestLearner, RegressionLearner, Sample, Task
+from halfseen.model import rows as model_rows
+from halfseen.teaching import is_student, lessons, taught, what_was_taught
+
+BLOCKS = Blocks((2,), (1,))
+TEACHERS = (BoostedTreesLearner(rounds=20, rate=0.2),)
+
+
+def task(noise, rows=600):
+    """Return rows whose label is x2 with some noise, and x1 a hint of x2."""
+    random = np.random.default_rng(0)
+    x2 = random.normal(size=rows)
+    x1 = x2 + random.normal(size=rows)
+    labels = (x2 + noise * random.normal(size=rows) > 0).astype(np.int64)
+    return Task(BLOCKS, 2, Sample(np.stack([x1, x2], 1).astype(np.float32), labels), x1, 0)
+
+
+def test_teachers_of_the_complete_source_know_more_than_the_control():
+    given = task(noise=0.3)
+    found = lessons(given, teachers=TEACHERS)
+    rows = np.arange(len(given.source))
+    complete, control = (
+        -np.log(soft[rows, given.source.labels]).mean() for soft in (found.complete, found.control)
+    )
+    assert complete < control - 0.1
+    assert np.allclose(found.complete.sum(1), 1.0)
+
+
+def test_soft_labels_are_out_of_fold():
+    random = np.random.default_rng(1)
+    inputs = random.normal(size=(300, 2)).astype(np.float32)
+    labels = random.integers(0, 2, 300)  # nothing to learn: in-fold trees would know them
+    found = lessons(Task(BLOCKS, 2, Sample(inputs, labels), inputs, 0), teachers=TEACHERS)
+    assert abs((found.complete.argmax(1) == labels).mean() - 0.5) < 0.1
+
+
+def test_a_class_too_rare_for_folds_and_soft_labels_teach_nothing():
+    given = task(noise=0.3)
+    labels = np.zeros(len(given.source), dtype=np.int64)
+    labels[0] = 1
+    rare = Task(BLOCKS, 2, Sample(given.source.inputs, labels), given.target, 0)
+    assert lessons(rare, teachers=TEACHERS) is None
+    soft = taught(given.source, np.full((len(labels), 2), 0.5), 2)
+    assert lessons(Task(BLOCKS, 2, soft, given.target, 0), teachers=TEACHERS) is None
+
+
+def test_students_are_trees():
+    chosen = (BoostedTreesLearner(), ForestLearner(), RegressionLearner())
+    assert [is_student(learner) for learner in chosen] == [True, True, False]
+
+
+def test_what_was_taught_is_the_difference_of_log_likelihoods():
+    given = task(noise=0.3)
+    member = TEACHERS[0].fit(given)
+    none = what_was_taught(member, member, given.source, BLOCKS)
+    assert np.array_equal(none, np.zeros(len(given.source)))
+
+
+@pytest.mark.parametrize("x2_is_the_label", [False, True])
+def test_a_fit_says_what_the_extra_columns_brought(x2_is_the_label, monkeypatch):
+    monkeypatch.setattr(model_rows, "SMALL", 0)  # one part held out instead of five folds
+    source = task(noise=0.0).source
+    inputs = source.inputs.copy()
+    if x2_is_the_label:  # a perfect teacher
+        inputs[:, 1] = source.labels
+    model = AdaptationImputationClassifier(
+        missing=[1], members=["boosted_trees", "regression"], random_state=0
+    ).fit(inputs, source.labels, X_target=inputs + np.array([0.1, np.nan]))
+    told = model.model_.metrics["teaching"]
+    assert told["rows"] == 120
+    assert abs(told["gain"]) < 0.2
+    assert 0 < told["standard_error"] < 0.1
