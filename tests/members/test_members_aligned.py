@@ -105,7 +105,7 @@ def test_a_fit_maps_drifted_columns_and_its_folder_and_graph_do_the_same(tmp_pat
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert np.array_equal(again.predict_proba(target), model.predict_proba(target))
-    assert check_parity(again, onnx_model(again), again.prepare(target)) < 1e-4
+    assert check_parity(again, onnx_model(again)) < 1e-4
 
     with again.source_statistics(again.prepare(source)):
         assert (again.predict(source) == labels).mean() > 0.95

@@ -234,7 +234,7 @@ def _fit(
         document
         | {
             "model": output,
-            "method": model.method.name,
+            "method": model.title,
             "metrics": model.metrics,
             "seconds": round(seconds, 3),
         }
@@ -322,6 +322,7 @@ def print_metrics(metrics: Any, console: Console) -> None:
     """Print what was measured on held-out source rows, where some were held out."""
     if "held_out_source" in metrics:
         _print_measured(metrics, console)
+    _print_learned(metrics, console)
     if "trained_on" in metrics:
         plain(console, f"Trained on {metrics['trained_on']}.")
 
@@ -362,9 +363,40 @@ def _print_measured(metrics: Any, console: Console) -> None:
             f"{MEMBER_WORDS.get(name, name)} {weight:.2f}"
             for name, weight in metrics["weights"].items()
         )
+        advice = (
+            "equal but for the maps of drifted columns"
+            if "alignment" in metrics
+            else "as the held-out rows advise"
+        )
         plain(
             console,
-            f"Weights of the members' log-probabilities, as the held-out rows advise: {weights}.",
+            f"Weights of the members' log-probabilities, {advice}: {weights}.",
+        )
+
+
+def _print_learned(metrics: Any, console: Console) -> None:
+    """Print what became of drifted columns, and what the missing block taught."""
+    alignment, teaching = metrics.get("alignment"), metrics.get("teaching")
+    if alignment:
+        maps = sorted(alignment["maps"], key=lambda entry: -entry["weight"])
+        counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
+        plain(
+            console,
+            f"Drift: target rows are {alignment['drift']:.1f} times as far from source rows as "
+            f"those are from each other, so {alignment['columns']} columns are mapped, each way "
+            f"counting by how plausible its answer is: {counted}.",
+        )
+    if teaching:
+        gain, error = teaching["gain"], 2 * teaching["standard_error"]
+        verdict = (
+            "the missing columns taught the trees something"
+            if gain > error
+            else "nothing that can be told from chance"
+        )
+        plain(
+            console,
+            f"What the missing columns brought: {verdict} (cross-entropy {gain:+.4f} nats lower, "
+            f"± {error:.4f}, than with teachers that saw the observed columns alone).",
         )
 
 

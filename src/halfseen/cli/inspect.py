@@ -21,6 +21,7 @@ def inspect(
 
     Example: halfseen inspect model/
     """
+    from halfseen.members import NetworksMember
     from halfseen.model.loading import load_table_model
 
     loaded = load_table_model(model)
@@ -29,7 +30,7 @@ def inspect(
         terminal.document(loaded.description().model_dump(mode="json", exclude={"sha256", "seal"}))
         return
     schema = loaded.schema
-    terminal.result(f"{loaded.method.name}, trained with seed {loaded.seed}.")
+    terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
     terminal.result(f"Predicts {schema.label}: {', '.join(schema.class_names)}.")
     print_columns(schema, terminal.results)
     for role, table in loaded.training_data.items():
@@ -41,4 +42,6 @@ def inspect(
         print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     terminal.result(f"Versions: {versions}.")
-    terminal.settings(loaded.options)
+    networks = [m for m in loaded.members if isinstance(m, NetworksMember)]
+    if networks:
+        terminal.settings(networks[0].options)

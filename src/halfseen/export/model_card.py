@@ -32,12 +32,8 @@ def model_card(model: Model, graph_name: str) -> str:
         "for rows of a target population. It was trained by halfseen on a complete, labelled "
         "source and an unlabelled target in which some columns are never measured.",
         "## What it does",
-        f"* Method: {model.method.name}"
-        + (
-            ", which imputes in a latent space what the target lacks."
-            if model.method.imputes
-            else "."
-        ),
+        f"* Method: {model.title}"
+        + (", which imputes in a latent space what the target lacks." if model.imputes else "."),
         f"* Columns the target lacks, seen in training only: {missing or 'none'}.",
         f"* Seed {model.seed}; trained with {_listed(model.versions) or 'unrecorded versions'}.",
         "## Inputs",
@@ -69,9 +65,15 @@ def model_card(model: Model, graph_name: str) -> str:
         "* The metadata of the graph hold the schema: column names, categories, medians, means "
         "and spreads of the source. Whoever has the file can read them.",
         "## Settings",
-        "```json\n" + json.dumps(model.options.model_dump(mode="json"), indent=2) + "\n```",
+        "```json\n" + json.dumps(_settings(model), indent=2) + "\n```",
     ]
     return "\n\n".join(_joined_lists(sections)) + "\n"
+
+
+def _settings(model: Model) -> dict[str, Any]:
+    """Return the settings of the networks, where there are some, and the weights of all."""
+    options = [m.options.model_dump(mode="json") for m in model.members if hasattr(m, "options")]
+    return {"weights": list(model.weights.members), **(options[0] if options else {})}
 
 
 def _input_row(column: NumberColumn | CategoryColumn) -> tuple[str, ...]:

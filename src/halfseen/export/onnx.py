@@ -43,9 +43,9 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     with the empty text for one) and two outputs, ``probabilities`` of shape (rows, classes) and
     ``prediction``. The metadata hold the format version, the classes and the schema as JSON.
     """
-    if model.method.needs_complete_target:
+    if model.needs_complete_target:
         raise InputError(
-            f"{model.method.name} needs the missing block at prediction, which the target never "
+            f"{model.title} needs the missing block at prediction, which the target never "
             "has; it serves comparisons and is not exported."
         )
     schema = model.schema

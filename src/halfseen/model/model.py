@@ -97,6 +97,25 @@ class Model:
         )
 
     @property
+    def title(self) -> str:
+        """What the model is, in a word: the paper's model, or the kinds of its members."""
+        found = [m.method.name for m in self.members if isinstance(m, NetworksMember)]
+        inner = [m.member.kind if isinstance(m, Aligned) else m.kind for m in self.members]
+        kinds = ", ".join(dict.fromkeys(inner)).replace("_", " ")
+        return found[0] if found else kinds.capitalize()
+
+    @property
+    def imputes(self) -> bool:
+        """Whether a member imputes latents."""
+        return any(m.method.imputes for m in self.members if isinstance(m, NetworksMember))
+
+    @property
+    def needs_complete_target(self) -> bool:
+        """Whether rows must have the missing block, as those of benchmarks do."""
+        members = [m for m in self.members if isinstance(m, NetworksMember)]
+        return any(m.method.needs_complete_target for m in members)
+
+    @property
     def networks(self) -> Networks:
         """g1, g2, r and f."""
         return self.networks_member.networks
@@ -120,10 +139,7 @@ class Model:
 
     def prepare(self, X: Any, *, where: str = "X", first_row: int | None = None) -> Matrix:
         """Return rows as the model sees those of a target, the missing block hidden."""
-        complete = any(
-            isinstance(member, NetworksMember) and member.method.needs_complete_target
-            for member in self.members
-        )
+        complete = self.needs_complete_target
         return self.front.prepare(X, complete=complete, where=where, first_row=first_row)
 
     def log_probabilities(self, rows: Matrix) -> Floats:

@@ -88,7 +88,7 @@ def rehearse(
             bar = partial(_bar, progress, f"{name}, seed {seed}")
             model = stage.fit(replace(settings, models=(name,), seed=seed), Hooks(bar))
             shown = stage.observed(model)
-            if checks and checked is None and model.method.imputes:
+            if checks and checked is None and model.imputes:
                 say("Checking assumptions and bounds on the slice.")
                 checked = stage.checks(model, shown)
             runs.append(_measured(name, seed, shown, stage, say))

@@ -289,7 +289,7 @@ def _command_parts(subject: Subject) -> list[Part]:
         heads = tuple(Head(t, numeric=False) for t in ("role", "file", "SHA-256, first 16 digits"))
         parts.append(Grid("What it learned from", heads, tuple(rows)))
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
-    words = f"{description.method}, seed {description.seed}"
+    words = f"{description.method or 'Trees and regression'}, seed {description.seed}"
     parts.append(Paragraph(f"{words}. Trained with {versions or 'unrecorded versions'}."))
     options = description.networks.get("options", {})
     settings = json.dumps(options, indent=2, ensure_ascii=False)

@@ -36,7 +36,7 @@ from halfseen.evidence.risk import (
 )
 from halfseen.front.schema import TableSchema
 from halfseen.front.summary import TableSummary
-from halfseen.members import Sample
+from halfseen.members import NetworksMember, Sample
 from halfseen.metrics import row_losses
 from halfseen.model.model import Model
 from halfseen.report.facts import (
@@ -196,8 +196,7 @@ class _Sample:
         shown, target = blocks.hide(source.inputs), np.ascontiguousarray(chosen)
 
         def seen(rows: Matrix) -> tuple[Floats, Floats]:
-            latents = model.latents(rows).astype(np.float64)
-            return latents, normalized(np.exp(model.log_probabilities(rows)))
+            return _latents(model, rows), normalized(np.exp(model.log_probabilities(rows)))
 
         z_target, p_target = seen(target)
         with model.source_statistics(shown):
@@ -211,6 +210,13 @@ class _Sample:
             p_source,
             p_target,
         )
+
+
+def _latents(model: Model, rows: Matrix) -> Floats:
+    """Return ẑ of rows; of a model without networks, what each of its members says."""
+    if any(isinstance(member, NetworksMember) for member in model.members):
+        return model.latents(rows).astype(np.float64)
+    return np.hstack([member.log_probabilities(rows) for member in model.members])
 
 
 def _separability(rows: _Sample, found: AdaptationEffect) -> Separability:
@@ -320,7 +326,7 @@ def _reliability(material: FactSources) -> Reliability:
 
 
 def _imputation(material: FactSources) -> ImputationFacts | None:
-    if not material.model.method.imputes:
+    if not material.model.imputes:
         return None
     return imputation_facts(
         material.measured_model.networks_member,
