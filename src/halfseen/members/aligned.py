@@ -108,7 +108,9 @@ class Aligned:
         for mapped, weight in zip(self.maps, self.weights, strict=True):
             moved = mapped.add_to_graph(builder, rows, inputs)
             answer = builder.node("LogSoftmax", self.member.add_to_graph(builder, moved), axis=1)
-            share = builder.node("Mul", answer, builder.constant(np.array([weight], dtype=np.float32)))
+            share = builder.node(
+                "Mul", answer, builder.constant(np.array([weight], dtype=np.float32))
+            )
             total = builder.node("Add", total, share) if total else share
         return total
 

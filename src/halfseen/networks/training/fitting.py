@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -18,8 +18,12 @@ from halfseen.networks.methods import Method
 from halfseen.networks.nets import EncoderFactory, chunks
 from halfseen.networks.objective import Objective, build_objective
 from halfseen.networks.terms import Views
-from halfseen.networks.training import augmentation as augmentations
-from halfseen.networks.training.augmentation import Augmentation
+from halfseen.networks.training.augmentation import (
+    Augmentation,
+    Pixels,
+    looks_differ,
+    make_augmentation,
+)
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
@@ -32,6 +36,9 @@ __all__ = ["TrainingProblem", "fit_objective", "resolve_device"]
 
 _INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
 """Keep the seeds of initial weights and of target statistics apart from those of the phases."""
+
+PIXEL_ROWS = 500
+"""Images of each domain whose pixels are compared."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +121,7 @@ def fit_objective(
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
-    objective.views = Views(
-        augmentation or augmentations.named(options.training.augmentation),
-        target_augmentation or augmentations.named(options.training.target_augmentation),
-    )
+    objective.views = _views(problem, method, options, augmentation, target_augmentation)
     batches = problem.batches_for(options, place)
     phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
     planned = [term for phase in phases for term in objective.terms_in(phase.name)]
@@ -150,6 +154,34 @@ def fit_objective(
     match_target_statistics()
     objective.eval()
     return objective, history
+
+
+def _views(
+    problem: TrainingProblem,
+    method: Method,
+    options: Options,
+    own: Augmentation | None,
+    own_of_target: Augmentation | None,
+) -> Views:
+    """Return the user's own augmentations, or those that the options name."""
+    blocks, training = problem.blocks, options.training
+    source, target = (
+        blocks.flat(rows.inputs[:PIXEL_ROWS].cpu(), "observed")
+        for rows in (problem.source, problem.target)
+    )
+    complete = Pixels()
+    if not blocks.is_table:
+        lowest = float(min(source.min(), target.min()))
+        highest = float(max(source.max(), target.max()))
+        complete = Pixels(None, lowest, highest, looks_differ(source, target))
+    measured = complete
+    if not blocks.is_table and blocks.missing and not method.needs_complete_target:
+        measured = replace(complete, shown=(blocks.observed[0], blocks.observed[-1] + 1))
+    return Views(
+        own or make_augmentation(training.augmentation, pixels=complete),
+        own_of_target
+        or make_augmentation(training.target_augmentation, of_target=True, pixels=measured),
+    )
 
 
 def _prior(problem: TrainingProblem, seed: int) -> Floats:
