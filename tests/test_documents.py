@@ -251,7 +251,9 @@ def check_make(words: list[str], output: str, block: Block) -> None:
 def check_pip(words: list[str], output: str, block: Block) -> None:
     for name, extras in re.findall(r"(\S+?)\[([\w,-]+)\]", " ".join(words)):
         research = "bench" in name
-        assert set(extras.split(",")) <= extras_of(ROOT / "src/halfseen_bench" if research else ROOT)
+        assert set(extras.split(",")) <= extras_of(
+            ROOT / "src/halfseen_bench" if research else ROOT
+        )
     for file in re.findall(r"-c (\S+)", " ".join(words)):
         assert (ROOT / file).is_file()
 

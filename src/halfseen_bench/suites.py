@@ -385,4 +385,5 @@ def starting_options(
         inputs="table" if problem.kind == "table" else "image",
         divergence=divergence or "adversarial",
         imputes=imputes,
+        adapts=divergence is not None,
     )

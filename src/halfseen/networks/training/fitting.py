@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
@@ -32,13 +32,15 @@ from halfseen.networks.training.priors import refinement_prior
 from halfseen.networks.training.progress import NoProgress, Progress
 from halfseen.options import Options
 
-__all__ = ["TrainingProblem", "fit_objective", "resolve_device"]
+__all__ = ["TrainingProblem", "fit_objective", "resolve_device", "sample_of"]
 
 _INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
 """Keep the seeds of initial weights and of target statistics apart from those of the phases."""
 
 PIXEL_ROWS = 500
 """Images of each domain whose pixels are compared."""
+STATISTICS_ROWS = 10_000
+"""Target rows on which batch-norm statistics are estimated, at most."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def fit_objective(
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
-            rows = chunks(problem.target.inputs, size)
+            rows = chunks(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
             # A generator's noise is the seed's here too, and the caller's generator left alone.
             with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
                 torch.manual_seed(derived_seed(seed, _STATISTICS))
@@ -156,6 +158,17 @@ def fit_objective(
     return objective, history
 
 
+def sample_of(rows: Tensor, most: int) -> Tensor:
+    """Return at most so many rows, evenly spread.
+
+    Examples
+    --------
+    >>> sample_of(torch.arange(10), most=4).tolist()
+    [0, 3, 6, 9]
+    """
+    return rows[:: max(-(-len(rows) // most), 1)]
+
+
 def _views(
     problem: TrainingProblem,
     method: Method,
@@ -166,7 +179,7 @@ def _views(
     """Return the user's own augmentations, or those that the options name."""
     blocks, training = problem.blocks, options.training
     source, target = (
-        blocks.flat(rows.inputs[:PIXEL_ROWS].cpu(), "observed")
+        blocks.flat(sample_of(rows.inputs, PIXEL_ROWS).cpu(), "observed")
         for rows in (problem.source, problem.target)
     )
     complete = Pixels()

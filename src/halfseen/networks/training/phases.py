@@ -10,12 +10,14 @@ from halfseen.networks.methods import Method
 from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.schedules import annealed_rate
-from halfseen.options import Options
+from halfseen.options import Inputs, Options
 
 __all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
 
-JOINT_STEPS = 1000
+JOINT_STEPS: dict[Inputs, int] = {"table": 1000, "image": 2000}
 """Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
+USUAL_BATCH: dict[Inputs, int] = {"table": 128, "image": 64}
+"""Rows of each domain that ``batch_size="auto"`` gives a step, where there are enough."""
 MOST_EPOCHS = 200
 """Epochs that ``auto`` gives at most: 100 rows get their steps too."""
 
@@ -70,11 +72,11 @@ def plan_phases(
             f"{method.name} does not adapt, so there is nothing to refine; refine=True needs "
             "adapt=True."
         )
-    batch_size = _batch_size(options.training.batch_size, rows, 128)
+    batch_size = _batch_size(options.training.batch_size, rows, USUAL_BATCH[options.inputs])
     epoch_steps = options.training.epoch_steps
     steps = max(_at_most(epoch_steps, batches.steps(batch_size)), 1)
     if options.training.joint_epochs == "auto":
-        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), MOST_EPOCHS)
+        joint_epochs = min(max(-(-JOINT_STEPS[options.inputs] // steps), 5), MOST_EPOCHS)
     else:
         joint_epochs = options.training.joint_epochs
     refined = ALL_NETWORKS if options.refinement.modules == "all" else frozenset({"classifier"})
