@@ -96,6 +96,26 @@ BUDGETS: dict[str, Budget] = {
             evaluations=8,
         ),
         Budget(
+            name="steps",
+            what="all rows, 24 epochs of 100 steps on images, whose narrow encoders take some ten "
+            "minutes of one thread for each run; tables as cpu",
+            training={
+                "image": {
+                    **_epochs(0, 24, 0),
+                    **_NARROW,
+                    "training.epoch_steps": 100,
+                    "training.batch_size": 64,
+                },
+                "curve": {**_epochs(0, 24, 0), **_NARROW, "training.epoch_steps": 100},
+                "table": _epochs(5, "auto", 10),
+                "demo": _DEMO,
+            },
+            seeds={"image": 1, "curve": 1, "table": 5, "demo": 3},
+            reader={"criteo": {"max_rows": 100_000}},
+            score_rows=0,
+            evaluations=3,
+        ),
+        Budget(
             name="quick",
             what="a minute or so: to try the command, not the method",
             training={

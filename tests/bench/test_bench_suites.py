@@ -41,8 +41,8 @@ def test_the_paper_budget_has_the_papers_lengths():
     }
     assert lengths == (10, 90)
     assert not any("max_train" in run.problem.reader for run in runs)
-    assert {run.variant for run in runs} == {"", "augmented"}
-    augmented = [o for o, run in zip(trained, runs, strict=True) if run.variant]
+    assert {run.variant for run in runs} == {"", "former", "augmented"}
+    augmented = [o for o, run in zip(trained, runs, strict=True) if run.variant == "augmented"]
     assert {options.training.augmentation for options in augmented} == {"affine"}
     assert {run.problem.reader["side"] for run in runs} == {"bottom"}
 
