@@ -133,20 +133,17 @@ DEVELOPMENT = tuple(_amazon(source, "dvd") for source in ("books", "electronics"
 HEART = (_heart("hungarian"), _heart("switzerland"), _heart("va"))
 CRITEO, SIMULATOR = _ads("ads-kaggle", "criteo"), _ads("ads-sim", "ads-sim")
 
-FORMER_IMAGE_DEFAULT: dict[str, Any] = {
+FORMER_IMAGES: dict[str, Any] = {
     "training.learning_rate": 1e-2,
-    "training.warmup_epochs": 10,
-    "training.epoch_steps": None,
     "training.augmentation": "none",
     "training.target_augmentation": "none",
     "objective.adaptation_latent": "both",
     "objective.terms": {"averaged_teacher": None},
 }
 """What images had for a default until it was developed on USPS -> MNIST and MNIST -> MNIST-M."""
-FORMER = Variant(name="former", settings=FORMER_IMAGE_DEFAULT)
-AUGMENTED = Variant(
-    name="augmented", settings=FORMER_IMAGE_DEFAULT | {"training.augmentation": "affine"}
-)
+FORMER = Variant(name="former", settings=FORMER_IMAGES)
+AFFINE: dict[str, Any] = {"training.augmentation": "affine"}
+AUGMENTED = Variant(name="augmented", settings=FORMER_IMAGES | AFFINE)
 ABLATION = (
     Variant(name="as it is"),
     Variant(
@@ -193,10 +190,7 @@ FORMER_TABLE_NETWORK: dict[str, Any] = {
 """Defaults of tables until they were compared: more accurate on reviews, far too sure of it."""
 SETTINGS = (
     Variant(),
-    Variant(
-        name="wide, balanced, no noise, dropout 0.3",
-        settings=FORMER_TABLE_NETWORK,
-    ),
+    Variant(name="wide, balanced, no noise, dropout 0.3", settings=FORMER_TABLE_NETWORK),
     Variant(name="dropout 0.3", settings={"tables.dropout": 0.3}),
     Variant(name="dropout 0.8", settings={"tables.dropout": 0.8}),
     Variant(name="weight decay 4", settings={"training.weight_decay": 4.0}),

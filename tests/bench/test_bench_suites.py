@@ -47,6 +47,21 @@ def test_the_paper_budget_has_the_papers_lengths():
     assert {run.problem.reader["side"] for run in runs} == {"bottom"}
 
 
+def test_the_former_default_of_images_leaves_lengths_and_sizes_to_the_budget():
+    wanted = Selection(pairs=("usps:mnist",), models=("models",), variants=("former", "plain"))
+    for name, epochs in (("cpu", (4, 16, None)), ("steps", (0, 16, 100))):
+        runs = plan_runs(SUITES["digits"], BUDGETS[name], wanted).runs
+        for run in runs:
+            options = Options.model_validate(run.options)
+            training = options.training
+            assert (training.warmup_epochs, training.joint_epochs, training.epoch_steps) == epochs
+            assert options.images.channels == (32, 32, 128)
+            former = run.variant == "former"
+            assert training.augmentation == ("none" if former else "auto")
+            teaches = not former and run.model.startswith("Adaptation")
+            assert ("averaged_teacher" in options.objective.terms) is teaches
+
+
 def test_a_selection_narrows_and_changes():
     selection = Selection(
         pairs=("svhn:mnist",),

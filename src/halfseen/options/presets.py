@@ -122,8 +122,10 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "image": {
             "images.channels": (32, 32, 128),
+            "training.learning_rate": 3e-3,
             "training.warmup_epochs": 0,
             "training.epoch_steps": 100,
+            "objective.adaptation_latent": "observed",
             "training.augmentation": "auto",
             "training.target_augmentation": "auto",
         },
