@@ -129,7 +129,11 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "training.augmentation": "auto",
             "training.target_augmentation": "auto",
         },
-        "image-adapting": {"objective.terms": {"averaged_teacher": {"start": 0.3}}},
+        "image-adapting": {
+            "objective.terms": {
+                "averaged_teacher": {"start": 0.3, "form": "labels", "threshold": 0.8}
+            }
+        },
         "table": _TABLE_NETWORKS
         | {
             "tables.widths": (128,),
