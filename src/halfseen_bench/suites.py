@@ -270,7 +270,7 @@ SUITES: dict[str, Suite] = {
             problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
             baselines=(*CONSTANTS, TREES_IGNORE),
-            settings=DEMO_NETWORK,
+            settings=DEMO_NETWORK | {"training.learning_rate": 1e-2},  # some 400 steps in all
             figures=("latents",),
         ),
         Suite(
