@@ -67,6 +67,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     },
     "L1 on z1": OBSERVED,
     "L1 on z1, f sees the imputed latent": OBSERVED | {"objective.classifier_latent": "imputed"},
+    "L1 on z1, r's input detached": OBSERVED | {"objective.detach_generator_input": True},
     "no augmentation": {
         "training.augmentation": "none",
         "training.target_augmentation": "none",
@@ -84,6 +85,7 @@ RUNS: list[tuple[str, int, dict[str, tuple[str, ...]]]] = [
     ("conditional alignment", 600, {IGNORE: PAIRS[:1]}),
     ("L1 on z1", 600, {IMPUTATION: PAIRS}),
     ("L1 on z1, f sees the imputed latent", 600, {IMPUTATION: PAIRS[1:]}),
+    ("L1 on z1, r's input detached", 600, {IMPUTATION: PAIRS}),
     ("start", 1200, {IGNORE: PAIRS}),
     ("labels from 0.8", 1200, {IGNORE: PAIRS}),
     ("no augmentation", 600, {IGNORE: PAIRS[1:], IMPUTATION: PAIRS[1:]}),

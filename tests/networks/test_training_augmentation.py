@@ -15,6 +15,7 @@ from halfseen.networks.training.augmentation import (
     AffineImages,
     Appearance,
     Pixels,
+    is_more_uniform,
     looks_differ,
     make_augmentation,
 )
@@ -84,6 +85,17 @@ def test_looks_are_told_apart_by_the_distance_of_kolmogorov_and_smirnov(shift):
     assert looks_differ(*pixels, threshold=distance - 1e-9)
 
 
+def test_a_domain_is_more_uniform_where_the_means_of_its_images_vary_less():
+    random = np.random.default_rng(0)
+    noise = random.normal(size=(2, 50, 1, 4, 4))
+    level = random.normal(size=(50, 1, 1, 1))
+    for own, others in ((0.5, 2.0), (2.0, 0.5)):
+        pair = noise[0] + own * level, noise[1] + others * level
+        spreads = [np.std([image.mean() for image in images], ddof=1) for images in pair]
+        assert is_more_uniform(*map(torch.tensor, pair)) is bool(spreads[0] < spreads[1])
+        assert (spreads[0] < spreads[1]) == (own < others)
+
+
 def test_automatic_ones_add_light_where_the_looks_differ():
     plain, other = Pixels(shown=(0, 4)), Pixels((0, 4), 0.0, 1.0, looks_differ=True)
     assert make_augmentation("auto", pixels=plain) == AUGMENTATIONS["wide"](plain)
@@ -92,6 +104,9 @@ def test_automatic_ones_add_light_where_the_looks_differ():
     assert of_target == AUGMENTATIONS["mild+light"](other)
     assert of_target.first.shown == (0, 4)
     assert (of_target.second.lowest, of_target.second.highest) == (0.0, 1.0)
+    varied = Pixels((0, 4), 0.0, 1.0, looks_differ=True, is_uniform=False)
+    assert make_augmentation("auto", pixels=varied) == AUGMENTATIONS["wide"](varied)
+    assert make_augmentation("auto", of_target=True, pixels=varied) == of_target
     assert make_augmentation("none") is None
     with pytest.raises(OptionError, match="augmentation='blur' is unknown; choose 'none', 'auto'"):
         make_augmentation("blur")
@@ -112,7 +127,8 @@ def images_problem(target_shift):
     blocks = Blocks.rows((1, 8, 8), fraction=0.5)
     source, target = (torch.rand(40, 1, 8, 8, generator=random) for _ in range(2))
     labels = torch.arange(40) % 2
-    target = blocks.hide(target + target_shift)
+    spread = 1 + target_shift * torch.rand(40, 1, 1, 1, generator=random)
+    target = blocks.hide(target * spread + target_shift)
     return TrainingProblem.resident(blocks, LabelledRows(source, labels), Rows(target), 2)
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "MaskNoise",
     "Pixels",
     "SwapNoise",
+    "is_more_uniform",
     "looks_differ",
     "make_augmentation",
 ]
@@ -38,12 +39,16 @@ class Pixels:
         Range of the pixels' values.
     looks_differ
         Whether the two domains differ in how bright their pixels are (:func:`looks_differ`).
+    is_uniform
+        Whether the source's images differ less in brightness than the target's
+        (:func:`is_more_uniform`).
     """
 
     shown: tuple[int, int] | None = None
     lowest: float = -1.0
     highest: float = 1.0
     looks_differ: bool = False
+    is_uniform: bool = True
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,18 @@ def looks_differ(source: Tensor, target: Tensor, threshold: float = 0.5) -> bool
     return float((below[0] - below[1]).abs().max()) > threshold
 
 
+def is_more_uniform(images: Tensor, others: Tensor) -> bool:
+    """Tell whether the mean brightness varies less among images than among others.
+
+    Examples
+    --------
+    >>> is_more_uniform(torch.zeros(3, 4), torch.eye(3, 4).cumsum(0))
+    True
+    """
+    spread = [rows.flatten(1).double().mean(1).std() for rows in (images, others)]
+    return bool(spread[0] < spread[1])
+
+
 @dataclass(frozen=True)
 class _Both:
     """One augmentation after another."""
@@ -238,7 +255,8 @@ def make_augmentation(
     """Return a built-in augmentation by name, or None for ``none``.
 
     ``auto`` is for images: ``wide`` on the source and ``mild`` on the target, with ``light``
-    where the domains look different.
+    where the domains look different. A source that has seen more kinds of light than the target
+    is left in its own: more would only make it harder to learn.
 
     Examples
     --------
@@ -250,7 +268,8 @@ def make_augmentation(
     known = pixels or Pixels()
     if name == "auto":
         name = "mild" if of_target else "wide"
-        name += "+light" if known.looks_differ else ""
+        if known.looks_differ and (of_target or known.is_uniform):
+            name += "+light"
     if name not in AUGMENTATIONS:
         raise OptionError(
             f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "

@@ -21,6 +21,7 @@ from halfseen.networks.terms import Views
 from halfseen.networks.training.augmentation import (
     Augmentation,
     Pixels,
+    is_more_uniform,
     looks_differ,
     make_augmentation,
 )
@@ -186,7 +187,9 @@ def _views(
     if not blocks.is_table:
         lowest = float(min(source.min(), target.min()))
         highest = float(max(source.max(), target.max()))
-        complete = Pixels(None, lowest, highest, looks_differ(source, target))
+        complete = Pixels(
+            None, lowest, highest, looks_differ(source, target), is_more_uniform(source, target)
+        )
     measured = complete
     if not blocks.is_table and blocks.missing and not method.needs_complete_target:
         measured = replace(complete, shown=(blocks.observed[0], blocks.observed[-1] + 1))
