@@ -32,16 +32,12 @@ class Adaptation(Term):
 
     def forward(self, state: State) -> Losses:
         """Return L1; the ramp scales what it sends into the latents, not what a critic learns."""
-        latents = state.latents
-        source, target = latents.source, latents.target
+        source, target = state.latents.source, state.latents.target
         if self.observed_alone:
-            source, target = latents.observed_source, latents.observed_target
-        strength = state.strength
-        return {
-            "adaptation": self.divergence(
-                scale_gradient(source, strength), scale_gradient(target, strength)
-            )
-        }
+            source, target = state.latents.observed_source, state.latents.observed_target
+        source = scale_gradient(source, state.strength)
+        target = scale_gradient(target, state.strength)
+        return {"adaptation": self.divergence(source, target)}
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
         """λ1."""
