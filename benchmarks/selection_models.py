@@ -77,8 +77,14 @@ def setting(name: str, number: int) -> tuple[str, Options]:
     model = MODELS[number % len(MODELS)]
     divergence = str(random.choice(["adversarial", "transport"]))
     inputs = "image" if name == "digits" else "table"
-    imputes = method_named(model).imputes
-    base = preset("default", inputs=inputs, divergence=divergence, imputes=imputes)
+    method = method_named(model)
+    base = preset(
+        "default",
+        inputs=inputs,
+        divergence=divergence,
+        imputes=method.imputes,
+        adapts=method.adapts,
+    )
     drawn = {
         "training.learning_rate": base.training.learning_rate * 10 ** random.uniform(-1.0, 0.5),
         "objective.adaptation_weight": base.objective.adaptation_weight

@@ -65,6 +65,16 @@ def test_mistakes_are_sentences(settings, message):
         make_options(settings, TABLE)
 
 
+def test_the_default_of_images_teaches_only_models_that_adapt():
+    assert list(preset("default").objective.terms) == ["averaged_teacher"]
+    assert preset("default", adapts=False).objective.terms == {}
+    for name in ("paper", "reference"):
+        assert preset(name) == preset(name, adapts=False)
+        assert preset(name).objective.terms == {}
+        assert preset(name).training.augmentation == "none"
+    assert preset("default", inputs="table") == preset("default", inputs="table", adapts=False)
+
+
 def test_options_of_tables_do_not_apply_to_images():
     with pytest.raises(OptionError, match=r"tables\.latent_size does not apply to images"):
         make_options({"tables.latent_size": 3}, preset("default", inputs="image"))

@@ -95,7 +95,7 @@ def is_transductive(pair: DomainPair) -> bool:
 
 def _options(pair: DomainPair, options: Options | None) -> Options:
     inputs = "table" if pair.blocks.is_table else "image"
-    return options or preset("default", inputs=inputs, imputes=False)  # type: ignore[arg-type]
+    return options or preset("default", inputs=inputs, imputes=False, adapts=False)  # type: ignore[arg-type]
 
 
 def _student(pair: DomainPair, student: str, seed: int, options: Options | None) -> Floats:

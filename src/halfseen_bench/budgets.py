@@ -51,15 +51,18 @@ _SIZES = ("max_train", "max_rows", "rows")
 """Options of the readers that bound how many source rows there are."""
 
 
-def _epochs(warmup: int, joint: int | str, refine: int) -> dict[str, Any]:
+def _epochs(warmup: int, joint: int | str, refine: int, steps: int | None = None) -> dict[str, Any]:
+    """Return the epochs of each phase: passes over the source, or so many steps each."""
     return {
         "training.warmup_epochs": warmup,
         "training.joint_epochs": joint,
+        "training.epoch_steps": steps,
         "refinement.epochs": refine,
     }
 
 
 _DEMO = _epochs(5, 20, 5)
+_WHOLE: dict[str, Any] = {"images.channels": (64, 64, 128)}
 _NARROW: dict[str, Any] = {"images.channels": (32, 32, 128)}
 """Half of the paper's filters before the last layer, which makes the latent."""
 
@@ -70,8 +73,8 @@ BUDGETS: dict[str, Budget] = {
             name="paper",
             what="the paper's epochs and five runs on all rows",
             training={
-                "image": _epochs(10, 90, 10),
-                "curve": _epochs(10, 90, 10),
+                "image": {**_epochs(10, 90, 10), **_WHOLE},
+                "curve": {**_epochs(10, 90, 10), **_WHOLE},
                 "table": _epochs(5, 45, 10),
                 "demo": _DEMO,
             },
@@ -94,6 +97,21 @@ BUDGETS: dict[str, Budget] = {
                 "ads-sim": {"rows": 20_000, "test_rows": 10_000},
             },
             evaluations=8,
+        ),
+        Budget(
+            name="steps",
+            what="all rows, 16 epochs of 100 steps on images: five to ten minutes of one thread "
+            "for each run; tables as cpu",
+            training={
+                "image": {**_epochs(0, 16, 0, 100), **_NARROW, "training.batch_size": 64},
+                "curve": {**_epochs(0, 16, 0, 100), **_NARROW},
+                "table": _epochs(5, "auto", 10),
+                "demo": _DEMO,
+            },
+            seeds={"image": 1, "curve": 1, "table": 5, "demo": 3},
+            reader={"criteo": {"max_rows": 100_000}},
+            score_rows=0,
+            evaluations=3,
         ),
         Budget(
             name="quick",

@@ -107,7 +107,7 @@ def test_image_baselines_take_images():
             "training.warmup_epochs": 1,
         }
         | {"training.joint_epochs": 1, "images.pools": 2},
-        preset("default", imputes=False),
+        preset("default", imputes=False, adapts=False),
     )
     for name in ("Source-only network on x1, augmented", "Logistic regression, ignore"):
         assert BASELINES[name].predict(few, 0, options).shape == (20, 10)

@@ -41,8 +41,8 @@ def test_the_paper_budget_has_the_papers_lengths():
     }
     assert lengths == (10, 90)
     assert not any("max_train" in run.problem.reader for run in runs)
-    assert {run.variant for run in runs} == {"", "augmented"}
-    augmented = [o for o, run in zip(trained, runs, strict=True) if run.variant]
+    assert {run.variant for run in runs} == {"", "former", "augmented"}
+    augmented = [o for o, run in zip(trained, runs, strict=True) if run.variant == "augmented"]
     assert {options.training.augmentation for options in augmented} == {"affine"}
     assert {run.problem.reader["side"] for run in runs} == {"bottom"}
 
@@ -58,6 +58,21 @@ def test_the_demo_has_its_own_small_networks_and_the_stronger_trees():
         assert options.networks.critic_widths == (100,)
         training = options.training
         assert (training.warmup_epochs, training.joint_epochs) == (5, 20)
+
+
+def test_the_former_default_of_images_leaves_lengths_and_sizes_to_the_budget():
+    wanted = Selection(pairs=("usps:mnist",), models=("models",), variants=("former", "plain"))
+    for name, epochs in (("cpu", (4, 16, None)), ("steps", (0, 16, 100))):
+        runs = plan_runs(SUITES["digits"], BUDGETS[name], wanted).runs
+        for run in runs:
+            options = Options.model_validate(run.options)
+            training = options.training
+            assert (training.warmup_epochs, training.joint_epochs, training.epoch_steps) == epochs
+            assert options.images.channels == (32, 32, 128)
+            former = run.variant == "former"
+            assert training.augmentation == ("none" if former else "auto")
+            teaches = not former and run.model.startswith("Adaptation")
+            assert ("averaged_teacher" in options.objective.terms) is teaches
 
 
 def test_a_selection_narrows_and_changes():

@@ -138,6 +138,25 @@ def test_classifier_latent_chooses_what_the_classifier_is_trained_on(batch):
     assert all(g is None for g in gradients), "r gets no gradient from classification"
 
 
+@pytest.mark.parametrize(("compared", "width"), [("both", 2), ("observed", 1)])
+def test_adaptation_latent_chooses_what_the_domains_are_compared_in(compared, width, batch):
+    objective = objective_for(**{"objective.adaptation_latent": compared})
+    networks, divergence = objective.networks, objective.terms["adaptation"].divergence
+    assert divergence.critic[0].in_features * 2 == width * networks.latent_size
+    seen = []
+    divergence.register_forward_hook(lambda _, latents, __: seen.extend(latents))
+    objective("joint", batch)["adaptation"].backward()
+    latents = networks.latents(batch.source, batch.target, detach_generator_input=False)
+    expected = {
+        "both": (latents.source, latents.target),
+        "observed": (latents.observed_source, latents.observed_target),
+    }
+    for found, wanted in zip(seen, expected[compared], strict=True):
+        assert torch.equal(found, wanted)
+    reached = any(p.grad is not None for p in networks.generator.parameters())
+    assert reached is (compared == "both"), "L1 on z1 alone leaves r to L2 and L3"
+
+
 def test_reconstruction_forms():
     random = np.random.default_rng(0)
     true, imputed = random.normal(size=(4, 3)), random.normal(size=(4, 3))

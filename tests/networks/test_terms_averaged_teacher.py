@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 from scipy.stats import entropy
 from test_training_loop import OPTIONS, StopError, fit, problem, same, weights
 from torch import nn
@@ -14,6 +15,7 @@ from halfseen.networks.terms.averaged_teacher import (
     AveragedTeacher,
     class_balance_loss,
     consistency_loss,
+    label_loss,
     move_average,
 )
 from halfseen.networks.training import Batch, EpochChoice
@@ -78,6 +80,26 @@ def test_consistency_is_its_formula():
     assert 0 < np.count_nonzero(rows) < 20
     found = consistency_loss(torch.tensor(answer), torch.tensor(believed), 0.7)
     assert found.item() == pytest.approx(np.mean(rows))
+
+
+def test_labels_are_those_that_the_teacher_is_sure_of():
+    random = np.random.default_rng(0)
+    logits, believed = random.normal(size=(20, 3)), random.dirichlet(np.ones(3), size=20)
+    answer = softmax(logits, axis=1)
+    rows = [
+        -np.log(p[q.argmax()]) if q.max() >= 0.7 else 0.0
+        for p, q in zip(answer, believed, strict=True)
+    ]
+    assert 0 < np.count_nonzero(rows) < 20
+    found = label_loss(torch.tensor(logits), torch.tensor(believed), 0.7)
+    assert found.item() == pytest.approx(np.mean(rows))
+
+
+@pytest.mark.parametrize("form", ["squared", "labels"])
+def test_each_form_trains_the_networks(form):
+    objective, batch = objective_of(threshold=0.0, form=form)
+    objective("joint", batch)["consistency"].backward()
+    assert objective.networks.classifier[0].weight.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize("proportions", [[1 / 3] * 3, [0.7, 0.3, 0.0]])

@@ -89,11 +89,41 @@ def test_reference_refines_the_classifier_alone_on_ads():
 
 
 @pytest.mark.parametrize(
-    ("steps_of_an_epoch", "epochs"), [(100, 10), (7, 143), (1, 200), (100_000, 5)]
+    ("inputs", "steps_of_an_epoch", "epochs"),
+    [
+        ("table", 100, 10),
+        ("image", 100, 20),
+        ("table", 7, 143),
+        ("table", 1, 200),
+        ("table", 100_000, 5),
+    ],
 )
-def test_automatic_epochs_aim_for_a_number_of_steps_within_bounds(steps_of_an_epoch, epochs):
-    options = make_options({"training.joint_epochs": "auto"}, preset("paper"))
+def test_automatic_epochs_aim_for_a_number_of_steps_within_bounds(
+    inputs, steps_of_an_epoch, epochs
+):
+    options = make_options({"training.joint_epochs": "auto"}, preset("paper", inputs=inputs))
     assert plan(options, steps=steps_of_an_epoch)[1].epochs == epochs
+
+
+def test_an_epoch_may_end_before_the_rows_do():
+    options = make_options(
+        {"training.epoch_steps": 50, "training.joint_epochs": "auto"},
+        preset("paper", inputs="table"),
+    )
+    for phase in plan(options, steps=400):
+        assert phase.steps(Steps(400)) == 50
+        assert phase.steps(Steps(30)) == 30
+    assert plan(options, steps=400)[1].epochs == 20
+    assert plan(preset("paper"), steps=400)[1].steps(Steps(400)) == 400
+
+
+def test_an_automatic_batch_of_images_is_half_as_large():
+    for inputs, rows in (("image", 64), ("table", 128)):
+        options = preset("default", inputs=inputs)
+        phases = plan_phases(
+            options, method_named("Adaptation-Full"), Steps(9), rows=9000, refine=False
+        )
+        assert phases[-1].batch_size == rows
 
 
 def test_source_models_cannot_be_refined():

@@ -133,7 +133,11 @@ class FitSettings:
     ) -> Options:
         """Return every setting of the networks of one model."""
         base = preset(
-            self.preset, inputs=inputs, divergence=self.divergence, imputes=method.imputes
+            self.preset,
+            inputs=inputs,
+            divergence=self.divergence,
+            imputes=method.imputes,
+            adapts=method.adapts,
         )
         options = base if resident else make_options(STREAMED, base)
         chosen = make_options(self.options, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -25,7 +25,11 @@ __all__ = [
 Normalization = Literal["batch", "layer", "none"]
 Activation = Literal["sigmoid", "tanh", "relu", "none"]
 Initialization = Literal["torch", "reference"]
-Augmentation = Literal["none", "affine", "mask", "swap"]
+ImageAugmentation = Literal[
+    "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
+]
+TableAugmentation = Literal["mask", "swap"]
+Augmentation = Literal["none", ImageAugmentation, TableAugmentation]
 Inputs = Literal["image", "table"]
 
 Weight = Annotated[float, Field(ge=0)]
@@ -121,6 +125,11 @@ class ObjectiveOptions(Group):
         default="imputed",
         description="what f sees of the source's missing block: ẑ_S2, z_S2 or each",
     )
+    adaptation_latent: Literal["both", "observed"] = Field(
+        default="both",
+        description="what L1 compares of source and target: (z1, ẑ2), or z1, of which ẑ2 is a "
+        "function",
+    )
     detach_generator_input: bool = Field(
         default=False, description="whether ẑ_S2 = r(z_S1) keeps its gradient from reaching g1"
     )
@@ -162,12 +171,20 @@ class TrainingOptions(Group):
     joint_epochs: Count | Literal["auto"] = Field(
         default=90, description="epochs of L1 + L2 + L3; 'auto' gives about 1,000 steps"
     )
+    epoch_steps: Size | None = Field(
+        default=None,
+        description="steps after which an epoch ends, where a pass over the source has more",
+    )
     augmentation: Augmentation = Field(
         default="none",
-        description="of source batches: affine for images, mask or swap noise for tables",
+        description="of source batches: mask or swap noise for tables; for images affine changes "
+        "(affine, wide, half as wide: mild), contrast, inversion and brightness (light; mild-light "
+        "without inversion), both, or auto: wide, with light where the domains look different",
     )
     target_augmentation: Augmentation = Field(
-        default="none", description="the same of target batches"
+        default="none",
+        description="the same of target batches; auto: mild, with mild-light where the domains "
+        "look different",
     )
 
 
@@ -225,6 +242,7 @@ class Options(Group):
             raise ValueError("Options have either images or tables, for the inputs at hand.")
         if self.tables is not None:
             for name in ("augmentation", "target_augmentation"):
-                if getattr(self.training, name) == "affine":
-                    raise ValueError(f"training.{name}='affine' does not apply to tables.")
+                given = getattr(self.training, name)
+                if given in get_args(ImageAugmentation):
+                    raise ValueError(f"training.{name}={given!r} does not apply to tables.")
         return self

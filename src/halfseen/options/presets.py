@@ -19,6 +19,7 @@ def preset(
     inputs: Inputs = "image",
     divergence: str = "adversarial",
     imputes: bool = True,
+    adapts: bool = True,
 ) -> Options:
     """Return all settings of a preset for one kind of inputs, divergence and model.
 
@@ -34,7 +35,10 @@ def preset(
     settings: dict[str, Any] = {"objective.divergence": divergence}
     kind = "transport" if divergence == "transport" else "critic"
     model = "imputing" if imputes else "plain"
-    for key in ("all", inputs, kind, f"{inputs}-{kind}", f"{kind}-{model}"):
+    keys = ["all", inputs, kind, f"{inputs}-{kind}", f"{kind}-{model}"]
+    if adapts:
+        keys.append(f"{inputs}-adapting")
+    for key in keys:
         settings |= _PRESETS[name].get(key, {})
     if inputs == "table":
         return make_options(settings, Options(tables=TableNetworks()))
@@ -62,7 +66,8 @@ _ADS: dict[str, Any] = _TABLE_NETWORKS | {
     "refinement.entropy_weight": 1.0,
 }
 
-# Applied in this order: all, kind of inputs, kind of divergence, both, divergence and model.
+# Applied in this order: all, kind of inputs, kind of divergence, both, divergence and model, kind
+# of inputs of a model that adapts.
 _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "image": {"images.padding": "same", "images.pools": 3},
@@ -114,6 +119,20 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "objective.detach_true_latent": True,
             "networks.prediction_statistics": "target",
             "training.gradient_clip": 10.0,
+        },
+        "image": {
+            "images.channels": (32, 32, 128),
+            "training.learning_rate": 3e-3,
+            "training.warmup_epochs": 0,
+            "training.epoch_steps": 100,
+            "objective.adaptation_latent": "observed",
+            "training.augmentation": "auto",
+            "training.target_augmentation": "auto",
+        },
+        "image-adapting": {
+            "objective.terms": {
+                "averaged_teacher": {"start": 0.3, "form": "labels", "threshold": 0.8}
+            }
         },
         "table": _TABLE_NETWORKS
         | {

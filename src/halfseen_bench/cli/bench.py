@@ -44,7 +44,7 @@ Folder = Annotated[
         "--output", "-o", help="Folder of the sweep; bench-output/SUITE-BUDGET by default."
     ),
 ]
-BudgetName = Annotated[str, typer.Option(help="paper, cpu or quick.")]
+BudgetName = Annotated[str, typer.Option(help="paper, cpu, steps or quick.")]
 Pairs = Annotated[Names, typer.Option(help="Pairs of the suite; all by default.")]
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from halfseen.errors import OptionError
 from halfseen.networks.nets import Networks
@@ -21,7 +22,13 @@ from halfseen.networks.terms import (
     register,
 )
 
-__all__ = ["AveragedTeacher", "class_balance_loss", "consistency_loss", "move_average"]
+__all__ = [
+    "AveragedTeacher",
+    "class_balance_loss",
+    "consistency_loss",
+    "label_loss",
+    "move_average",
+]
 
 
 class AveragedTeacherSettings(TermSettings):
@@ -30,6 +37,10 @@ class AveragedTeacherSettings(TermSettings):
     decay: float = Field(default=0.99, ge=0, lt=1, description="α of the moving average")
     threshold: float = Field(
         default=0.9, ge=0, le=1, description="probability from which the teacher is believed"
+    )
+    form: Literal["squared", "labels"] = Field(
+        default="squared",
+        description="distance to the teacher's probabilities, or cross-entropy with its labels",
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
     balance: Literal["uniform", "estimated"] = Field(
@@ -81,8 +92,12 @@ class AveragedTeacher(Term):
         with torch.no_grad():
             believed = self.teacher(state.another_target).softmax(1)
         answer = state.target_logits.softmax(1)
+        if self.settings.form == "labels":
+            consistency = label_loss(state.target_logits, believed, self.settings.threshold)
+        else:
+            consistency = consistency_loss(answer, believed, self.settings.threshold)
         return {
-            "consistency": consistency_loss(answer, believed, self.settings.threshold),
+            "consistency": consistency,
             "class_balance": class_balance_loss(answer, self._proportions(state)),
         }
 
@@ -143,6 +158,26 @@ def consistency_loss(answer: Tensor, believed: Tensor, threshold: float) -> Tens
     """
     sure = believed.max(1).values >= threshold
     return (sure * (answer - believed).square().sum(1)).mean()
+
+
+def label_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tensor:
+    r"""Return :math:`-\frac1n \sum_i [\max_k q_{ik} \ge \tau] \log p_{i y_i}`, with y of largest q.
+
+    Parameters
+    ----------
+    logits, believed
+        Logits of the networks, whose probabilities are p, and probabilities q of the teacher.
+    threshold
+        τ, from which a row counts.
+
+    Examples
+    --------
+    >>> believed = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
+    >>> round(float(label_loss(torch.zeros(2, 2), believed, threshold=0.9)), 4)
+    0.3466
+    """
+    probability, label = believed.max(1)
+    return ((probability >= threshold) * cross_entropy(logits, label, reduction="none")).mean()
 
 
 def class_balance_loss(answer: Tensor, proportions: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Augmentations of source batches: plain callables from a batch to a batch."""
+"""Augmentations of a domain's batches: plain callables from a batch to a batch."""
 
 from __future__ import annotations
 
@@ -12,9 +12,43 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from halfseen.errors import OptionError
 
-__all__ = ["AUGMENTATIONS", "AffineImages", "Augmentation", "MaskNoise", "SwapNoise", "named"]
+__all__ = [
+    "AffineImages",
+    "Appearance",
+    "Augmentation",
+    "MaskNoise",
+    "Pixels",
+    "SwapNoise",
+    "is_more_uniform",
+    "looks_differ",
+    "make_augmentation",
+]
 
 Augmentation = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What an augmentation of images has to know of the problem's images.
+
+    Parameters
+    ----------
+    shown
+        First row and last plus one that were measured; None where all were.
+    lowest, highest
+        Range of the pixels' values.
+    looks_differ
+        Whether the two domains differ in how bright their pixels are (:func:`looks_differ`).
+    is_uniform
+        Whether the source's images differ less in brightness than the target's
+        (:func:`is_more_uniform`).
+    """
+
+    shown: tuple[int, int] | None = None
+    lowest: float = -1.0
+    highest: float = 1.0
+    looks_differ: bool = False
+    is_uniform: bool = True
 
 
 @dataclass(frozen=True)
@@ -29,6 +63,8 @@ class AffineImages:
         Largest displacement, as a fraction of half the image.
     shear, rotation
         Largest shear, and largest rotation in degrees.
+    shown
+        First row and last plus one that were measured: what was not never enters. None is all.
 
     Examples
     --------
@@ -40,6 +76,13 @@ class AffineImages:
     shift: float = 0.15
     shear: float = 0.2
     rotation: float = 10.0
+    shown: tuple[int, int] | None = None
+
+    @classmethod
+    def wide(cls, strength: float = 1.0, shown: tuple[int, int] | None = None) -> AffineImages:
+        """Return zoom by e^±0.4, shift by an eighth, shear 0.3 and 15 degrees, times a strength."""
+        zoom = math.exp(-0.4 * strength), math.exp(0.4 * strength)
+        return cls(zoom, 0.125 * strength, 0.3 * strength, 15.0 * strength, shown)
 
     def __call__(self, images: Tensor) -> Tensor:
         """Return transformed images; what enters at the border repeats the edge."""
@@ -50,13 +93,17 @@ class AffineImages:
 
         angle = uniform(-self.rotation, self.rotation) * (math.pi / 180.0)
         # The grid maps outputs to inputs, so a content zoomed by s is sampled at 1/s.
-        scale = 1.0 / uniform(*self.zoom)
+        scale = torch.exp(-uniform(*map(math.log, self.zoom)))
         shear = uniform(-self.shear, self.shear)
         cosine, sine = torch.cos(angle) * scale, torch.sin(angle) * scale
         across, down = uniform(-self.shift, self.shift), uniform(-self.shift, self.shift)
         top = torch.stack([cosine, shear * cosine - sine, across], dim=1)
         bottom = torch.stack([sine, shear * sine + cosine, down], dim=1)
         grid = affine_grid(torch.stack([top, bottom], dim=1), list(images.shape), False)
+        if self.shown is not None:
+            first, last = self.shown[0], self.shown[1] - 1
+            height = images.shape[2]
+            grid[..., 1].clamp_((2 * first + 1) / height - 1, (2 * last + 1) / height - 1)
         return grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
@@ -85,20 +132,147 @@ class MaskNoise:
         return torch.where(mask, rows.mean(0, keepdim=True).expand_as(rows), rows)
 
 
-AUGMENTATIONS: dict[str, Callable[[], Augmentation]] = {
-    "affine": AffineImages,
-    "swap": SwapNoise,
-    "mask": MaskNoise,
+@dataclass(frozen=True)
+class Appearance:
+    r"""Random contrast, inversion and brightness, one draw per image; brightness per channel.
+
+    With values centred on their range and scaled to [-1, 1], an image becomes
+    :math:`\pm a x + b`, with a contrast :math:`a \le 1` and a brightness
+    :math:`|b| \le 1 - a`: it never leaves the range.
+
+    Parameters
+    ----------
+    contrast
+        The smallest a.
+    inversion
+        Probability of the minus sign.
+    lowest, highest
+        The range of values.
+
+    Examples
+    --------
+    >>> Appearance(contrast=1.0, inversion=1.0)(torch.tensor([[[[-1.0, 0.5]]]])).tolist()
+    [[[[1.0, -0.5]]]]
+    """
+
+    contrast: float = 0.3
+    inversion: float = 0.5
+    lowest: float = -1.0
+    highest: float = 1.0
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Return images that show the same under another light."""
+        rows, channels = images.shape[:2]
+
+        def uniform(low: float, high: float, columns: int) -> Tensor:
+            drawn = torch.empty(rows, columns, 1, 1, device=images.device)
+            return drawn.uniform_(low, high)
+
+        middle, half = (self.highest + self.lowest) / 2, (self.highest - self.lowest) / 2
+        contrast = uniform(self.contrast, 1.0, 1)
+        sign = torch.where(uniform(0.0, 1.0, 1) < self.inversion, -1.0, 1.0)
+        brightness = uniform(-1.0, 1.0, channels) * (1.0 - contrast)
+        return middle + sign * contrast * (images - middle) + half * brightness
+
+
+def looks_differ(source: Tensor, target: Tensor, threshold: float = 0.5) -> bool:
+    """Tell whether pixels of the two domains have clearly different values.
+
+    They do where the Kolmogorov-Smirnov distance of the values exceeds the threshold: some
+    brightness lies above half of the pixels of one domain more than of the other. Thin and thick
+    strokes on the same ground stay below it; strokes on black and strokes on photos do not.
+
+    Examples
+    --------
+    >>> black, grey = torch.zeros(5, 1, 4, 4), torch.linspace(0, 1, 80).reshape(5, 1, 4, 4)
+    >>> looks_differ(black, grey), looks_differ(grey, grey)
+    (True, False)
+    """
+    one, other = source.flatten().sort().values, target.flatten().sort().values
+    values = torch.cat([one, other])
+    below = [
+        torch.searchsorted(part, values, right=True).double() / len(part) for part in (one, other)
+    ]
+    return float((below[0] - below[1]).abs().max()) > threshold
+
+
+def is_more_uniform(images: Tensor, others: Tensor) -> bool:
+    """Tell whether the mean brightness varies less among images than among others.
+
+    Examples
+    --------
+    >>> is_more_uniform(torch.zeros(3, 4), torch.eye(3, 4).cumsum(0))
+    True
+    """
+    spread = [rows.flatten(1).double().mean(1).std() for rows in (images, others)]
+    return bool(spread[0] < spread[1])
+
+
+@dataclass(frozen=True)
+class _Both:
+    """One augmentation after another."""
+
+    first: Augmentation
+    second: Augmentation
+
+    def __call__(self, images: Tensor) -> Tensor:
+        return self.second(self.first(images))
+
+
+def _wide(pixels: Pixels) -> Augmentation:
+    return AffineImages.wide(1.0, pixels.shown)
+
+
+def _mild(pixels: Pixels) -> Augmentation:
+    return AffineImages.wide(0.5, pixels.shown)
+
+
+def _light(pixels: Pixels) -> Augmentation:
+    return Appearance(0.3, 0.5, pixels.lowest, pixels.highest)
+
+
+def _mild_light(pixels: Pixels) -> Augmentation:
+    # Without inversion: statistics of the target must stay those of the rows to be predicted.
+    return Appearance(0.65, 0.0, pixels.lowest, pixels.highest)
+
+
+AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
+    "affine": lambda pixels: AffineImages(shown=pixels.shown),
+    "wide": _wide,
+    "mild": _mild,
+    "light": _light,
+    "mild-light": _mild_light,
+    "wide+light": lambda pixels: _Both(_wide(pixels), _light(pixels)),
+    "mild+light": lambda pixels: _Both(_mild(pixels), _mild_light(pixels)),
+    "swap": lambda pixels: SwapNoise(),
+    "mask": lambda pixels: MaskNoise(),
 }
 
 
-def named(name: str) -> Augmentation | None:
-    """Return a built-in augmentation by name, or None for ``none``."""
+def make_augmentation(
+    name: str, *, of_target: bool = False, pixels: Pixels | None = None
+) -> Augmentation | None:
+    """Return a built-in augmentation by name, or None for ``none``.
+
+    ``auto`` is for images: ``wide`` on the source and ``mild`` on the target, with ``light``
+    where the domains look different. A source that has seen more kinds of light than the target
+    is left in its own: more would only make it harder to learn.
+
+    Examples
+    --------
+    >>> make_augmentation("auto", of_target=True) == AffineImages.wide(0.5)
+    True
+    """
     if name == "none":
         return None
+    known = pixels or Pixels()
+    if name == "auto":
+        name = "mild" if of_target else "wide"
+        if known.looks_differ and (of_target or known.is_uniform):
+            name += "+light"
     if name not in AUGMENTATIONS:
         raise OptionError(
-            f"augmentation={name!r} is unknown; choose 'none' or one of {list(AUGMENTATIONS)}, "
-            "or give a callable."
+            f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "
+            f"{list(AUGMENTATIONS)}, or give a callable."
         )
-    return AUGMENTATIONS[name]()
+    return AUGMENTATIONS[name](known)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
@@ -18,8 +18,13 @@ from halfseen.networks.methods import Method
 from halfseen.networks.nets import EncoderFactory, chunks
 from halfseen.networks.objective import Objective, build_objective
 from halfseen.networks.terms import Views
-from halfseen.networks.training import augmentation as augmentations
-from halfseen.networks.training.augmentation import Augmentation
+from halfseen.networks.training.augmentation import (
+    Augmentation,
+    Pixels,
+    is_more_uniform,
+    looks_differ,
+    make_augmentation,
+)
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
@@ -28,10 +33,15 @@ from halfseen.networks.training.priors import refinement_prior
 from halfseen.networks.training.progress import NoProgress, Progress
 from halfseen.options import Options
 
-__all__ = ["TrainingProblem", "fit_objective", "resolve_device"]
+__all__ = ["TrainingProblem", "fit_objective", "resolve_device", "sample_of"]
 
 _INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
 """Keep the seeds of initial weights and of target statistics apart from those of the phases."""
+
+PIXEL_ROWS = 500
+"""Images of each domain whose pixels are compared."""
+STATISTICS_ROWS = 10_000
+"""Target rows on which batch-norm statistics are estimated, at most."""
 
 
 @dataclass(frozen=True)
@@ -114,10 +124,7 @@ def fit_objective(
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
-    objective.views = Views(
-        augmentation or augmentations.named(options.training.augmentation),
-        target_augmentation or augmentations.named(options.training.target_augmentation),
-    )
+    objective.views = _views(problem, method, options, augmentation, target_augmentation)
     batches = problem.batches_for(options, place)
     phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
     planned = [term for phase in phases for term in objective.terms_in(phase.name)]
@@ -127,7 +134,7 @@ def fit_objective(
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
-            rows = chunks(problem.target.inputs, size)
+            rows = chunks(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
             # A generator's noise is the seed's here too, and the caller's generator left alone.
             with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
                 torch.manual_seed(derived_seed(seed, _STATISTICS))
@@ -150,6 +157,47 @@ def fit_objective(
     match_target_statistics()
     objective.eval()
     return objective, history
+
+
+def sample_of(rows: Tensor, most: int) -> Tensor:
+    """Return at most so many rows, evenly spread.
+
+    Examples
+    --------
+    >>> sample_of(torch.arange(10), most=4).tolist()
+    [0, 3, 6, 9]
+    """
+    return rows[:: max(-(-len(rows) // most), 1)]
+
+
+def _views(
+    problem: TrainingProblem,
+    method: Method,
+    options: Options,
+    own: Augmentation | None,
+    own_of_target: Augmentation | None,
+) -> Views:
+    """Return the user's own augmentations, or those that the options name."""
+    blocks, training = problem.blocks, options.training
+    source, target = (
+        blocks.flat(sample_of(rows.inputs, PIXEL_ROWS).cpu(), "observed")
+        for rows in (problem.source, problem.target)
+    )
+    complete = Pixels()
+    if not blocks.is_table:
+        lowest = float(min(source.min(), target.min()))
+        highest = float(max(source.max(), target.max()))
+        complete = Pixels(
+            None, lowest, highest, looks_differ(source, target), is_more_uniform(source, target)
+        )
+    measured = complete
+    if not blocks.is_table and blocks.missing and not method.needs_complete_target:
+        measured = replace(complete, shown=(blocks.observed[0], blocks.observed[-1] + 1))
+    return Views(
+        own or make_augmentation(training.augmentation, pixels=complete),
+        own_of_target
+        or make_augmentation(training.target_augmentation, of_target=True, pixels=measured),
+    )
 
 
 def _prior(problem: TrainingProblem, seed: int) -> Floats:

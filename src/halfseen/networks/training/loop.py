@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -190,10 +191,11 @@ class Trainer:
         torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
         started = time.perf_counter()
         self.objective.train()
-        steps = self.batches.steps(phase.batch_size)
+        steps = phase.steps(self.batches)
         values: dict[str, list[float]] = {}
         strength = 0.0
-        for step, batch in enumerate(self.batches.epoch(phase.batch_size, seed, self.ranks)):
+        batches = self.batches.epoch(phase.batch_size, seed, self.ranks)
+        for step, batch in enumerate(islice(batches, steps)):
             done = (epoch * steps + step) / (phase.epochs * steps)
             strength = ramp(done)
             for group in optimizer.param_groups:

@@ -10,12 +10,14 @@ from halfseen.networks.methods import Method
 from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.schedules import annealed_rate
-from halfseen.options import Options
+from halfseen.options import Inputs, Options
 
 __all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
 
-JOINT_STEPS = 1000
+JOINT_STEPS: dict[Inputs, int] = {"table": 1000, "image": 2000}
 """Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
+USUAL_BATCH: dict[Inputs, int] = {"table": 128, "image": 64}
+"""Rows of each domain that ``batch_size="auto"`` gives a step, where there are enough."""
 MOST_EPOCHS = 200
 """Epochs that ``auto`` gives at most: 100 rows get their steps too."""
 
@@ -39,6 +41,8 @@ class Phase:
         Which of g1, g2, r and f are updated. What a term brings is updated in the term's phases.
     anneals
         Whether rates decay as lr / (1 + a p)^0.75, with each part's own a.
+    epoch_steps
+        Steps after which an epoch ends, where a pass over the source has more.
     """
 
     name: PhaseName
@@ -47,6 +51,11 @@ class Phase:
     learning_rate: float
     networks: frozenset[str] = ALL_NETWORKS
     anneals: bool = False
+    epoch_steps: int | None = None
+
+    def steps(self, batches: Batches) -> int:
+        """Return how many steps an epoch takes."""
+        return _at_most(self.epoch_steps, batches.steps(self.batch_size))
 
     def rate(self, part: Part, progress: float) -> float:
         """Return one part's learning rate at some progress through the phase."""
@@ -63,10 +72,11 @@ def plan_phases(
             f"{method.name} does not adapt, so there is nothing to refine; refine=True needs "
             "adapt=True."
         )
-    batch_size = _batch_size(options.training.batch_size, rows, 128)
-    steps = max(batches.steps(batch_size), 1)
+    batch_size = _batch_size(options.training.batch_size, rows, USUAL_BATCH[options.inputs])
+    epoch_steps = options.training.epoch_steps
+    steps = max(_at_most(epoch_steps, batches.steps(batch_size)), 1)
     if options.training.joint_epochs == "auto":
-        joint_epochs = min(max(-(-JOINT_STEPS // steps), 5), MOST_EPOCHS)
+        joint_epochs = min(max(-(-JOINT_STEPS[options.inputs] // steps), 5), MOST_EPOCHS)
     else:
         joint_epochs = options.training.joint_epochs
     refined = ALL_NETWORKS if options.refinement.modules == "all" else frozenset({"classifier"})
@@ -77,6 +87,7 @@ def plan_phases(
             _batch_size(options.training.warmup_batch_size, rows, 32),
             options.training.learning_rate,
             SOURCE_NETWORKS,
+            epoch_steps=epoch_steps,
         ),
         Phase(
             "joint",
@@ -84,12 +95,18 @@ def plan_phases(
             batch_size,
             options.training.learning_rate * options.training.joint_rate_factor,
             anneals=True,
+            epoch_steps=epoch_steps,
         ),
     ]
     if refine:
         rate = options.training.learning_rate * options.refinement.rate_factor
-        phases.append(Phase("refine", options.refinement.epochs, batch_size, rate, refined))
+        epochs = options.refinement.epochs
+        phases.append(Phase("refine", epochs, batch_size, rate, refined, epoch_steps=epoch_steps))
     return [phase for phase in phases if phase.epochs]
+
+
+def _at_most(most: int | None, steps: int) -> int:
+    return steps if most is None else min(most, steps)
 
 
 def _batch_size(wanted: int | Literal["auto"], rows: int, usual: int) -> int:
