@@ -390,7 +390,9 @@ def test_options_of_groups_are_parameters():
 def test_members_are_checked_and_weighed():
     source, labels, target = domains(120)
     model = classifier(missing=[3], members=None).fit(source, labels, target)
-    assert set(model.model_.metrics["weights"]) == {"networks", "regression"}
-    for members in ([], ["trees"], ["networks", "networks"], ["regression"]):
+    kinds = ["networks", "boosted_trees", "forest", "regression"]
+    assert list(model.model_.metrics["weights"]) == kinds
+    assert 0.0 < sum(model.model_.weights.members) <= 1.0 + 1e-9
+    for members in ([], ["trees"], ["networks", "networks"]):
         with pytest.raises(OptionError, match="members="):
             classifier(missing=[3], members=members).fit(source, labels, target)

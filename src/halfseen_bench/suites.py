@@ -272,7 +272,7 @@ SUITES: dict[str, Suite] = {
             problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
             baselines=(*CONSTANTS, TREES_COLOURS),
-            settings=DEMO_NETWORK | {"training.learning_rate": 1e-2},  # some 400 steps in all
+            settings=FORMER_IMAGES | DEMO_NETWORK,  # the newer default wants some 2,000 steps
             figures=("latents",),
         ),
         Suite(

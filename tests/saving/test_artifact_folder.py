@@ -38,7 +38,7 @@ def fitted(**given):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("saved") / "model"
-    fitted(members=None).save(folder)
+    fitted(members=["networks", "regression"]).save(folder)
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from torch import nn
 
 from halfseen.errors import OptionError
-from halfseen.members import LEARNERS, MEMBERS, Learner, NetworksLearner, NetworksMember
+from halfseen.members import LEARNERS, Learner, NetworksLearner, NetworksMember
 from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.networks.nets import EncoderFactory
 from halfseen.networks.training import Augmentation, EpochHook
@@ -95,11 +95,10 @@ class FitSettings:
                 "cannot be trained together."
             )
         kinds = self.members_for(inputs)
-        unknown = [kind for kind in kinds if kind not in MEMBERS]
+        known = [NetworksMember.kind, *LEARNERS]
+        unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
-            raise OptionError(
-                f"members={list(kinds)} must name one or more of {list(MEMBERS)}, each once."
-            )
+            raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
         if self.effort not in EFFORTS:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         if inputs == "image" and kinds != (NetworksMember.kind,):
