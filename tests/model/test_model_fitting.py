@@ -149,7 +149,7 @@ def test_one_of_several_is_chosen_by_the_stated_rule(found):
         ({"models": ()}, "Name at least one model of"),
         ({"models": ("Magic",)}, "Magic"),
         ({"models": ("Source-IgnoreComponent",), "refine": True}, "does not adapt"),
-        ({"members": ("regression",)}, "lacks 'networks', which give the latents"),
+        ({"effort": "endless"}, "effort='endless' is unknown; choose one of"),
         (
             {"members": ("networks", "trees")},
             r"must name one or more of \['networks', 'regression'",

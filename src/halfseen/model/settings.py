@@ -94,13 +94,13 @@ class FitSettings:
                 "Full models need a target with every column, the others one without; they "
                 "cannot be trained together."
             )
+        if self.effort not in EFFORTS:
+            raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         kinds = self.members_for(inputs)
         known = [NetworksMember.kind, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
-        if self.effort not in EFFORTS:
-            raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         if inputs == "image" and kinds != (NetworksMember.kind,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
         if self.refine and not any(method.adapts for method in methods):
