@@ -28,6 +28,7 @@ from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -130,6 +131,12 @@ def logistic(seed: int) -> Any:
     return LogisticRegression(max_iter=1000)
 
 
+def tuned_logistic(seed: int) -> Any:
+    """Choose the penalty by folds of the source, as our own regression does."""
+    search = {"C": (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)}
+    return GridSearchCV(LogisticRegression(max_iter=300), search, scoring="neg_log_loss", cv=3)
+
+
 def ours(**settings: Any) -> Predict:
     def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
         model = AdaptationImputationClassifier(random_state=seed, **settings)
@@ -141,6 +148,8 @@ def ours(**settings: Any) -> Predict:
 BASELINES: dict[str, Predict] = {
     "logistic regression": plain(logistic, scaled=True),
     "logistic regression, own scale": plain(logistic, scaled=True, own=True),
+    "logistic regression, tuned": plain(tuned_logistic, scaled=True),
+    "logistic regression, tuned, own scale": plain(tuned_logistic, scaled=True, own=True),
     "LightGBM": plain(boosted),
     "random forest": plain(forest),
 }
