@@ -73,7 +73,7 @@ class AdaptationImputationClassifier(
         What learns beside each other. By default all of them for tables (no networks where
         columns have drifted, or with ``effort="quick"``), and networks alone for images and for
         presets that repeat the paper.
-    effort : {"quick", "default", "best"}
+    effort : {"quick", "default"}
         How long a fit of tables may take. ``quick`` leaves networks and teachers out.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target

@@ -22,7 +22,7 @@ ReportDetail = Literal["all", "aggregates", "none"]
 """As :data:`halfseen.report.facts.ReportDetail`, which help must not wait for."""
 
 
-Effort = Literal["quick", "default", "best"]
+Effort = Literal["quick", "default"]
 """As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
 
 
@@ -42,7 +42,7 @@ class FitConfig(BaseModel):
     members: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="what learns beside each other; all kinds by default"
     )
-    effort: Effort = Field("default", description="how long a fit may take: quick, default, best")
+    effort: Effort = Field("default", description="how long a fit may take: quick or default")
     align: bool = Field(True, description="whether drifted columns are mapped")
     preset: Preset = "default"
     divergence: str = "adversarial"

@@ -219,7 +219,8 @@ class Fit:
         if found is not None:
             self.hooks.say(
                 f"Target rows are {found.distance:.1f} times as far from source rows as those are "
-                f"from each other: {len(found.columns)} columns are mapped in several ways."
+                f"from each other: {len(found.columns)} columns are mapped in several ways, and "
+                "networks are left out."
             )
         return found
 
@@ -287,7 +288,8 @@ class Fit:
             members, trained_on = self._refitted(chosen, rows.whole), "all source rows"
             if rows.folds:
                 trained_on += ", after measuring on those held out"
-            if not rows.refits_networks and len(members) > 1:
+            # Large networks are not trained twice, and a model may be nothing else or have none.
+            if not rows.refits_networks and NetworksMember.kind in [m.kind for m in members]:
                 trained_on += "; networks on those that were not held out"
         names = [learner.name for learner in chosen.learners]
         weights = Weights((1.0 / len(members),) * len(members))

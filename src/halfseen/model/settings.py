@@ -19,12 +19,11 @@ __all__ = ["Effort", "FitSettings", "needs_complete_target"]
 
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
-Effort = Literal["quick", "default", "best"]
+Effort = Literal["quick", "default"]
 TREES_AND_LINES = ("boosted_trees", "forest", "regression")
 EFFORTS: dict[str, tuple[str, ...]] = {
     "quick": TREES_AND_LINES,
     "default": ("networks", *TREES_AND_LINES),
-    "best": ("networks", *TREES_AND_LINES),
 }
 """The members of a table's model at each effort, the simplest last."""
 STREAMED: dict[str, Any] = {
