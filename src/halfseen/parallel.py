@@ -23,6 +23,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -112,17 +113,29 @@ class Ranks:
         """Return what the first rank makes; the others wait for it."""
         if self.size == 1:
             return make()
-        held = [make() if self.is_first else None]
+        held = [_apart(make) if self.is_first else None]
         distributed.broadcast_object_list(held, src=0)
         value: Value = held[0]  # type: ignore[assignment]
         return value
 
 
 ALONE = Ranks()
+_IS_APART = ContextVar("_IS_APART", default=False)
+
+
+def _apart(make: Callable[[], Value]) -> Value:
+    """Make something while the other ranks wait for it: inside, nobody else can be spoken to."""
+    before = _IS_APART.set(True)
+    try:
+        return make()
+    finally:
+        _IS_APART.reset(before)
 
 
 def present_ranks() -> Ranks:
-    """Return the processes that have joined; one alone where none have."""
+    """Return the processes that have joined; one alone where none have, or while they wait."""
+    if _IS_APART.get():
+        return ALONE
     if distributed.is_available() and distributed.is_initialized():
         return Ranks(distributed.get_rank(), distributed.get_world_size())
     return ALONE
