@@ -1,5 +1,10 @@
 """Small tensors on many threads mostly wait for each other; workers run one thread each."""
 
+import os
+
+# For what is started from here, too: the workers, and commands in processes of their own.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
 import pytest
 import torch
 

@@ -17,7 +17,7 @@ Matrix = npt.NDArray[np.float32]
 
 MOST_COMPARED = 1_500
 NEIGHBOURS = 5
-FAR = 1.5
+FAR = 2.0
 """Target rows so many times as far from source rows as those are from each other: drift."""
 TEMPERATURE = 0.3
 """How much less plausible, in nats, a map must be to count 1/e as much."""

@@ -151,11 +151,11 @@ def fit_rows(
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the models to choose from: its members of the last fold, and all held-out answers."""
+    """One of the models to choose from: its members by fold, and all held-out answers."""
 
     method: Method
     learners: tuple[Learner, ...]
-    members: tuple[Member, ...] = ()
+    folds: tuple[tuple[Member, ...], ...] = ()
     held_out: HeldOut | None = None
 
     def risk(self, weights: Floats) -> RiskEstimate:
@@ -235,17 +235,18 @@ class Fit:
         """Fit the members on each fold and note what they say of the rows held out."""
         if not self.rows.folds:
             return Candidate(method, learners)
-        parts = []
+        parts, by_fold = [], []
         for number, fold in enumerate(self.rows.folds):
             members = self._members(method, learners, number, fold.training)
+            by_fold.append(members)
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
             if method.name == self.settings.models[0]:
                 self._note_gain(learners, members, number, fold)
         held_out = HeldOut.joined(parts)
-        if len(members) > 1 and self.drift is None:
+        if len(learners) > 1 and self.drift is None:
             weights = self.ranks.from_first(lambda: tempered(self.weights))
             held_out = replace(held_out, row_weights=weights)
-        return Candidate(method, learners, members, held_out)
+        return Candidate(method, learners, tuple(by_fold), held_out)
 
     def _note_gain(
         self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
@@ -282,27 +283,21 @@ class Fit:
 
     def _model(self) -> Model:
         """Return the chosen candidate, fitted on all rows where they are few, weighed, measured."""
-        chosen, rows = self.chosen, self.rows
-        members, trained_on = chosen.members, "the source rows that were not held out"
-        if rows.whole is not None:
-            members, trained_on = self._refitted(chosen, rows.whole), "all source rows"
-            if rows.folds:
-                trained_on += ", after measuring on those held out"
-            # Large networks are not trained twice, and a model may be nothing else or have none.
-            if not rows.refits_networks and NetworksMember.kind in [m.kind for m in members]:
-                trained_on += "; networks on those that were not held out"
+        chosen = self.chosen
+        groups, trained_on = self._final_members(chosen)
         names = [learner.name for learner in chosen.learners]
-        weights = Weights((1.0 / len(members),) * len(members))
+        weights = Weights((1.0 / len(groups),) * len(groups))
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
             metrics = held_out_metrics(chosen.held_out, names)
             # Where columns have drifted, source rows do not tell which member to trust.
-            if len(members) > 1 and self.drift is None:
+            if len(groups) > 1 and self.drift is None:
                 weights = chosen.held_out.weights()
         if self.drift is not None:
+            members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights = replace(weights, members=counted)
-        if len(members) > 1:
+            weights, groups = replace(weights, members=counted), [(m,) for m in members]
+        if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:
             metrics["teaching"] = _mean_gain(np.concatenate(self._gains))
@@ -311,23 +306,42 @@ class Fit:
         metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
         metrics["trained_on"] = trained_on
         metrics |= {"choice": self.choice} if self.choice else {}
+        # Members of one group share its weight.
+        shared = [weight / len(g) for weight, g in zip(weights.members, groups, strict=True)]
+        each = [share for share, group in zip(shared, groups, strict=True) for _ in group]
+        weights = replace(weights, members=tuple(each))
+        members = tuple(member for group in groups for member in group)
         return Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
 
-    def _refitted(self, chosen: Candidate, whole: Sample) -> tuple[Member, ...]:
-        """Return the members fitted on all rows; large networks as the last fold left them."""
-        if self.rows.folds:
+    def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:
+        """Return what answers in the end for each learner, and the rows it learned from.
+
+        Members are fitted again on all source rows where those are at hand. Networks take long:
+        those of several folds answer together instead, and one of many rows stays as it is.
+        """
+        rows, learners = self.rows, chosen.learners
+        by_fold = [tuple(members[k] for members in chosen.folds) for k in range(len(learners))] or [
+            ()
+        ] * len(learners)
+        if rows.whole is None:
+            return by_fold, "the source rows that were not held out"
+        trained_on = "all source rows"
+        if rows.folds:
             self.hooks.say("Training again, now with the held-out rows.")
+            trained_on += ", after measuring on those held out"
         again = [
-            learner
-            for learner in chosen.learners
-            if self.rows.refits_networks or learner.name != NetworksMember.kind
+            k
+            for k, learner in enumerate(learners)
+            if rows.refits_networks or learner.name != NetworksMember.kind
         ]
-        fitted = self._members(chosen.method, again, None, whole)
-        found = dict(zip((learner.name for learner in again), fitted, strict=True))
-        before = dict(
-            zip((learner.name for learner in chosen.learners), chosen.members, strict=False)
-        )
-        return tuple((before | found)[learner.name] for learner in chosen.learners)
+        fitted = self._members(chosen.method, [learners[k] for k in again], None, rows.whole)
+        for k, member in zip(again, fitted, strict=True):
+            by_fold[k] = (member,)
+        if len(again) < len(learners):
+            trained_on += "; networks on those that were not held out"
+            if len(rows.folds) > 1:
+                trained_on += f", in {len(rows.folds)} folds that answer together"
+        return by_fold, trained_on
 
     def _settled(
         self, chosen: Candidate, members: tuple[Member, ...], weights: Weights

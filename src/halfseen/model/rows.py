@@ -76,9 +76,14 @@ class PreparedRows:
 
     @property
     def refits_networks(self) -> bool:
-        """Whether the final networks are trained on all rows, after measuring on those held out."""
+        """Whether the final networks are trained on all rows, after measuring on those held out.
+
+        Those of several folds answer together instead: nothing is trained once more.
+        """
         whole = self.whole
-        return whole is not None and (not self.folds or len(whole) <= REFIT_ROWS)
+        if whole is None or len(self.folds) > 1:
+            return False
+        return not self.folds or len(whole) <= REFIT_ROWS
 
 
 def prepared_in_memory(

@@ -143,7 +143,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "networks.classifier_widths": (),
             "training.balanced": False,
             "training.augmentation": "mask",
-            "training.learning_rate": 1e-3,
+            "training.learning_rate": 3e-3,
             "training.betas": (0.9, 0.999),
             "training.weight_decay": 0.1,
             "training.warmup_epochs": 5,

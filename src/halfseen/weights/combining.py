@@ -18,8 +18,8 @@ __all__ = ["Weights", "across_halves", "fit_weights"]
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
 
-RIDGE_ROWS = 10.0
-"""How many rows the starting weights count for."""
+RIDGE_ROWS = 100.0
+"""How many rows the starting weights count for: under shift the source is a partial witness."""
 
 
 @dataclass(frozen=True)

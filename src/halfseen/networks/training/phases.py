@@ -14,7 +14,7 @@ from halfseen.options import Inputs, Options
 
 __all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
 
-JOINT_STEPS: dict[Inputs, int] = {"table": 1000, "image": 2000}
+JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 2000}
 """Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
 USUAL_BATCH: dict[Inputs, int] = {"table": 128, "image": 64}
 """Rows of each domain that ``batch_size="auto"`` gives a step, where there are enough."""
