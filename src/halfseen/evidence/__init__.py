@@ -27,6 +27,7 @@ from halfseen.evidence.density_ratio import (
     default_domain_classifier,
     effective_sample_size,
     fit_density_ratio,
+    overlap,
 )
 from halfseen.evidence.features import (
     CategoryShift,
@@ -79,6 +80,7 @@ __all__ = [
     "imputation_terms",
     "imputation_verdict",
     "missing_block_dependence",
+    "overlap",
     "population_stability",
     "posterior_change",
     "self_consistency",
