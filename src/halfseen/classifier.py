@@ -16,7 +16,6 @@ from torch import nn
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import PriorEstimate
-from halfseen.evidence.labels import Estimator
 from halfseen.front.frames import Images, label_column, read_frame, split_stacked
 from halfseen.front.fronts import Front, ImageFront, PreparedFront, TableFront
 from halfseen.front.images import image_blocks, prepare_images
@@ -469,11 +468,11 @@ class AdaptationImputationClassifier(
         return model.transform(X)
 
     def estimate_target_prior(
-        self, X: Any, y: Any, X_target: Any, *, method: Estimator = "mlls", random_state: int = 0
+        self, X: Any, y: Any, X_target: Any, *, random_state: int = 0
     ) -> PriorEstimate:
         """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
         model = self._fitted()
-        return model.estimate_target_prior(X, y, X_target, method=method, random_state=random_state)
+        return model.estimate_target_prior(X, y, X_target, random_state=random_state)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.

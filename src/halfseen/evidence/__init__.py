@@ -16,11 +16,7 @@ from halfseen.evidence.bounds import (
     adaptation_effect,
     imputation_terms,
 )
-from halfseen.evidence.calibration import (
-    Calibration,
-    fit_bias_corrected_temperature,
-    fit_temperature,
-)
+from halfseen.evidence.calibration import Calibration, fit_bias_corrected_temperature
 from halfseen.evidence.density_ratio import (
     DensityRatio,
     clip_weights,
@@ -76,7 +72,6 @@ __all__ = [
     "feature_shift",
     "fit_bias_corrected_temperature",
     "fit_density_ratio",
-    "fit_temperature",
     "imputation_terms",
     "imputation_verdict",
     "missing_block_dependence",

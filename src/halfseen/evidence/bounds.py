@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from halfseen.arrays import Floats, labels, matrix, probabilities, same_length
 from halfseen.errors import InputError
-from halfseen.evidence.calibration import fit_temperature
+from halfseen.evidence.calibration import fit_bias_corrected_temperature
 from halfseen.evidence.density_ratio import (
     compact_domain_classifier,
     odds_to_ratio,
@@ -209,7 +209,7 @@ def adaptation_bound(
         BoundTerm(
             "error of the pseudo-labels",
             "ε_T(pseudo-labels)",
-            float(1.0 - fit_temperature(predicted, y)(on_target).max(axis=1).mean()),
+            float(1.0 - fit_bias_corrected_temperature(predicted, y)(on_target).max(axis=1).mean()),
             "one minus the mean confidence on the target, after temperature scaling on the "
             "held-out source rows",
             "little: on a shifted target a model is usually surer than it is right",

@@ -107,9 +107,7 @@ def carve_pseudo_target(
     chosen = np.random.default_rng(random_state).random(len(source)) < probability
 
     def apart(first: Floats, second: Floats) -> DomainSeparation:
-        return domain_separation(
-            first, second, classifier=classifier, folds=_FOLDS, random_state=random_state
-        )
+        return domain_separation(first, second, classifier=classifier, random_state=random_state)
 
     return Carving(
         chosen, probability, apart(source, target), apart(source[~chosen], source[chosen])

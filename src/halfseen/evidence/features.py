@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,12 @@ from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from halfseen.arrays import Floats, vector
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import (
     clip_weights,
     default_domain_classifier,
-    effective_sample_size,
     odds_to_ratio,
+    overlap,
     stacked,
     two_domains,
 )
@@ -35,7 +35,9 @@ __all__ = [
     "population_stability",
 ]
 
-Correction = Literal["holm", "benjamini-hochberg"]
+BINS = 10
+"""Of the population stability index."""
+FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -101,30 +103,18 @@ class DomainSeparation:
         Area under its ROC curve: 0.5 for equal domains, 1 for disjoint ones.
     proxy_a_distance
         2 (1 - 2 ε) with ε its balanced error: 0 for equal domains, 2 for disjoint ones.
-    effective_sample_size
-        Of the source rows under their clipped importance weights.
-    covered
-        Mean unclipped weight, at most 1: the share of the target that the source's region holds.
-        Disjoint domains can have equal, tiny weights and so a large effective size; this tells.
     overlap
-        Effective sample size as a share of the source rows, times `covered`: 1 for equal
-        domains, near 0 where the target lies beyond the source. Between Gaussians a distance δ
-        apart it is exp(-δ²) with exact weights; estimated weights give somewhat more.
+        See :func:`halfseen.evidence.overlap`, of the source rows: 1 for equal domains, near 0
+        where the target lies beyond the source.
     """
 
     auc: float
     proxy_a_distance: float
-    effective_sample_size: float
-    covered: float
     overlap: float
 
 
 def feature_shift(
-    source: npt.ArrayLike,
-    target: npt.ArrayLike,
-    names: Sequence[str] | None = None,
-    *,
-    correction: Correction = "holm",
+    source: npt.ArrayLike, target: npt.ArrayLike, names: Sequence[str] | None = None
 ) -> tuple[FeatureShift, ...]:
     """Compare the inputs of both domains one by one.
 
@@ -134,9 +124,6 @@ def feature_shift(
         Numeric inputs that both domains have, one row each; NaN marks an empty cell.
     names
         Name of each column; by default "column 0", "column 1", ...
-    correction
-        "holm" bounds the chance of any false alarm, "benjamini-hochberg" the share of false
-        alarms among those raised.
 
     Examples
     --------
@@ -157,7 +144,7 @@ def feature_shift(
         for j in range(width)
     ]
     tests = [stats.ks_2samp(a, b, method="asymp") for a, b in columns]
-    adjusted = adjusted_p_values([float(test.pvalue) for test in tests], correction)
+    adjusted = adjusted_p_values([float(test.pvalue) for test in tests])
     return tuple(
         FeatureShift(
             name=name,
@@ -176,12 +163,12 @@ def feature_shift(
     )
 
 
-def population_stability(source: npt.ArrayLike, target: npt.ArrayLike, *, bins: int = 10) -> float:
+def population_stability(source: npt.ArrayLike, target: npt.ArrayLike) -> float:
     r"""Return the population stability index of one input.
 
     .. math:: \sum_b (t_b - s_b) \log (t_b / s_b) ,
 
-    with the shares of source and target in bins between the source's quantiles; a value that
+    with the shares of source and target in ten bins between the source's quantiles; a value that
     fills a bin by itself has its own, so that zero-inflated and categorical codes are seen. Half
     a row is added to each bin to keep the logarithm finite. Below 0.1 is commonly read as
     stable, above 0.25 as a marked shift.
@@ -198,10 +185,8 @@ def population_stability(source: npt.ArrayLike, target: npt.ArrayLike, *, bins: 
     >>> bool(population_stability(values, values + 500) > 0.25)
     True
     """
-    if bins < 2:
-        raise OptionError(f"bins={bins} must be at least 2.")
     first, second = vector("source", source), vector("target", target)
-    quantiles = np.quantile(first, np.arange(1, bins) / bins, method="inverted_cdf")
+    quantiles = np.quantile(first, np.arange(1, BINS) / BINS, method="inverted_cdf")
     values, counts = np.unique(quantiles, return_counts=True)
     cuts = np.union1d(values, np.nextafter(values[counts > 1], np.inf))
     in_source = np.bincount(np.searchsorted(cuts, first, "right"), minlength=len(cuts) + 1)
@@ -240,7 +225,7 @@ def category_shift(source: npt.ArrayLike, target: npt.ArrayLike) -> CategoryShif
     )
 
 
-def adjusted_p_values(p_values: npt.ArrayLike, correction: Correction = "holm") -> Floats:
+def adjusted_p_values(p_values: npt.ArrayLike) -> Floats:
     """Correct p-values for their number: each compares with the level as it stands.
 
     References
@@ -248,23 +233,12 @@ def adjusted_p_values(p_values: npt.ArrayLike, correction: Correction = "holm") 
     S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
     Statistics 6, 1979.
 
-    Y. Benjamini, Y. Hochberg, "Controlling the false discovery rate", JRSS B 57, 1995.
-
     Examples
     --------
     >>> adjusted_p_values([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
-    >>> adjusted_p_values([0.01, 0.04, 0.03], "benjamini-hochberg")
-    array([0.03, 0.04, 0.04])
     """
     p = vector("p_values", p_values)
-    if correction == "benjamini-hochberg":
-        controlled: Floats = stats.false_discovery_control(p, method="bh")
-        return controlled
-    if correction != "holm":
-        raise OptionError(
-            f"correction={correction!r} is unknown; choose 'holm' or 'benjamini-hochberg'."
-        )
     order = np.argsort(p)
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -276,7 +250,6 @@ def domain_separation(
     target: npt.ArrayLike,
     *,
     classifier: Any = None,
-    folds: int = 5,
     random_state: int = 0,
 ) -> DomainSeparation:
     """Measure how far apart the domains are, on inputs or on latents.
@@ -291,8 +264,8 @@ def domain_separation(
     classifier
         Any scikit-learn classifier with calibrated ``predict_proba``; by default
         :func:`halfseen.evidence.default_domain_classifier`.
-    folds, random_state
-        How the rows are divided.
+    random_state
+        Seed of the five folds.
 
     References
     ----------
@@ -308,26 +281,19 @@ def domain_separation(
     >>> bool(abs(near.auc - 0.76) < 0.02)
     True
     """
-    if folds < 2:
-        raise OptionError(f"folds={folds} must be at least 2.")
-    first, second = two_domains(source, target, least=3 * folds)
+    first, second = two_domains(source, target, least=3 * FOLDS)
     rows, domain = stacked(first, second)
     model = clone(classifier) if classifier is not None else default_domain_classifier()
-    divided = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    divided = StratifiedKFold(FOLDS, shuffle=True, random_state=random_state)
     probability = cross_val_predict(model, rows, domain, cv=divided, method="predict_proba")[:, 1]
     # Against the share of target rows, not 1/2: otherwise the larger domain always wins.
     called_target = probability > domain.mean()
     error = 1.0 - balanced_accuracy_score(domain, called_target)
     ratio = odds_to_ratio(probability[: len(first)], len(first), len(second))
-    covered = min(1.0, float(ratio.mean()))
-    # A classifier that is sure of every row leaves no weight at all.
-    size = effective_sample_size(clip_weights(ratio)) if covered > 0 else 0.0
     return DomainSeparation(
         auc=float(roc_auc_score(domain, probability)),
         proxy_a_distance=float(2.0 * max(0.0, 1.0 - 2.0 * error)),
-        effective_sample_size=size,
-        covered=covered,
-        overlap=covered * size / len(first),
+        overlap=overlap(clip_weights(ratio)) if ratio.any() else 0.0,
     )
 
 
