@@ -19,7 +19,7 @@ from halfseen.evidence import (
     fit_density_ratio,
     imputation_verdict,
 )
-from halfseen.selection import deep_embedded_validation, importance_weighted_validation
+from halfseen.evidence.risk import deep_embedded_validation, importance_weighted_validation
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
