@@ -27,7 +27,6 @@ import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-from halfseen.evidence.reverse import reverse_validation
 from halfseen.evidence.scores import agreement
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
@@ -37,6 +36,7 @@ from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import Options, make_options, preset
 from halfseen.selection import SCORES, Evidence, evaluate
 from halfseen_bench.data import DomainPair, amazon, digits, heart
+from halfseen_bench.reverse import reverse_validation
 from halfseen_bench.runner import Task, run_tasks
 
 PAIRS = ("heart", "amazon", "digits")

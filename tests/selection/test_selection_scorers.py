@@ -103,7 +103,7 @@ def test_what_a_scorer_cannot_do_is_said():
     model = learner().fit(X, y, sample_domain=domain)
     with pytest.raises(InputError, match="route sample_domain"):
         make_scorer("dev")(model, X, y)
-    with pytest.raises(OptionError, match="'reverse' needs more than one fit"):
-        make_scorer("reverse")
+    with pytest.raises(OptionError, match="'agreement' needs more than one fit"):
+        make_scorer("agreement")
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
         make_scorer("accuracy")

@@ -47,15 +47,8 @@ Verdict = Literal[
 class Dependence:
     """How well the missing block is predicted from the observed one, on held-out source rows.
 
-    Parameters
-    ----------
-    r2
-        Share of the variance of the standardised x2 explained on held-out rows by the better of
-        the regressions; zero or less means nothing.
-    p_value
-        Chance of such an r2 if x2 did not depend on x1, corrected for the number of regressions.
-    r2_by_regression
-        The r2 of each.
+    `r2` is the share of the variance of the standardised x2 that the better of two regressions
+    explains (zero or less: nothing), `p_value` the chance of it if x2 did not depend on x1.
     """
 
     r2: float

@@ -66,16 +66,6 @@ def fit_bias_corrected_temperature(
     ----------
     A. Alexandari, A. Kundaje, A. Shrikumar, "Maximum likelihood with bias-corrected calibration
     is hard-to-beat at label shift adaptation", ICML 2020.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 500)
-    >>> biased = np.stack([np.full(500, 0.7) - 0.4 * y, np.full(500, 0.3) + 0.4 * y], axis=1)
-    >>> y[:100] = 0
-    >>> fitted = fit_bias_corrected_temperature(biased, y)
-    >>> bool(np.allclose(fitted(biased).mean(axis=0), np.bincount(y) / 500, atol=1e-3))
-    True
     """
     array, y = predictions(source_probabilities, y_source)
     rows, classes = array.shape

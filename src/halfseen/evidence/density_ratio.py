@@ -36,14 +36,9 @@ _MOST_COMPONENTS = 32
 
 @dataclass(frozen=True)
 class DensityRatio:
-    """A fitted estimate of w(x) = p_T(x) / p_S(x).
+    """A fitted estimate of w(x) = p_T(x) / p_S(x): a classifier, and the rows it was fitted on.
 
-    Parameters
-    ----------
-    classifier
-        Tells target (class 1) from source (class 0).
-    source_rows, target_rows
-        How many rows it was fitted on: their quotient turns its odds into a ratio of densities.
+    Their quotient turns the odds of target (class 1) to source (class 0) into one of densities.
     """
 
     classifier: Any
@@ -70,14 +65,9 @@ def fit_density_ratio(
 
     .. math:: w(x) = \frac{n_S}{n_T} \, \frac{P(d = T \mid x)}{P(d = S \mid x)} .
 
-    Parameters
-    ----------
-    source, target
-        Inputs or latents, one row each, from a part of the data that is *not* weighted later
-        (for instance the training part, when weights are wanted on the validation part).
-    classifier
-        Any scikit-learn classifier with calibrated ``predict_proba`` (a small forest's is not); a
-        copy of it is fitted. By default :func:`default_domain_classifier`.
+    Give inputs or latents of rows that are *not* weighted later (the training part, when weights
+    are wanted on the validation part). The classifier may be any of scikit-learn's whose
+    ``predict_proba`` is calibrated (a small forest's is not); a copy of it is fitted.
 
     References
     ----------
@@ -133,11 +123,6 @@ def odds_to_ratio(probability: npt.ArrayLike, source_rows: int, target_rows: int
 
     A classifier fitted on n_S + n_T rows cannot be surer than 1 - 1 / (n_S + n_T); p is taken as
     that where it claims more, so that no weight is infinite.
-
-    Examples
-    --------
-    >>> odds_to_ratio([0.5, 0.8], source_rows=100, target_rows=50)
-    array([2., 8.])
     """
     surest = 1.0 - 1.0 / (source_rows + target_rows)
     bounded = np.clip(vector("probability", probability), 0.0, surest)
@@ -175,10 +160,8 @@ def effective_sample_size(weight: npt.ArrayLike) -> float:
 
     Examples
     --------
-    >>> effective_sample_size([2.0, 2.0, 2.0])
-    3.0
-    >>> effective_sample_size([1.0, 0.0, 0.0])
-    1.0
+    >>> effective_sample_size([2.0, 2.0, 2.0]), effective_sample_size([1.0, 0.0, 0.0])
+    (3.0, 1.0)
     """
     weight = check_weights(weight)
     scaled = weight / weight.max()

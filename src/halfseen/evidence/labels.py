@@ -35,14 +35,12 @@ class PriorEstimate:
 
     Parameters
     ----------
-    prior
-        Estimated proportion of each class on the target.
+    prior, source_prior
+        Proportion of each class on the target, and on the source rows given.
     interval
         Shape (classes, 2): bootstrap percentile interval of each proportion.
-    source_prior
-        Proportion of each class on the source rows given.
     by_black_box
-        What black-box shift estimation says instead.
+        What black-box shift estimation says instead of maximum likelihood.
     misfit
         Distance between the target's scores and the mixture that `prior` predicts.
     calibration
@@ -139,17 +137,14 @@ def estimate_target_prior(
 
     Parameters
     ----------
-    probabilities_source
-        Predictions for source rows that the model was *not* trained on: (rows, classes).
-    y_source
-        Their labels, as positions 0 to classes - 1.
+    probabilities_source, y_source
+        Predictions for source rows that the model was *not* trained on, and their classes as
+        positions.
     probabilities_target
         Predictions for target rows by the same model.
-    draws
+    draws, random_state
         How often rows are drawn again, with replacement and the source's class by class; the 95 %
         interval holds the percentiles of these estimates, calibration fitted anew each time.
-    random_state
-        Seed of the draws.
 
     Examples
     --------
@@ -191,8 +186,7 @@ def estimate_target_prior(
         misfit=misfit,
         calibration=fit_bias_corrected_temperature(source, y),
         reasons=(
-            *_edge_reasons(interval),
-            *_width_reasons(interval),
+            *_interval_reasons(interval),
             *_gap_reasons(other, prior, chance_gap),
             *_misfit_reasons(misfit, chance_misfit),
         ),
@@ -243,21 +237,16 @@ class _Sample:
         return np.concatenate([rng.choice(rows, size=len(rows)) for rows in by_class])
 
 
-def _edge_reasons(interval: Floats) -> Iterator[str]:
-    lowest, highest = int(interval[:, 0].argmin()), int(interval[:, 1].argmax())
-    if interval[lowest, 0] <= EDGE:
-        k, edge = lowest, 0
-    elif interval[highest, 1] >= 1.0 - EDGE:
-        k, edge = highest, 1
-    else:
-        return
-    yield (
-        f"The interval of class {k}, {interval[k, 0]:.3f} to {interval[k, 1]:.3f}, reaches {edge}, "
-        "as it does where p(x | y) differs between the domains or the target rows are too few."
-    )
-
-
-def _width_reasons(interval: Floats) -> Iterator[str]:
+def _interval_reasons(interval: Floats) -> Iterator[str]:
+    k, edge = int(interval[:, 0].argmin()), 0
+    if interval[k, 0] > EDGE:
+        k, edge = int(interval[:, 1].argmax()), 1
+    low, high = interval[k]
+    if low <= EDGE or high >= 1.0 - EDGE:
+        yield (
+            f"The interval of class {k}, {low:.3f} to {high:.3f}, reaches {edge}, as it does where "
+            "p(x | y) differs between the domains or the target rows are too few."
+        )
     k = int((interval[:, 1] - interval[:, 0]).argmax())
     low, high = interval[k]
     if high - low > WIDEST:

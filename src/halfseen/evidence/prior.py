@@ -71,12 +71,6 @@ def expectation_maximisation(
 
     R. Varadhan, C. Roland, "Simple and globally convergent methods for accelerating the
     convergence of any EM algorithm", Scandinavian Journal of Statistics 35, 2008.
-
-    Examples
-    --------
-    >>> sure = np.eye(2)[[0, 1, 1, 1]]
-    >>> expectation_maximisation(sure, np.array([0.5, 0.5]))
-    array([0.25, 0.75])
     """
     ratio = target / source_prior
 
@@ -118,15 +112,6 @@ def mixture_distance(source: Floats, y: Integers, target: Floats, prior: Floats)
     References
     ----------
     T. W. Anderson, D. A. Darling, "A test of goodness of fit", JASA 49, 1954.
-
-    Examples
-    --------
-    >>> scores = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
-    >>> y = np.array([0, 0, 1, 1])
-    >>> mixture_distance(scores, y, scores, np.array([0.5, 0.5]))
-    0.0
-    >>> round(mixture_distance(scores, y, scores, np.array([0.9, 0.1])), 4)
-    0.4721
     """
     classes = source.shape[1]
     mixture = (prior / np.bincount(y, minlength=classes))[y]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from halfseen.evidence import category_shift, feature_shift
+from halfseen.evidence import FeatureShift, category_shift, feature_shift
 from halfseen.evidence.features import adjusted_p_values
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.summary import ColumnSummary, Numbers, TableSummary
@@ -76,14 +76,7 @@ def _of_categories(
     if not counts.sum():
         return None, None
     there = there if there is not None and there.sum() else None
-    shift = None
-    if there is not None:
-        found = category_shift(counts, there)
-        shift = Shift(
-            population_stability=found.population_stability,
-            gap=found.statistic,
-            p_value=found.p_value,
-        )
+    shift = None if there is None else _shift(category_shift(column.name, counts, there))
     share = counts / counts.sum()
     both = share if there is None else share + there / there.sum()
     shown = sorted(np.argsort(-both[:-1], kind="stable")[: MOST_BARS - 1])
@@ -105,14 +98,7 @@ def _of_numbers(column: NumberColumn, source: ColumnSummary, target: ColumnSumma
     other = None if target is None or len(target.sample) < FEWEST else target.sample
     if len(one) < FEWEST:
         return None, None
-    shift = None
-    if other is not None:
-        (found,) = feature_shift(one[:, None], other[:, None])
-        shift = Shift(
-            population_stability=found.population_stability,
-            gap=found.statistic,
-            p_value=found.p_value,
-        )
+    shift = None if other is None else _shift(*feature_shift(one[:, None], other[:, None]))
     seen = [source] if target is None or other is None else [source, target]
     values = {value for summary in seen for value in summary.counts}
     if len(values) <= MOST_BARS and not any(summary.has_more for summary in seen):
@@ -152,6 +138,12 @@ def _value_histogram(values: Sequence[float], source: Numbers, target: Numbers |
         labels=tuple(f"{value:g}" for value in values),
         source=shares(source),
         target=None if target is None else shares(target),
+    )
+
+
+def _shift(found: FeatureShift) -> Shift:
+    return Shift(
+        population_stability=found.population_stability, gap=found.gap, p_value=found.p_value
     )
 
 

@@ -155,8 +155,7 @@ def search(
     """
     scores = [*ONE_FIT_SCORES, "agreement"]
     if score not in scores:
-        reason = "cannot decide a search" if score in SCORES else "is unknown"
-        raise OptionError(f"The score {score!r} {reason}; choose one of {scores}.")
+        raise OptionError(f"The score {score!r} is unknown; choose one of {scores}.")
     if trials < 1 or n_jobs < 1:
         raise OptionError(f"trials={trials} and n_jobs={n_jobs} must be at least 1.")
     rows = _split(X, y, X_target, held_out, seed)
