@@ -20,6 +20,7 @@ from halfseen.report.page import (
     Paragraph,
     Part,
     Tile,
+    heads,
     number,
     percent,
 )
@@ -86,7 +87,7 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
     )
     points = [(b.predicted, b.observed, b.rows) for b in found.bins]
     drawing = reliability_plot(points, words, "predicted probability", "observed share")
-    heads = (Head("predicted, mean"), Head("observed share"), Head("rows"))
+    titles = (Head("predicted, mean"), Head("observed share"), Head("rows"))
     rows = tuple(
         (number(b.predicted), number(b.observed), number(float(b.rows), ",.0f")) for b in found.bins
     )
@@ -98,7 +99,7 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
             "tell."
         ),
         Figures((Figure(f"Probability of {of}", drawing),)),
-        Grid("The bins of the curve", heads, rows, (note,), folded=True),
+        Grid("The bins of the curve", titles, rows, (note,), folded=True),
     ]
 
 
@@ -113,13 +114,6 @@ def _overlap_sentence(found: Expectation) -> str:
 
 
 def _quality_grid(found: Expectation, measured_on: str) -> Grid:
-    heads = (
-        Head("measure", numeric=False),
-        Head("value"),
-        Head("95% interval, from"),
-        Head("to"),
-    )
-
     def row(name: str, e: Estimate) -> tuple[Cell, ...]:
         return Cell(name), number(e.value), number(e.low), number(e.high)
 
@@ -150,7 +144,8 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
             )
             for name in ("accuracy", "cross-entropy")
         ]
-    return Grid("Quality", heads, tuple(rows), tuple(note for note in notes if note))
+    titles = heads("measure", "value", "95% interval, from", "to")
+    return Grid("Quality", titles, tuple(rows), tuple(note for note in notes if note))
 
 
 def _measured(metrics: Mapping[str, Any]) -> list[Part]:
@@ -182,11 +177,11 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
             )
     if not rows:
         return []
-    heads = ("weight", "accuracy", "balanced accuracy", "cross-entropy", "AUC", "rows")
+    titles = ("weight", "accuracy", "balanced accuracy", "cross-entropy", "AUC", "rows")
     return [
         Grid(
             "The answer and its members, on held-out source rows",
-            (Head("who", numeric=False), *(Head(title) for title in heads)),
+            heads("who", *titles),
             tuple(rows),
             ("Source rows: on a shifted target a model usually does worse.",),
         )
@@ -199,8 +194,8 @@ def _choice(metrics: Mapping[str, Any]) -> list[Part]:
         return []
     risks = sorted(choice["weighted_cross_entropy"].items(), key=lambda entry: entry[1])
     rows = tuple((Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks))
-    heads = (Head("model", numeric=False), Head("expected cross-entropy on the target"))
-    return [Grid("Models of the networks", heads, rows, (f"Chosen by the {choice['rule']}.",))]
+    titles = heads("model", "expected cross-entropy on the target")
+    return [Grid("Models of the networks", titles, rows, (f"Chosen by the {choice['rule']}.",))]
 
 
 def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
@@ -221,12 +216,9 @@ def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
     except (AttributeError, KeyError, TypeError):
         raise InputError("The rehearsal's 'runs' cannot be understood.") from None
     rows.sort(key=lambda row: row[1].value if row[1].value is not None else float("inf"))
-    heads = (
-        Head("model", numeric=False),
-        *(Head(title) for title in ("cross-entropy", "AUC", "accuracy", "runs")),
-    )
+    titles = heads("model", "cross-entropy", "AUC", "accuracy", "runs")
     notes = (str(rehearsal["verdict"]), str(rehearsal["trust"]))
-    return [Grid("Rehearsed on a slice of the source", heads, tuple(rows), notes)]
+    return [Grid("Rehearsed on a slice of the source", titles, tuple(rows), notes)]
 
 
 def _mean(runs: Sequence[Mapping[str, Any]], measure: str) -> float | None:

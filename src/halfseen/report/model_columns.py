@@ -25,11 +25,8 @@ def shifted_parts(facts: ReportFacts) -> list[Part]:
         Head("distribution", drawn=True),
         Head("stability index", descending=True),
         Head("largest gap"),
-        Head("p, corrected"),
-        Head("source mean"),
-        Head("target mean"),
-        Head("source rows with a value"),
-        Head("target rows with a value"),
+        *(Head(title) for title in ("p, corrected", "source mean", "target mean")),
+        *(Head(f"{domain} rows with a value") for domain in ("source", "target")),
     )
     notes = [
         "Largest gap: between the cumulative shares of numbers (Kolmogorov-Smirnov), and between "

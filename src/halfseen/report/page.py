@@ -36,13 +36,12 @@ __all__ = [
     "Part",
     "Section",
     "Tile",
+    "heads",
     "number",
     "percent",
     "rendered_page",
     "write_page",
 ]
-
-NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,11 @@ class Head:
     numeric: bool = True
     drawn: bool = False
     descending: bool = False
+
+
+def heads(first: str, *numbers: str) -> tuple[Head, ...]:
+    """Return the columns of a grid whose rows begin with a name and go on with numbers."""
+    return Head(first, numeric=False), *(Head(title) for title in numbers)
 
 
 @dataclass(frozen=True)
@@ -188,21 +192,13 @@ def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> C
     ('0.123', '–', '1,234')
     """
     if value is None or not math.isfinite(value):
-        return Cell(NOTHING)
+        return Cell("–")
     return Cell(format(value, form).replace("-", "−"), float(value), strong=strong)
 
 
-def percent(share: float | None, decimals: int = 1) -> Cell:
-    """Return a share as a cell in percent.
-
-    Examples
-    --------
-    >>> percent(0.5).text
-    '50.0%'
-    """
-    if share is None or not math.isfinite(share):
-        return Cell(NOTHING)
-    return Cell(f"{100 * share:.{decimals}f}%", float(share))
+def percent(share: float | None) -> Cell:
+    """Return a share as a cell in percent."""
+    return number(share, ".1%")
 
 
 def rendered_page(page: Page) -> str:

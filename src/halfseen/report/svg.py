@@ -11,10 +11,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
+from scipy.stats import binomtest
 
-__all__ = ["bars", "line_plot", "reliability_plot", "ticks", "wilson"]
+__all__ = ["bars", "line_plot", "reliability_plot", "ticks"]
 
 Point = tuple[float, float]
+MOST_LETTERS = 14
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -75,11 +77,9 @@ def bars(
             outline = f"M0 {height:g}" + "".join(steps) + f"V{height:g}"
         shapes.append(f'<path class="line-target" d="{outline}"/>')
     shapes.append(f'<path class="axis" d="M0 {height:g}H{width:g}"/>')
-    left, right = (_short(end) for end in ends)
-    shapes += [
-        _text(0, height + foot - 2, left, "start"),
-        _text(width, height + foot - 2, right, "end"),
-    ]
+    for x, end, anchor in ((0.0, ends[0], "start"), (width, ends[1], "end")):
+        shown = end if len(end) <= MOST_LETTERS else f"{end[: MOST_LETTERS - 1]}…"
+        shapes.append(_text(x, height + foot - 2, shown, anchor))
     return _svg(width, height + foot, words, shapes, "small")
 
 
@@ -117,8 +117,9 @@ def line_plot(
             shapes.append(_text(across(tick), height - 8, str(tick), "middle"))
     places = [(across(i), up(v)) for i, v in enumerate(values, start=1) if v is not None]
     shapes.append(f'<path class="line-plain" d="{_path(places)}"/>')
-    if len(places) < 30:
-        shapes.append(f'<path class="dots-plain" d="{_dots(places)}"/>')
+    if len(places) < 30:  # strokes without length, which round caps make dots
+        dots = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in places)
+        shapes.append(f'<path class="dots-plain" d="{dots}"/>')
     return _svg(width, height, words, shapes)
 
 
@@ -145,7 +146,8 @@ def reliability_plot(
     )
     whiskers = ""
     for predicted, observed, rows in points:
-        low, high = wilson(observed, rows)
+        counted = binomtest(round(observed * rows), max(rows, 1))
+        low, high = counted.proportion_ci(0.95, "wilson")
         whiskers += f"M{x_of(predicted):.1f} {y_of(low):.1f}V{y_of(high):.1f}"
     shapes.append(f'<path class="whisker" d="{whiskers}"/>')
     places = [(x_of(p), y_of(o)) for p, o, _ in points]
@@ -156,27 +158,10 @@ def reliability_plot(
         shapes.append(f'<circle class="bubble" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>')
     shapes.append(_text((left + width - right) / 2, height - 6, across, "middle"))
     shapes.append(
-        f'<text class="tick" text-anchor="middle" transform="translate(11 '
+        f'<text text-anchor="middle" transform="translate(11 '
         f'{(top + height - bottom) / 2:g}) rotate(-90)">{escape(up)}</text>'
     )
     return _svg(width, height, words, shapes)
-
-
-def wilson(share: float, rows: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share.
-
-    Examples
-    --------
-    >>> low, high = wilson(0.5, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.404, 0.596)
-    """
-    z = 1.959964
-    rows = max(rows, 1)
-    centre = (share + z * z / (2 * rows)) / (1 + z * z / rows)
-    reach = z / (1 + z * z / rows)
-    reach *= math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
-    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def _svg(
@@ -188,19 +173,10 @@ def _svg(
     )
 
 
-def _text(x: float, y: float, words: str, anchor: str, kind: str = "tick") -> str:
+def _text(x: float, y: float, words: str, anchor: str) -> str:
     place = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{place}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{place}>{escape(words)}</text>'
 
 
 def _path(places: Sequence[Point]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
-
-
-def _dots(places: Sequence[Point]) -> str:
-    """Return strokes without length, which round caps make dots."""
-    return "".join(f"M{x:.0f} {y:.0f}h0" for x, y in places)
-
-
-def _short(name: str, most: int = 14) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
