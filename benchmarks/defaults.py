@@ -80,8 +80,6 @@ SETTINGS = {
     "default, λ1 3": {"objective.adaptation_weight": 3.0},
     "default, no divergence in L2": {"objective.imputation_weight": 0.0},
     "default, running statistics": {"networks.prediction_statistics": "running"},
-    "default, joint batch statistics": {"networks.batch_statistics": "joint"},
-    "default, critics not normalised": {"networks.critic_normalization": "none"},
     "default, learning rate 0.003": {"training.learning_rate": 3e-3},
 }
 """Each is a change of the default preset for images."""

@@ -35,7 +35,6 @@ SHIFTS = {
 HEADER = (
     "true prior",
     "bbse",
-    "rlls",
     "mlls",
     "interval (mlls)",
     "trusted",
@@ -69,7 +68,7 @@ def sweep(activity_shift: float, seed: int) -> Iterable[tuple[str, ...]]:
         low, high = found.interval[1]
         yield (
             f"{prior:.2f}",
-            *(f"{found.by_method[method][1]:.3f}" for method in ("bbse", "rlls", "mlls")),
+            *(f"{shares[1]:.3f}" for shares in (found.by_black_box, found.prior)),
             f"{low:.3f} to {high:.3f}",
             "yes" if found.trustworthy else "no",
             *(f"{cross_entropy(p, test.labels):.3f}" for p in (plain, corrected)),

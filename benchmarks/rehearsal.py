@@ -92,7 +92,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         found = understood(source, target, Path(folder))
-        result = rehearse(found, FitSettings(models=MODELS), seeds=SEEDS, checks=False)
+        result = rehearse(found, FitSettings(models=MODELS), seeds=SEEDS)
         print()
         line(("model", "on the slice", "on the true target"))
         line(["---"] * 3)

@@ -29,10 +29,11 @@ def problem(blocks: Blocks, rows: int) -> tuple[TrainingProblem, Evidence]:
         return torch.randn(count, *blocks.shape, generator=generator)
 
     source = LabelledRows(drawn(rows), torch.arange(rows) % 2)
-    held_out = LabelledRows(drawn(rows // 4), torch.arange(rows // 4) % 2)
+    held_out, labels = drawn(rows // 4), torch.arange(rows // 4) % 2
     target = Rows(blocks.hide(drawn(rows) + 0.3))
     given = TrainingProblem.resident(blocks, source, target, 2)
-    return given, Evidence(held_out, target, Rows(source.inputs))
+    parts = (held_out, labels, target.inputs, source.inputs)
+    return given, Evidence(*(part.numpy() for part in parts))
 
 
 def seconds(function: Callable[[], object]) -> float:

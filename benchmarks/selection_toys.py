@@ -19,7 +19,7 @@ from halfseen.evidence import (
     fit_density_ratio,
     imputation_verdict,
 )
-from halfseen.selection import deep_embedded_validation, importance_weighted_validation
+from halfseen.evidence.risk import deep_embedded_validation, importance_weighted_validation
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -101,7 +101,8 @@ def label_shift_rows(moved: float, rows: int = 2000) -> Iterable[Sequence[object
         low, high = found.interval[1]
         yield (
             f"{prior:.2f}",
-            *(float(found.by_method[method][1]) for method in ("bbse", "rlls", "mlls")),
+            float(found.by_black_box[1]),
+            float(found.prior[1]),
             f"{low:.3f} to {high:.3f}",
             "yes" if found.trustworthy else "no",
             cross_entropy(target, y_target),
@@ -170,7 +171,6 @@ def main() -> None:
     shift_header = (
         "true prior",
         "bbse",
-        "rlls",
         "mlls",
         "interval (mlls)",
         "trustworthy",

@@ -16,8 +16,8 @@ from torch.nn.functional import interpolate
 
 from halfseen import Blocks, preset
 from halfseen.networks.methods import method_named
-from halfseen.networks.nets import probabilities
 from halfseen.networks.objective import build_objective
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import Trainer, make_optimizer
 from halfseen.networks.training.phases import Phase
@@ -165,10 +165,11 @@ def prediction(domains: Domains, model: nn.Module, options: Options, rows: int) 
         domains.blocks, method_named(IMPUTING), domains.classes, options
     ).eval()
     inputs = domains.target[:rows]
+    predictor, array = Predictor(objective.networks, options), inputs.numpy()
     return Case(
         len(inputs),
         lambda: plain.predict(model, inputs),
-        lambda: probabilities(objective.networks, inputs),
+        lambda: predictor.log_probabilities(array),
     )
 
 

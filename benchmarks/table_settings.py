@@ -20,8 +20,8 @@ import torch
 from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.members import Sample
 from halfseen.members.linear import fit_regression
-from halfseen.networks import nets
 from halfseen.networks.methods import method_named
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options, preset
@@ -113,13 +113,11 @@ def run(pair: DomainPair, model: str, settings: dict[str, Any], seed: int) -> di
         return {m: measured(found, truth)[m] for m in METRICS}
     method = method_named(model)
     base = preset("default", inputs="table", imputes=method.imputes)
-    objective, _ = fit_objective(
-        TrainingProblem.resident(pair.blocks, rest, Rows(played), classes),
-        method,
-        make_options(settings, base),
-        seed=seed,
-    )
-    probability = nets.probabilities(objective.networks, played, seed=seed)
+    options = make_options(settings, base)
+    problem = TrainingProblem.resident(pair.blocks, rest, Rows(played), classes)
+    objective, _ = fit_objective(problem, method, options, seed=seed)
+    predictor = Predictor(objective.networks, options, seed)
+    probability = np.exp(predictor.log_probabilities(played.numpy()))
     return {m: measured(probability, truth)[m] for m in METRICS}
 
 

@@ -26,9 +26,9 @@ import torch
 
 from halfseen import preset
 from halfseen.files import written_whole
-from halfseen.networks import nets
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import Objective
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.loop import derived_seed
@@ -119,8 +119,7 @@ def train_plainly(pair: DomainPair, seed: int, level: float, output: Path) -> No
 
 
 def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
-    test = torch.from_numpy(pair.target_test)
-    truth = torch.from_numpy(pair.target_test_labels.open("a clock"))
+    truth = pair.target_test_labels.open("a clock")
     seconds = {
         (line["phase"], line["epoch"]): line["epoch_seconds"]
         for line in lines_of(output, "ours", seed)
@@ -128,8 +127,9 @@ def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
 
     def look(objective: Objective, record: Mapping[str, Any]) -> None:
         seconds[record["phase"], record["epoch"]] = record["seconds"]
-        predicted = nets.probabilities(objective.networks, test).argmax(1)
-        accuracy = float((predicted == truth).float().mean())
+        predictor = Predictor(objective.networks, objective.options)
+        predicted = predictor.log_probabilities(pair.target_test).argmax(1)
+        accuracy = float((predicted == truth).mean())
         line = {"side": "ours", "seed": seed, "phase": record["phase"], "epoch": record["epoch"]}
         line |= {"seconds": sum(seconds.values()), "epoch_seconds": record["seconds"]}
         note(output, line | {"accuracy": accuracy})

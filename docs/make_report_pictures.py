@@ -1,6 +1,6 @@
-"""Take the pictures of docs/report.md from a report, in Chromium.
+"""Take pictures of a report in Chromium, for docs/images.
 
-``python docs/make_report_pictures.py report.html``, where docs/report.md says how that is made.
+``python docs/make_report_pictures.py report.html``; docs/report.md says how one is made.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chromium import Chromium, find_chromium  # noqa: E402
 PICTURES = (
     ("report-desktop.png", 1280, "light", "body", 1500, 1.0),
     ("report-phone.png", 390, "light", "body", 1700, 1.25),
-    ("report-dark.png", 1280, "dark", "#section-latents", 1560, 0.75),
+    ("report-dark.png", 1280, "dark", "#section-shifted", 1560, 0.75),
 )
 
 

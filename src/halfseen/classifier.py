@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,21 +17,20 @@ from torch import nn
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import PriorEstimate
-from halfseen.evidence.labels import Estimator
 from halfseen.front.frames import Images, label_column, read_frame, split_stacked
-from halfseen.front.fronts import Front, ImageFront, PreparedFront, TableFront
+from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.images import image_blocks, prepare_images
 from halfseen.front.inference import Understanding
 from halfseen.front.labels import FEWEST_ROWS
 from halfseen.front.pairing import understand_frames
 from halfseen.front.roles import Missing
 from halfseen.front.tables import ArrowTable
-from halfseen.members import NetworksMember, Sample
-from halfseen.model.fitting import Fit, Hooks, fit_images, fit_tables
+from halfseen.members import Sample
+from halfseen.model.fitting import Hooks, fit_images, fit_tables
 from halfseen.model.model import Model, TargetPrior
 from halfseen.model.settings import Effort, FitSettings
 from halfseen.networks.methods import Method, method_named
-from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.nets import EncoderFactory, Networks
 from halfseen.networks.training import (
     Augmentation,
     EpochHook,
@@ -42,6 +42,12 @@ from halfseen.options import Inputs, Options, Preset, dotted, option_names
 from halfseen.parallel import present_ranks
 
 __all__ = ["AdaptationImputationClassifier"]
+
+_AS_GIVEN = (
+    "effort", "align", "preset", "divergence", "refine", "device", "encoder", "augmentation",
+    "on_epoch", "epoch_choice", "held_out", "patience",
+)  # fmt: skip
+"""Parameters that settings of a fit have under the same name."""
 
 
 class AdaptationImputationClassifier(
@@ -121,21 +127,13 @@ class AdaptationImputationClassifier(
         The class labels.
     blocks_ : Blocks
         Which prepared inputs are observed and which are missing.
-    networks_ : torch.nn.Module
-        g1, g2, r and f.
-    options_ : Options
-        Every setting that was used.
     class_prior_ : ndarray
         Class proportions that the probabilities speak of: the source's; equal ones for images
         whose classes were shown equally often.
-    history_ : list of dict
-        One record per epoch: its phase and the mean of each named loss.
     notes_ : list of str
         What was noticed about the columns.
-    n_features_in_ : int
-        Columns of the source.
-    feature_names_in_ : ndarray
-        Their names, when the source has names.
+    n_features_in_, feature_names_in_
+        Columns of the source, and their names where it has names.
 
     References
     ----------
@@ -209,8 +207,6 @@ class AdaptationImputationClassifier(
         self.held_out = held_out
         self.patience = patience
 
-    # --- parameters -----------------------------------------------------------------------
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also given options, as ``group__name``."""
         found: dict[str, Any] = super().get_params(deep=False)
@@ -228,16 +224,14 @@ class AdaptationImputationClassifier(
         >>> model.options
         {'training.learning_rate': 0.01}
         """
-        nested = {name: value for name, value in params.items() if "__" in name}
-        super().set_params(**{n: v for n, v in params.items() if n not in nested})
-        if nested:
-            given = {name.replace("__", "."): value for name, value in nested.items()}
-            known = {*option_names("table"), *option_names("image")}
-            unknown = [n for n in given if n not in known and not n.startswith("objective.terms")]
-            if unknown:
+        given = {n.replace("__", "."): value for n, value in params.items() if "__" in n}
+        super().set_params(**{n: value for n, value in params.items() if "__" not in n})
+        for name in given:
+            if name not in option_names() and not name.startswith("objective.terms"):
                 raise OptionError(
-                    f"There is no option {unknown[0]!r}; halfseen.options.option_names() lists all."
+                    f"There is no option {name!r}; halfseen.options.option_names() lists all."
                 )
+        if given:
             self.options = {**dotted(self.options or {}), **given}
         return self
 
@@ -246,32 +240,22 @@ class AdaptationImputationClassifier(
         inputs: Inputs = "image" if image else "table"
         settings = self._settings(0)
         settings.check(inputs)
-        method = method_named(self.model)
-        return method, settings.options_for(method, inputs=inputs)
+        return self._method, settings.options_for(self._method, inputs=inputs)
+
+    @property
+    def _method(self) -> Method:
+        return method_named(self.model)
 
     def _settings(self, seed: int) -> FitSettings:
         return FitSettings(
             models=(self.model,),
             members=None if self.members is None else tuple(self.members),
-            effort=self.effort,
-            align=self.align,
-            preset=self.preset,
-            divergence=self.divergence,
             options=self.options or {},
-            refine=self.refine,
             seed=seed,
             memory=2**62,
             measure=False,
-            device=self.device,
-            encoder=self.encoder,
-            augmentation=self.augmentation,
-            on_epoch=self.on_epoch,
-            epoch_choice=self.epoch_choice,
-            held_out=self.held_out,
-            patience=self.patience,
+            **{name: getattr(self, name) for name in _AS_GIVEN},
         )
-
-    # --- fitting --------------------------------------------------------------------------
 
     def fit(
         self, X: Any, y: Any = None, X_target: Any = None, *, sample_domain: Any = None
@@ -291,10 +275,6 @@ class AdaptationImputationClassifier(
             `sample_domain` is given, the source's own rows stand in for a target without shift.
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
-
-        Returns
-        -------
-        self
         """
         if y is None:
             raise ValueError(
@@ -321,45 +301,33 @@ class AdaptationImputationClassifier(
                 stacklevel=2,
             )
         if isinstance(source, Images):
-            fit = self._fit_images(source, target, labels, settings)
+            self.notes_: list[str] = []
+            self.model_ = self._fit_images(source, target, labels, settings)
+            self.n_features_in_ = source.array.shape[1]
         else:
-            fit = self._fit_table(source, target, column, settings)
-        self.model_: Model = fit.model
-        networks = [m for m in fit.model.members if isinstance(m, NetworksMember)]
-        self.objective_ = networks[0].objective if networks else None
+            found = self._understood(source, target, column)
+            self.notes_ = found.notes
+            self.model_ = fit_tables(found, settings, self._hooks()).model
+            self.n_features_in_ = len(source.names)
         self.classes_ = np.unique(labels)
-        self.seed_ = settings.seed
-        self.n_features_in_ = (
-            source.array.shape[1] if isinstance(source, Images) else len(source.names)
-        )
+        self.blocks_, self.class_prior_ = self.model_.blocks, self.model_.class_prior
+        self.__dict__.pop("feature_names_in_", None)
         if isinstance(source, ArrowTable) and not source.positional:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         return self
 
-    def front_for(self, X: Any, y: Any, X_target: Any) -> PreparedFront:
-        """Return how ``fit`` would prepare rows, without fitting."""
+    def preparation(self, X: Any, y: Any, X_target: Any) -> Callable[..., npt.NDArray[np.float32]]:
+        """Return the function by which ``fit`` would prepare rows of a target, without fitting."""
         source, target = read_frame(X, "the source"), read_frame(X_target, "the target")
         labels, column = label_column(y, len(source))
         if isinstance(source, Images):
             blocks = self._image_blocks(source, target)
             front: Front = ImageFront(blocks, tuple(np.unique(labels).tolist()))
         else:
-            found = self._understood(source, target, column, self._settings(0))
-            front = TableFront(found.schema)
-        return PreparedFront(front, complete=method_named(self.model).needs_complete_target)
+            front = TableFront(self._understood(source, target, column).schema)
+        return partial(front.prepare, complete=self._method.needs_complete_target)
 
-    def _fit_table(
-        self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings
-    ) -> Fit:
-        found = self._understood(source, target, labels, settings)
-        self.notes_: list[str] = found.notes
-        return fit_tables(found, settings, self._hooks())
-
-    def _understood(
-        self, source: ArrowTable, target: Any, labels: Any, settings: FitSettings
-    ) -> Understanding:
+    def _understood(self, source: ArrowTable, target: Any, labels: Any) -> Understanding:
         if isinstance(target, Images):
             raise InputError("The source is a table and the target holds images.")
         return understand_frames(
@@ -370,25 +338,23 @@ class AdaptationImputationClassifier(
             keep=self.keep or (),
             categorical=self.categorical or (),
             drop=self.drop or (),
-            complete=method_named(self.model).needs_complete_target,
-            fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
+            complete=self._method.needs_complete_target,
+            fewest=FEWEST_ROWS if self._settings(0).holds_out("table") else 1,
         )
 
-    def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Fit:
-        complete = method_named(self.model).needs_complete_target
+    def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Model:
         blocks = self._image_blocks(source, target)
         classes, positions = np.unique(labels, return_inverse=True)
-        front = ImageFront(blocks, tuple(classes.tolist()))
         shown = Images(source.array, "the target") if target is None else target
         sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
-        rows = prepare_images(shown, blocks, complete=complete)
-        self.notes_ = []
-        return fit_images(front, sample, rows, settings, self._hooks())
+        rows = prepare_images(shown, blocks, complete=self._method.needs_complete_target)
+        front = ImageFront(blocks, tuple(classes.tolist()))
+        return fit_images(front, sample, rows, settings, self._hooks()).model
 
     def _image_blocks(self, source: Images, target: Any) -> Blocks:
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
-        complete = method_named(self.model).needs_complete_target
+        complete = self._method.needs_complete_target
         return image_blocks(source, target, self.missing, complete=complete)
 
     def _hooks(self) -> Hooks:
@@ -405,37 +371,25 @@ class AdaptationImputationClassifier(
             return int(self.random_state.randint(2**31 - 1))
         return int(self.random_state)
 
-    # --- what was fitted ------------------------------------------------------------------
-
     @property
-    def blocks_(self) -> Any:
-        """Which prepared inputs are observed and which are missing."""
-        return self._fitted().blocks
-
-    @property
-    def networks_(self) -> Any:
+    def networks_(self) -> Networks:
         """g1, g2, r and f."""
         return self._fitted().networks
 
     @property
     def options_(self) -> Options:
-        """Every setting that was used."""
+        """Every setting of the networks that was used."""
         return self._fitted().options
 
     @property
-    def class_prior_(self) -> npt.NDArray[np.float64]:
-        """Class proportions that the probabilities speak of."""
-        return self._fitted().class_prior
-
-    @property
     def history_(self) -> list[dict[str, Any]]:
-        """One record per epoch."""
+        """One record per epoch: its phase and the mean of each named loss."""
         return self._fitted().history
 
     @property
     def chosen_epoch_(self) -> dict[str, int]:
         """The epoch whose weights each phase ended with."""
-        return chosen_epochs(self._fitted().history)
+        return chosen_epochs(self.history_)
 
     def predict_proba(self, X: Any, *, target_prior: TargetPrior = None) -> npt.NDArray[np.float64]:
         """Return the probability of each class, in the order of ``classes_``.
@@ -451,29 +405,24 @@ class AdaptationImputationClassifier(
             failed. Exact only where p(x | y) is the same in both domains; by default nothing is
             corrected.
         """
-        model = self._fitted()
-        self._compare_names(X)
-        return model.predict_proba(X, target_prior=target_prior)
+        return self._asked(X).predict_proba(X, target_prior=target_prior)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of each row."""
-        model = self._fitted()
-        self._compare_names(X)
+        model = self._asked(X)
         predicted: npt.NDArray[Any] = self.classes_[model.predict_proba(X).argmax(1)]
         return predicted
 
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
-        model = self._fitted()
-        self._compare_names(X)
-        return model.transform(X)
+        return self._asked(X).transform(X)
 
     def estimate_target_prior(
-        self, X: Any, y: Any, X_target: Any, *, method: Estimator = "mlls", random_state: int = 0
+        self, X: Any, y: Any, X_target: Any, *, random_state: int = 0
     ) -> PriorEstimate:
         """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
         model = self._fitted()
-        return model.estimate_target_prior(X, y, X_target, method=method, random_state=random_state)
+        return model.estimate_target_prior(X, y, X_target, random_state=random_state)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.
@@ -485,13 +434,16 @@ class AdaptationImputationClassifier(
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "model_")
-        return self.model_
+        model: Model = self.model_
+        return model
 
-    def _compare_names(self, X: Any) -> None:
-        front = self.model_.front
-        if isinstance(front, TableFront):
+    def _asked(self, X: Any) -> Model:
+        """Return the fitted model, with a warning where names of columns come and go."""
+        model = self._fitted()
+        if isinstance(model.front, TableFront):
             named = hasattr(self, "feature_names_in_")
-            front.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
+            model.front.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

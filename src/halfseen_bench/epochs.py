@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from halfseen.networks.methods import Method
-from halfseen.networks.training import LabelledRows, Rows
 from halfseen.selection import ONE_FIT_SCORES, Evidence
 from halfseen_bench.data import DomainPair
 
@@ -30,11 +29,7 @@ def evidence_of(pair: DomainPair, method: Method, rows: int, seed: int) -> Evide
     if method.needs_complete_target and pair.complete_target is not None:
         target = pair.complete_target.open("the Full models of a benchmark")[0]
     held_out = pair.source_test
-    whole = Evidence(
-        LabelledRows(tensor(held_out.inputs), tensor(held_out.labels)),
-        Rows(tensor(target)),
-        Rows(tensor(pair.source_train.inputs)),
-    )
+    whole = Evidence(held_out.inputs, held_out.labels, target, pair.source_train.inputs)
     return whole.sample(rows, seed=seed)
 
 

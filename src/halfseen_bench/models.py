@@ -14,7 +14,6 @@ from halfseen.arrays import normalized
 from halfseen.errors import InputError
 from halfseen.files import written_whole
 from halfseen.members import NetworksLearner, Sample, Task
-from halfseen.networks import nets
 from halfseen.networks.methods import Method
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
@@ -170,37 +169,39 @@ def save_latents(
 ) -> None:
     """Keep the latents of both test sets for a picture; the objective is not used after it."""
     networks = objective.networks
-    target = nets.latents(networks, target_test[:PICTURED_ROWS])
+    predictor = Predictor(networks, objective.options)
+    target = predictor.latents(target_test[:PICTURED_ROWS].numpy())
     if objective.options.networks.prediction_statistics == "target" and networks.method.adapts:
         # In training each domain was normalised by its own statistics.
-        networks.estimate_statistics(nets.chunks(tensor(pair.source_train.inputs)))
-    shown = tensor(pair.source_test.inputs[:PICTURED_ROWS])
+        networks.estimate_statistics(tensor(pair.source_train.inputs).split(1024))
+    shown = np.ascontiguousarray(pair.source_test.inputs[:PICTURED_ROWS])
     arrays: dict[str, npt.NDArray[Any]] = {
-        "source": nets.latents(networks, shown).numpy(),
-        "target": target.numpy(),
+        "source": predictor.latents(shown),
+        "target": target,
         "source_labels": pair.source_test.labels[:PICTURED_ROWS],
         "target_labels": pair.target_test_labels.open("picture")[:PICTURED_ROWS],
     }
     if networks.method.imputes:
         missing = slice(networks.latent_size - networks.missing_size, None)
-        arrays["missing_source"] = nets.complete_latents(networks, shown)[:, missing].numpy()
+        arrays["missing_source"] = predictor.complete_latents(shown)[:, missing]
         arrays["imputed_source"] = arrays["source"][:, missing]
         if not pair.blocks.is_table:
-            arrays |= _examples(networks, pair, target[:EXAMPLES, missing])
+            arrays |= _examples(predictor, pair, target[:EXAMPLES, missing])
     with written_whole(path) as partial:
         np.savez(partial, **arrays)  # type: ignore[arg-type]
 
 
 def _examples(
-    networks: nets.Networks, pair: DomainPair, imputed: torch.Tensor
+    predictor: Predictor, pair: DomainPair, imputed: npt.NDArray[np.float32]
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the first target images, and source images whose true latents are the nearest.
 
     They show what a generator imputes: a latent has no picture of its own.
     """
     inputs = pair.source_train.inputs[:SEARCHED_ROWS]
-    true = nets.complete_latents(networks, tensor(inputs))[:, -imputed.shape[1] :]
-    nearest = torch.cdist(imputed, true).argsort(dim=1)[:, :NEIGHBOURS].numpy()
+    true = predictor.complete_latents(np.ascontiguousarray(inputs))[:, -imputed.shape[1] :]
+    distances = torch.cdist(torch.from_numpy(imputed), torch.from_numpy(true))
+    nearest = distances.argsort(dim=1)[:, :NEIGHBOURS].numpy()
     found = {
         "examples_source": pair.source_test.inputs[:EXAMPLES],
         "examples_target": pair.target_test[:EXAMPLES],

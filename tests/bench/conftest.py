@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from halfseen.report import embedding
+from halfseen_bench.report import figures
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -13,4 +13,4 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture
 def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw latents where they happen to lie: t-SNE takes seconds."""
-    monkeypatch.setattr(embedding, "in_the_plane", lambda rows: rows[:, :2])
+    monkeypatch.setattr(figures, "in_the_plane", lambda rows, seed: rows[:, :2])

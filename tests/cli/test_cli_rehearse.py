@@ -29,16 +29,12 @@ def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
     output = tmp_path / "found.json"
     result = halfseen("rehearse", *tables, "--seeds", 1, "-o", output, "--json")
     assert result.code == 0, result.err
-    for words in ("Models on the slice", "Scores without labels", "T_I", "would have won"):
+    for words in ("Models on the slice", "Scores without labels", "would have won"):
         assert words in result.err
     found = json.loads(output.read_text())
     assert json.loads(result.out) == found
     assert {run["model"] for run in found["runs"]} == {*MODELS, *BASELINES}
     assert found["verdict"] in result.err
-    checks = found["checks"]
-    assert checks["bound"]["source_error"]["how"]
-    accuracy = found["runs"][0]["measured"]["accuracy"]
-    assert checks["error"] == pytest.approx(1 - accuracy, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tables_cli import TINY, halfseen
 
 from halfseen.cli.config import FitConfig
 from halfseen.cli.tune import best_config
-from halfseen.selection import SearchResult, SearchTrial
+from halfseen.tuning import SearchResult, SearchTrial
 
 pytest.importorskip("optuna")
 pytestmark = pytest.mark.usefixtures("one_part")
@@ -88,7 +88,7 @@ def test_a_damaged_journal_is_a_sentence(tables, tmp_path):
 
 
 def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
-    from halfseen.selection.trials import TrialRunner
+    from halfseen.tuning.trials import TrialRunner
 
     run_one, ran = TrialRunner.run, []
 
@@ -116,7 +116,7 @@ def test_settings_of_every_kind_become_toml():
     trial = SearchTrial(
         "m", 0, {"refine": True, "training.learning_rate": 1e-7}, "complete", 0.5, 1.0
     )
-    written = tomllib.loads(best_config(config, SearchResult("dev", (trial,), {"m": None})))
+    written = tomllib.loads(best_config(config, SearchResult("dev", (trial,))))
     expected = {"label": 'click "now"', "drop": ["a b", "ü\x7f"], "positive": True, "seed": 3}
     assert expected.items() <= written.items()
     assert written["models"] == ["m"]

@@ -24,7 +24,7 @@ def posterior(x: np.ndarray) -> np.ndarray:
 
 
 def estimated(
-    prior: float, moved: float, method: str = "mlls", rows: int = 2000, seed: int = 0
+    prior: float, moved: float, rows: int = 2000, seed: int = 0
 ) -> tuple[PriorEstimate, np.ndarray, np.ndarray]:
     """Estimate on a target with this prior and both classes `moved`; also its scores and labels."""
     rng = np.random.default_rng([seed, int(1000 * prior), int(10 * moved)])
@@ -32,7 +32,7 @@ def estimated(
     y_target = (np.arange(rows) < prior * rows).astype(int)
     source = posterior(rng.normal(2.0 * y - 1))
     target = posterior(rng.normal(2.0 * y_target - 1 + moved))
-    return estimate_target_prior(source, y, target, method, draws=100), target, y_target
+    return estimate_target_prior(source, y, target, draws=100), target, y_target
 
 
 def cross_entropy(predicted: np.ndarray, y: np.ndarray) -> float:
@@ -62,17 +62,6 @@ def test_a_shift_within_the_classes_is_noticed_and_refused(prior: float) -> None
         found.correct(target)
 
 
-@pytest.mark.parametrize("method", ["bbse", "rlls"])
-def test_every_method_has_its_interval_and_checks(method: str) -> None:
-    found, _, _ = estimated(0.1, moved=0.0, method=method, rows=1000)
-    assert found.method == method
-    assert found.prior.tolist() == found.by_method[method].tolist()
-    assert found.interval[1, 0] < 0.1 < found.interval[1, 1]
-    assert found.trustworthy, found.verdict
-    refused, _, _ = estimated(0.1, moved=1.0, method=method, rows=1000)
-    assert not refused.trustworthy
-
-
 def test_needless_refusals_are_rare_and_intervals_cover() -> None:
     found = [estimated(0.2, moved=0.0, rows=250, seed=seed)[0] for seed in range(1, 21)]
     # Two checks at 2 %: 0.8 refusals expected at most, more than 4 have a chance below 0.002.
@@ -91,7 +80,7 @@ def test_a_model_that_sees_nothing_gives_an_interval_that_says_nothing() -> None
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     weak = posterior(0.02 * y + 0.2 * rng.normal(size=400))
-    found = estimate_target_prior(weak, y, posterior(0.2 * rng.normal(size=400)), "bbse", draws=100)
+    found = estimate_target_prior(weak, y, posterior(0.2 * rng.normal(size=400)), draws=100)
     assert any("says next to nothing" in reason for reason in found.reasons)
 
 
@@ -126,8 +115,6 @@ P, Y = [[0.8, 0.2], [0.7, 0.3], [0.3, 0.7], [0.2, 0.8]], [0, 0, 1, 1]
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: estimate_target_prior(P, Y, P, "em"), OptionError, "bbse, rlls, mlls"),
-        (lambda: estimate_target_prior(P, Y, P, level=1.0), OptionError, "level=1.0"),
         (lambda: estimate_target_prior(P, Y, P, draws=10), OptionError, "draws=10"),
         (lambda: estimate_target_prior(P, [0] * 4, P), InputError, "Class 1 has 0 rows"),
         (lambda: estimate_target_prior(P, [0] * 3, P), InputError, "has 4 rows and y_source has 3"),

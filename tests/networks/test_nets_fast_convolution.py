@@ -8,10 +8,11 @@ from torch import nn
 
 from halfseen import Blocks, preset
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets import ConvEncoder, build_networks, chunks, probabilities
+from halfseen.networks.nets import ConvEncoder, build_networks
 from halfseen.networks.nets import encoders as encoders_module
 from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, stages_of
 from halfseen.networks.objective import build_objective
+from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import Batch
 from halfseen.options import make_options
 
@@ -130,9 +131,9 @@ def test_statistics_of_the_target_are_the_plain_ones(monkeypatch):
     networks = shake(build_networks(blocks, method_named("Adaptation-Imputation"), 3, options))
     slow = copy.deepcopy(networks)
     target = images(24, 1)
-    networks.estimate_statistics(chunks(target, 8))
+    networks.estimate_statistics(target.split(8))
     monkeypatch.setattr(encoders_module, "stages_of", lambda *given: None)
-    slow.estimate_statistics(chunks(target, 8))
+    slow.estimate_statistics(target.split(8))
     assert_same_tensors(networks.buffers(), slow.buffers())
 
 
@@ -146,10 +147,9 @@ MASKS = {
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("statistics", ["separate", "joint"])
-def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, mask, statistics):
+def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, mask):
     torch.manual_seed(0)
-    options = make_options(SMALL | {"networks.batch_statistics": statistics}, preset("reference"))
+    options = make_options(SMALL, preset("reference"))
     blocks = Blocks((3, 32, 32), MASKS[mask], fill=0.2)
     fast = shake(build_objective(blocks, method, 3, options)).train()
     slow = copy.deepcopy(fast)
@@ -166,7 +166,9 @@ def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, ma
                 *losses.values(),
                 *(p.grad for p in objective.parameters() if p.grad is not None),
                 *objective.buffers(),
-                probabilities(objective.networks, target),
+                torch.from_numpy(
+                    Predictor(objective.networks, options).log_probabilities(target.numpy())
+                ).exp(),
             ]
         )
     assert_same_tensors(*results, tolerance=1e-7)

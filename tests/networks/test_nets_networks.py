@@ -5,7 +5,8 @@ from torch import nn
 
 from halfseen import Blocks, preset
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets import apply_to_both, build_networks, chunks, probabilities
+from halfseen.networks.nets import build_networks
+from halfseen.networks.predictor import Predictor
 from halfseen.options import make_options
 
 BLOCKS = Blocks.columns(5, [3, 4])
@@ -101,22 +102,12 @@ def test_detached_generator_input_keeps_the_gradient_from_the_encoder(domains):
         assert reached is not detach
 
 
-def test_joint_statistics_normalise_both_batches_together():
-    norm = nn.BatchNorm1d(1, affine=False)
-    low, high = torch.zeros(4, 1), torch.ones(4, 1)
-    joint = apply_to_both(norm, low, high, joint=True)
-    assert joint[0].mean() == pytest.approx(-1.0, abs=1e-3)
-    assert joint[1].mean() == pytest.approx(1.0, abs=1e-3)
-    apart = apply_to_both(norm, low + torch.randn(4, 1), high, joint=False)
-    assert apart[0].mean().item() == pytest.approx(0.0, abs=1e-6)
-
-
 def test_target_statistics_replace_the_running_ones():
     options = make_options({"networks.normalization": "batch"}, SMALL)
     networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options)
     target = torch.randn(64, 5) * 3 + 2
     networks.train()
-    networks.estimate_statistics(chunks(target, 64))
+    networks.estimate_statistics([target])
     assert networks.training
     first = networks.encoder.layers[1]
     hidden = networks.encoder.layers[0](target[:, :3])
@@ -131,13 +122,18 @@ def test_stochastic_generator_draws_and_averages():
     networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options).eval()
     with torch.no_grad():
         networks.generator[0].weight.mul_(10)
-    rows = torch.randn(8, 5)
+    rows = torch.randn(8, 5).numpy()
     state = torch.random.get_rng_state()
-    one = probabilities(networks, rows, samples=1, seed=1)
-    many = [probabilities(networks, rows, samples=64, seed=seed) for seed in range(8)]
-    few = [probabilities(networks, rows, samples=2, seed=seed) for seed in range(8)]
-    assert torch.equal(one, probabilities(networks, rows, samples=1, seed=1))
+
+    def probabilities(samples, seed):
+        drawn = make_options({"generator.prediction_samples": samples}, options)
+        return np.exp(Predictor(networks, drawn, seed).log_probabilities(rows))
+
+    one = probabilities(samples=1, seed=1)
+    many = [probabilities(samples=64, seed=seed) for seed in range(8)]
+    few = [probabilities(samples=2, seed=seed) for seed in range(8)]
+    assert np.array_equal(one, probabilities(samples=1, seed=1))
     assert torch.equal(state, torch.random.get_rng_state()), "the caller's generator moved"
-    spread = [torch.stack(draws).std(0).mean().item() for draws in (few, many)]
+    spread = [np.stack(draws).std(0, ddof=1).mean() for draws in (few, many)]
     assert 0 < spread[1] < spread[0] / 2, "averaging 32 times more draws must steady the answer"
     assert np.allclose(one.sum(1), 1, atol=1e-6)

@@ -5,14 +5,12 @@ import pytest
 import torch
 
 from halfseen import Blocks, preset
-from halfseen.errors import OptionError
 from halfseen.networks.divergences import transport_cost
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms.imputation import reconstruction_loss
 from halfseen.networks.terms.refinement import (
     refinement_losses,
-    select_by_prior,
     select_confident,
 )
 from halfseen.networks.training import Batch
@@ -238,44 +236,3 @@ def test_refinement_keeps_the_source_term(batch):
     assert set(losses) == {"classification", "pseudo_label", "entropy"}
     expected = 0.25 * losses["classification"] + losses["pseudo_label"] + 0.5 * losses["entropy"]
     assert objective.total("refine", losses).item() == pytest.approx(expected.item())
-
-
-def test_prior_aware_thresholds_are_their_formula():
-    torch.manual_seed(0)
-    logits = 3 * torch.randn(200, 3, dtype=torch.float64)
-    prior, share = torch.tensor([0.7, 0.25, 0.05]), 0.4
-    selected, label = select_by_prior(logits, prior, share)
-    probability = as_numpy(logits.softmax(1))
-    for k, wanted in enumerate([56, 20, 4]):  # floor(0.4 * prior * 200)
-        threshold = np.sort(probability[:, k])[-wanted]
-        chosen = as_numpy(selected) & (as_numpy(label) == k)
-        assert 0 < chosen.sum() <= wanted
-        assert probability[chosen, k].min() >= threshold
-    assert as_numpy(selected).sum() >= 0.9 * 80  # few rows are claimed by two classes
-
-
-def test_prior_aware_thresholds_take_a_rare_class_that_never_wins():
-    torch.manual_seed(0)
-    positive = 0.4 * torch.rand(100)
-    logits = torch.stack([1 - positive, positive], 1).log()
-    fixed, fixed_label = select_confident(logits, 0.95)
-    assert fixed.any()
-    assert not fixed_label[fixed].any()
-    selected, label = select_by_prior(logits, torch.tensor([0.9, 0.1]), 0.5)
-    assert label[selected].sum() == 5
-    assert set(positive[selected & (label == 1)].tolist()) == set(positive.sort()[0][-5:].tolist())
-
-
-def test_prior_aware_thresholds_leave_out_a_class_without_mass_and_survive_certainty():
-    logits = torch.tensor([[900.0, 0.0, 1.0], [0.0, 900.0, 2.0], [500.0, 0.0, 400.0]])
-    selected, label = select_by_prior(logits, torch.tensor([0.5, 0.5, 0.0]), 1.0)
-    assert selected.any()
-    assert 2 not in label[selected].tolist()
-
-
-def test_prior_aware_refinement_needs_a_prior(batch):
-    objective = objective_for(**{"refinement.selection": "prior"})
-    with pytest.raises(OptionError, match="target_prior"):
-        objective("refine", batch)
-    objective.target_prior = torch.tensor([0.5, 0.3, 0.2])
-    assert set(objective("refine", batch)) == {"classification", "pseudo_label", "entropy"}

@@ -228,9 +228,7 @@ def trained(labels, weights=None):
     rows = LabelledRows(small.source.inputs, labels, weights)
     given = TrainingProblem.resident(small.blocks, rows, small.target, 2)
     method = method_named("Adaptation-Imputation")
-    options = make_options({"refinement.selection": "prior"}, OPTIONS)
-    with pytest.warns(UserWarning, match="class proportions"):
-        return fit_objective(given, method, options, seed=7, refine=True, device="cpu")[0]
+    return fit_objective(given, method, OPTIONS, seed=7, refine=True, device="cpu")[0]
 
 
 def test_certain_soft_labels_train_as_classes_do_and_scale_of_weights_is_nothing():

@@ -19,7 +19,7 @@ from halfseen.model.settings import FitSettings
 from halfseen.rehearsal import Rehearsal, RehearsedRun, rehearse
 from halfseen.rehearsal.running import _choices
 from halfseen.rehearsal.stage import RehearsalStage
-from halfseen.selection.evidence import ONE_FIT_SCORES
+from halfseen.selection import ONE_FIT_SCORES
 from tiny import TINY
 
 NETWORKS = {"members": ("networks",), "options": TINY}
@@ -67,8 +67,7 @@ def test_a_rehearsal_measures_every_model_with_every_seed(found):
     sentences = []
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
     settings = FitSettings(models=models, **NETWORKS)
-    result = rehearse(found, settings, seeds=2, checks=False, say=sentences.append)
-    assert result.checks is None
+    result = rehearse(found, settings, seeds=2, say=sentences.append)
     assert len(result.runs) == 2 * 4
     assert {choice.score for choice in result.choices} == {*ONE_FIT_SCORES, "agreement"}
     for run in result.runs:
@@ -103,7 +102,7 @@ def run(model, seed, loss, **scores):
 
 
 def rehearsal(runs, obtained=0.7):
-    separations = (DomainSeparation(auc, 0.0, 1.0, 1.0, 1.0) for auc in (0.7, obtained))
+    separations = (DomainSeparation(auc, 0.0, 1.0) for auc in (0.7, obtained))
     carving = Carving(np.ones(3, bool), np.ones(3), *separations)
     return Rehearsal(carving, tuple(runs), _choices(runs, {}))
 

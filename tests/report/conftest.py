@@ -8,16 +8,9 @@ from hostile import TINY, Fitted, understood
 from halfseen.model import rows
 from halfseen.model.fitting import Fit, fit_tables
 from halfseen.model.settings import FitSettings
-from halfseen.report import embedding
-from halfseen.report.facts.sources import facts_of_fit
+from halfseen.report.gathering import facts_of_fit
 from halfseen.report.model import model_page, read_subject
 from halfseen.report.page import write_page
-
-
-@pytest.fixture
-def no_map(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw latents where they happen to lie: t-SNE takes seconds."""
-    monkeypatch.setattr(embedding, "in_the_plane", lambda rows: rows[:, :2])
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +24,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
         patched.setattr(Fit, "_chosen", lambda fit: (fit.candidates[0], choose(fit)[1]))
         found = understood(folder)
         fit = fit_tables(found, settings)
-    facts = facts_of_fit(found, fit, rows=True)
+    facts = facts_of_fit(found, fit)
     told = facts.model_copy(update={"command": "halfseen fit '<b>' --label x"})
     model = fit.model
     model.report = told.model_dump(mode="json")

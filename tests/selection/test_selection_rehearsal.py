@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence import conditional_change
 from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen_bench.conditionals import conditional_change
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_world import Dials, World
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import effective_sample_size, fit_density_ratio
-from halfseen.selection import deep_embedded_validation, importance_weighted_validation
+from halfseen.evidence.risk import deep_embedded_validation, importance_weighted_validation
 
 DRAWS, ROWS = 200, 1000
 

@@ -6,10 +6,10 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from test_selection_choosing import learner
+from test_selection_epochs import learner
 
 from halfseen import AdaptationImputationClassifier, InputError, OptionError
-from halfseen.selection import ONE_FIT_SCORES, SCORES, agreement_of_runs, make_scorer, score_model
+from halfseen.selection import ONE_FIT_SCORES, SCORES, Evidence, evaluate, make_scorer
 
 
 def stacked(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -22,6 +22,13 @@ def stacked(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     y[domain < 0] = -1
     order = random.permutation(2 * rows)
     return X[order], y[order], domain[order]
+
+
+def score_model(estimator, X, y, X_target, *, score):
+    """Return a score by its definition, without a scorer."""
+    model = estimator.model_
+    evidence = Evidence.prepared(model.prepare, model.classes_, X, y, X_target)
+    return evaluate(model, evidence, (score,))[score]
 
 
 @pytest.fixture
@@ -96,24 +103,7 @@ def test_what_a_scorer_cannot_do_is_said():
     model = learner().fit(X, y, sample_domain=domain)
     with pytest.raises(InputError, match="route sample_domain"):
         make_scorer("dev")(model, X, y)
-    with pytest.raises(OptionError, match="'reverse' needs more than one fit"):
-        make_scorer("reverse")
+    with pytest.raises(OptionError, match="'agreement' needs more than one fit"):
+        make_scorer("agreement")
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
         make_scorer("accuracy")
-
-
-def test_agreement_of_runs():
-    X, y, domain = stacked()
-    source, target = X[domain > 0], X[domain < 0]
-
-    def make(rate):
-        # Balanced, idle networks would all answer with the commoner class.
-        options = {"training.balanced": False, "training.joint_epochs": 5}
-        options |= {"training.learning_rate": rate}
-        return lambda seed: learner(random_state=seed, options=options)
-
-    learned, idle = (
-        agreement_of_runs(make(rate), source, y[domain > 0], target, seeds=(0, 1))
-        for rate in (1e-2, 1e-9)
-    )
-    assert learned > 0.75 > idle

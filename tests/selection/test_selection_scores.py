@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError, OptionError
-from halfseen.selection import (
-    SCORES,
+from halfseen.evidence.registry import SCORES
+from halfseen.evidence.scores import (
     agreement,
     entropy_score,
     mutual_information_score,

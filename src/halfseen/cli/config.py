@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Effort", "FitConfig", "ReportDetail", "parsed_options", "read_config"]
 
-ReportDetail = Literal["all", "aggregates", "none"]
-"""As :data:`halfseen.report.facts.ReportDetail`, which help must not wait for."""
-
+ReportDetail = Literal["aggregates", "none"]
+"""What a model keeps for a report; never anything about a single row."""
 
 Effort = Literal["quick", "default"]
 """As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
@@ -52,7 +51,7 @@ class FitConfig(BaseModel):
         256, description="prepared rows beyond this are streamed from disk"
     )
     report_data: ReportDetail = Field(
-        "all", description="what the model keeps for `halfseen report`: all, aggregates or none"
+        "aggregates", description="what the model keeps for `halfseen report`: aggregates or none"
     )
     options: dict[str, Any] = Field(
         {}, description="fields of halfseen.Options, in groups: [options.training]"

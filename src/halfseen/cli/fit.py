@@ -88,8 +88,8 @@ def fit(
     report_data: Annotated[
         ReportDetail | None,
         typer.Option(
-            help="What the model keeps for `halfseen report`: all (aggregates, and latents of up "
-            "to 400 rows of each table), aggregates, or none."
+            help="What the model keeps for `halfseen report`: aggregates (never a single row), or "
+            "none."
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
@@ -218,10 +218,9 @@ def _fit(
         return
     model = fit.model
     if config.report_data != "none":
-        from halfseen.report.facts.sources import facts_of_fit
+        from halfseen.report.gathering import facts_of_fit
 
-        terminal.say("Gathering what `halfseen report` will show.")
-        facts = facts_of_fit(found, fit, rows=config.report_data == "all")
+        facts = facts_of_fit(found, fit)
         command = shlex.join(["halfseen", *sys.argv[1:]])
         model.report = facts.model_copy(update={"command": command}).model_dump(mode="json")
     model.save(output)
@@ -320,9 +319,12 @@ def print_columns(schema: Any, console: Console) -> None:
 
 def print_metrics(metrics: Any, console: Console) -> None:
     """Print what was measured on held-out source rows, where some were held out."""
+    from halfseen.model.telling import told
+
     if "held_out_source" in metrics:
         _print_measured(metrics, console)
-    _print_learned(metrics, console)
+    for sentence in told(metrics):
+        plain(console, sentence)
     if "trained_on" in metrics:
         plain(console, f"Trained on {metrics['trained_on']}.")
 
@@ -351,53 +353,6 @@ def _print_measured(metrics: Any, console: Console) -> None:
         "These are source rows: on a shifted target a model usually does worse, by an amount that "
         "unlabelled data cannot tell.",
     )
-    ours, regression = shown[0][1], alone.get("regression")
-    if regression and ours["cross_entropy"] > regression["cross_entropy"]:
-        plain(
-            console,
-            "Logistic regression has the lower cross-entropy here: the simpler one may be the "
-            "better choice.",
-        )
-    if "weights" in metrics:
-        weights = ", ".join(
-            f"{MEMBER_WORDS.get(name, name)} {weight:.2f}"
-            for name, weight in metrics["weights"].items()
-        )
-        advice = (
-            "equal but for the maps of drifted columns"
-            if "alignment" in metrics
-            else "as the held-out rows advise"
-        )
-        plain(
-            console,
-            f"Weights of the members' log-probabilities, {advice}: {weights}.",
-        )
-
-
-def _print_learned(metrics: Any, console: Console) -> None:
-    """Print what became of drifted columns, and what the missing block taught."""
-    alignment, teaching = metrics.get("alignment"), metrics.get("teaching")
-    if alignment:
-        maps = sorted(alignment["maps"], key=lambda entry: -entry["weight"])
-        counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
-        plain(
-            console,
-            f"Drift: target rows are {alignment['drift']:.1f} times as far from source rows as "
-            f"those are from each other, so {alignment['columns']} columns are mapped, each way "
-            f"counting by how plausible its answer is: {counted}.",
-        )
-    if teaching:
-        gain, error = teaching["gain"], 2 * teaching["standard_error"]
-        verdict = (
-            "the missing columns taught the trees something"
-            if gain > error
-            else "nothing that can be told from chance"
-        )
-        plain(
-            console,
-            f"What the missing columns brought: {verdict} (cross-entropy {gain:+.4f} nats lower, "
-            f"± {error:.4f}, than with teachers that saw the observed columns alone).",
-        )
 
 
 def _preparation(column: Any) -> str:

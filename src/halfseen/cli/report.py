@@ -32,7 +32,7 @@ def report(
     ] = None,
     source: Annotated[
         Path | None,
-        typer.Option(help="Complete, labelled rows: to compute what a model did not keep."),
+        typer.Option(help="Complete, labelled rows to compare instead of what the fit kept."),
     ] = None,
     target: Annotated[
         Path | None, typer.Option(help="Rows of the target; goes with --source.")
@@ -62,7 +62,7 @@ def report(
         from halfseen.report.page import write_page
     except ImportError as error:
         raise InputError(
-            f"A report needs Jinja2 and Pillow: {error}. pip install 'halfseen[report]'"
+            f"A report needs Jinja2: {error}. pip install 'halfseen[report]'"
         ) from None
     with terminal.status("Writing the report"):
         write_page(written, _page(path, source, target, rehearsal))

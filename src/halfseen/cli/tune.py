@@ -71,26 +71,54 @@ def tune(
 
     Example: halfseen tune source.csv target.csv --label click -o best.toml
     """
+    from halfseen.front.files import open_table
+    from halfseen.model.fitting import is_resident
+    from halfseen.networks.methods import method_named
+    from halfseen.tuning.tables import MOST_ROWS, search_tables
+
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
         positive=positive, models=models, members=members, seed=seed, set_=set_,
     )  # fmt: skip
-    settings = read_config(config, given)
+    fit_config = read_config(config, given)
     kept = storage or str(derived_path(output, ".journal"))
     inputs = {"the source table": source, "the target table": target, "the settings file": config}
     check_outputs(_outputs(output, storage, kept), inputs, force=force)
-    _tune(
-        source,
-        target,
-        settings,
-        output,
-        kept,
-        Terminal(as_json=as_json),
-        score=score,
-        trials=trials,
-        jobs=jobs,
-        prune=prune,
-    )
+    settings, terminal = fit_config.settings(), Terminal(as_json=as_json)
+    with terminal.status("Reading the tables"):
+        tables = open_table(source), open_table(target)
+    found = understood(*tables, fit_config, terminal.errors)
+    print_understanding(found, terminal.console)
+    if not is_resident(found, settings):
+        terminal.say(
+            f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
+        )
+    terminal.say(f"{trials} fits of each of {', '.join(settings.models)}, kept in {kept}.")
+    terminal.settings(settings.options_for(method_named(settings.models[0]), resident=True))
+
+    def tell(trial: Any) -> None:
+        value = "–" if trial.value is None else f"{trial.value:.4g}"
+        state = "" if trial.state == "complete" else f" ({trial.state})"
+        plain(
+            terminal.errors,
+            f"{trial.model}: {score} {value}{state}, {_words(trial.settings)}, "
+            f"{trial.seconds:.0f} s {trial.note}".rstrip(),
+        )
+
+    budget = {"score": score, "trials": trials, "n_jobs": jobs, "prune": prune}
+    try:
+        result = search_tables(found, settings, **budget, storage=kept, on_trial=tell)
+    except KeyboardInterrupt:
+        plain(terminal.errors, f"Stopped; {kept} keeps the trials. Run the command again to go on.")
+        raise
+    print_result(result, terminal.results)
+    table = derived_path(output, ".csv")
+    write_table(result, table)
+    write_text(output, best_config(fit_config, result))
+    terminal.say(f"All trials: {table}")
+    terminal.result(f"Settings: {output}, for halfseen fit --config {output}")
+    outcome = {"score": result.score, "best": result.best, "trials": result.trials}
+    terminal.document(understanding(found) | outcome | {"settings": output, "table": table})
 
 
 def _outputs(output: Path, storage: str | None, kept: str) -> list[Output]:
@@ -115,78 +143,6 @@ def _outputs(output: Path, storage: str | None, kept: str) -> list[Output]:
     return [*found, journal]
 
 
-def _tune(
-    source: Path,
-    target: Path,
-    config: FitConfig,
-    output: Path,
-    storage: str,
-    terminal: Terminal,
-    *,
-    score: str,
-    trials: int,
-    jobs: int,
-    prune: bool,
-) -> None:
-    from halfseen.front.files import open_table
-    from halfseen.model.fitting import is_resident
-    from halfseen.networks.methods import method_named
-    from halfseen.tuning import MOST_ROWS, search_tables
-
-    settings = config.settings()
-    with terminal.status("Reading the tables"):
-        tables = open_table(source), open_table(target)
-    found = understood(*tables, config, terminal.errors)
-    print_understanding(found, terminal.console)
-    if not is_resident(found, settings):
-        terminal.say(
-            f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
-        )
-    terminal.say(f"{trials} fits of each of {', '.join(settings.models)}, kept in {storage}.")
-    terminal.settings(settings.options_for(method_named(settings.models[0]), resident=True))
-
-    def tell(trial: Any) -> None:
-        value = "–" if trial.value is None else f"{trial.value:.4g}"
-        state = "" if trial.state == "complete" else f" ({trial.state})"
-        plain(
-            terminal.errors,
-            f"{trial.model}: {score} {value}{state}, {_words(trial.settings)}, "
-            f"{trial.seconds:.0f} s {trial.note}".rstrip(),
-        )
-
-    try:
-        result = search_tables(
-            found,
-            settings,
-            score=score,
-            trials=trials,
-            storage=storage,
-            n_jobs=jobs,
-            prune=prune,
-            on_trial=tell,
-        )
-    except KeyboardInterrupt:
-        again = f"Stopped; {storage} keeps the trials. Run the command again to go on."
-        plain(terminal.errors, again)
-        raise
-    print_result(result, terminal.results)
-    table = derived_path(output, ".csv")
-    write_table(result, table)
-    write_text(output, best_config(config, result))
-    terminal.say(f"All trials: {table}")
-    terminal.result(f"Settings: {output}, for halfseen fit --config {output}")
-    terminal.document(
-        understanding(found)
-        | {
-            "score": result.score,
-            "best": result.best,
-            "trials": result.trials,
-            "settings": output,
-            "table": table,
-        }
-    )
-
-
 def print_result(result: Any, console: Console) -> None:
     """Print, for every model, its score as given and at its best."""
     from halfseen.selection import SCORES
@@ -195,20 +151,14 @@ def print_result(result: Any, console: Console) -> None:
     title = f"{result.score} without target labels, {better} is better"
     headings = ("model", "as given", "best", "trials", "pruned", "failed")
     table = new_table(*headings, title=title, numbers=True)
-    for name in result.models:
+    for name in dict.fromkeys(trial.model for trial in result.trials):
         own = [trial for trial in result.trials if trial.model == name]
         states = [trial.state for trial in own]
         best = result.best_of(name)
-        cells = [
-            name,
-            "–" if own[0].value is None else f"{own[0].value:.4g}",
-            f"{best.value:.4g}",
-            str(len(own)),
-            str(states.count("pruned")),
-            str(states.count("failed")),
-        ]
+        given = "–" if own[0].value is None else f"{own[0].value:.4g}"
+        counts = (len(own), states.count("pruned"), states.count("failed"))
         style = "bold" if best is result.best else None
-        table.add_row(*(escape(cell) for cell in cells), style=style)
+        table.add_row(escape(name), given, f"{best.value:.4g}", *map(str, counts), style=style)
     console.print(table, highlight=False)
     plain(console, f"Best: {result.best.model} with {_words(result.best.settings)}.")
     plain(
@@ -235,13 +185,12 @@ def best_config(config: FitConfig, result: Any) -> str:
     settings |= {"models": [best.model]}
     settings |= {n: v for n, v in best.settings.items() if n in FitConfig.model_fields}
     found = {n: v for n, v in best.settings.items() if n not in settings}
-    options = dotted(config.options) | dotted(found)
     lines = [
         f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",
         *_toml(settings),
         "",
         "[options]",
-        *_toml(options),
+        *_toml(dotted(config.options) | dotted(found)),
     ]
     return "\n".join(lines) + "\n"
 

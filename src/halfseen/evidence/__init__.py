@@ -8,28 +8,16 @@ from halfseen.evidence.assumptions import (
     imputation_verdict,
     missing_block_dependence,
 )
-from halfseen.evidence.bounds import (
-    AdaptationBound,
-    AdaptationEffect,
-    BoundTerm,
-    adaptation_bound,
-    adaptation_effect,
-    imputation_terms,
-)
-from halfseen.evidence.calibration import (
-    Calibration,
-    fit_bias_corrected_temperature,
-    fit_temperature,
-)
+from halfseen.evidence.calibration import Calibration, fit_bias_corrected_temperature
 from halfseen.evidence.density_ratio import (
     DensityRatio,
     clip_weights,
     default_domain_classifier,
     effective_sample_size,
     fit_density_ratio,
+    overlap,
 )
 from halfseen.evidence.features import (
-    CategoryShift,
     DomainSeparation,
     FeatureShift,
     category_shift,
@@ -38,34 +26,18 @@ from halfseen.evidence.features import (
     population_stability,
 )
 from halfseen.evidence.labels import PriorEstimate, correct_probabilities, estimate_target_prior
-from halfseen.evidence.stability import (
-    Change,
-    SelfConsistency,
-    conditional_change,
-    posterior_change,
-    self_consistency,
-)
 from halfseen.metrics import expected_calibration_error
 
 __all__ = [
-    "AdaptationBound",
-    "AdaptationEffect",
-    "BoundTerm",
     "Calibration",
-    "CategoryShift",
-    "Change",
     "DensityRatio",
     "Dependence",
     "DomainSeparation",
     "FeatureShift",
     "ImputationVerdict",
     "PriorEstimate",
-    "SelfConsistency",
-    "adaptation_bound",
-    "adaptation_effect",
     "category_shift",
     "clip_weights",
-    "conditional_change",
     "correct_probabilities",
     "default_domain_classifier",
     "domain_separation",
@@ -75,11 +47,8 @@ __all__ = [
     "feature_shift",
     "fit_bias_corrected_temperature",
     "fit_density_ratio",
-    "fit_temperature",
-    "imputation_terms",
     "imputation_verdict",
     "missing_block_dependence",
+    "overlap",
     "population_stability",
-    "posterior_change",
-    "self_consistency",
 ]

@@ -21,7 +21,8 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.preprocessing import StandardScaler
 
 from halfseen.arrays import Floats, matrix, same_length
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
+from halfseen.evidence.density_ratio import LEAST_OVERLAP
 from halfseen.evidence.features import DomainSeparation, domain_separation
 
 __all__ = ["Dependence", "ImputationVerdict", "imputation_verdict", "missing_block_dependence"]
@@ -30,32 +31,24 @@ SIGNIFICANCE = 0.01
 """Largest p-value at which the missing block is called dependent on the observed one."""
 LEAST_R2 = 0.01
 """Explaining less than this share of x2 is not worth imputing it, however significant."""
-LEAST_OVERLAP = 0.05
-"""Below this the estimates on the target rest on a few source rows."""
+PERMUTATIONS = 999
+FEWEST_ROWS = 20
+MOST_COMPONENTS = 8
+"""Boosting predicts this many principal components of x2, each with its own trees."""
 
-Regression = Literal["ridge", "boosting"]
 Verdict = Literal[
     "imputation can help here",
     "the missing block is unrelated to what you observe: ignore it",
     "the domains barely overlap",
 ]
-_MOST_COMPONENTS = 8
-"""Boosting predicts this many principal components of x2, each with its own trees."""
 
 
 @dataclass(frozen=True)
 class Dependence:
     """How well the missing block is predicted from the observed one, on held-out source rows.
 
-    Parameters
-    ----------
-    r2
-        Share of the variance of the standardised x2 explained on held-out rows by the better of
-        the regressions; zero or less means nothing.
-    p_value
-        Chance of such an r2 if x2 did not depend on x1, corrected for the number of regressions.
-    r2_by_regression
-        The r2 of each.
+    `r2` is the share of the variance of the standardised x2 that the better of two regressions
+    explains (zero or less: nothing), `p_value` the chance of it if x2 did not depend on x1.
     """
 
     r2: float
@@ -65,17 +58,7 @@ class Dependence:
 
 @dataclass(frozen=True)
 class ImputationVerdict:
-    """What the source and the target's x1 say about imputing x2.
-
-    Parameters
-    ----------
-    verdict
-        The judgement in words.
-    dependence
-        Of the missing block on the observed one, on the source.
-    separation
-        Of the domains in x1.
-    """
+    """What the source and the target's x1 say about imputing x2, and the figures behind it."""
 
     verdict: Verdict
     dependence: Dependence
@@ -109,15 +92,6 @@ def imputation_verdict(
     A missing block that the observed one says nothing about is to be ignored, whatever the
     overlap, so this is said first; then whether the domains overlap in x1.
 
-    Parameters
-    ----------
-    x1_source, x2_source
-        Observed and missing block of the source rows.
-    x1_target
-        Observed block of the target rows.
-    random_state
-        Seed of the splits, trees and permutations.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -143,38 +117,16 @@ def imputation_verdict(
 
 
 def missing_block_dependence(
-    x1: npt.ArrayLike,
-    x2: npt.ArrayLike,
-    *,
-    regressions: tuple[Regression, ...] = ("ridge", "boosting"),
-    permutations: int = 999,
-    held_out: float = 0.5,
-    random_state: int = 0,
+    x1: npt.ArrayLike, x2: npt.ArrayLike, *, random_state: int = 0
 ) -> Dependence:
     r"""Test whether the missing block x2 depends on the observed block x1 at all.
 
-    Each regression is fitted on a part of the rows, and on the others
-
-    .. math:: R^2 = 1 - \frac{\sum_i \| x_{2,i} - \hat x_2(x_{1,i}) \|^2}
-              {\sum_i \| x_{2,i} - \bar x_2 \|^2} ,
-
-    with x2 standardised and its mean taken from the fitting part. Its p-value is the share of
-    permutations of the held-out x2 whose R² is as large: exact for independent blocks, because
-    the fitted regression knows none of those rows. The smallest p-value is multiplied by the
-    number of regressions.
-
-    Parameters
-    ----------
-    x1, x2
-        Observed and missing block of source rows: inputs, or latents z1 and z2.
-    regressions
-        "ridge" (linear) and "boosting" (trees, on the first eight principal components of x2).
-    permutations
-        How many; the p-value is at least 1 / (permutations + 1).
-    held_out
-        Share of rows kept for the R².
-    random_state
-        Seed of the split, the trees and the permutations.
+    A ridge regression, and gradient boosting of eight principal components of x2, are fitted on
+    half of the rows; on the others :math:`R^2 = 1 - \sum_i \| x_{2,i} - \hat x_2(x_{1,i}) \|^2 /
+    \sum_i \| x_{2,i} - \bar x_2 \|^2`, with x2 standardised and its mean taken from the first
+    half. The p-value is the share of permutations of the held-out x2 whose R² is as large: exact
+    for independent blocks, because the fitted regression knows none of those rows. The smaller
+    one counts, doubled.
 
     References
     ----------
@@ -194,64 +146,44 @@ def missing_block_dependence(
     """
     first, second = matrix("x1", x1), matrix("x2", x2)
     same_length(x1=first, x2=second)
-    _check_options(len(first), regressions, permutations, held_out)
+    if len(first) < FEWEST_ROWS:
+        raise InputError(
+            f"{len(first)} rows are too few to fit and to test a regression; give at least "
+            f"{FEWEST_ROWS}."
+        )
     fitting, testing = train_test_split(
-        np.arange(len(first)), test_size=held_out, random_state=random_state
+        np.arange(len(first)), test_size=0.5, random_state=random_state
     )
     varying = second[fitting].std(axis=0) > 0
     if not varying.any():
         raise InputError(
             "Every column of x2 is constant on the source: there is nothing to impute; drop it."
         )
-    scaler = StandardScaler().fit(second[fitting][:, varying])
-    known, truth = (scaler.transform(second[rows][:, varying]) for rows in (fitting, testing))
+    inputs = StandardScaler().fit(first[fitting]).transform(first)
+    values = StandardScaler().fit(second[fitting][:, varying]).transform(second[:, varying])
     rng = np.random.default_rng(random_state)
-    r2: dict[str, float] = {}
-    p_values = []
-    for name in regressions:
-        predicted = _predicted(name, first[fitting], known, first[testing], random_state)
+    truth, r2, p_values = values[testing], {}, []
+    for name, predict in (("ridge", _ridge), ("boosting", _boosting)):
+        predicted = predict(inputs[fitting], values[fitting], inputs[testing], random_state)
         r2[name] = _explained(truth, predicted)
-        by_chance = [
-            _explained(truth[rng.permutation(len(truth))], predicted) for _ in range(permutations)
-        ]
-        p_values.append((1 + sum(r >= r2[name] for r in by_chance)) / (1 + permutations))
+        by_chance = [_explained(rng.permutation(truth), predicted) for _ in range(PERMUTATIONS)]
+        p_values.append((1 + sum(r >= r2[name] for r in by_chance)) / (1 + PERMUTATIONS))
     return Dependence(max(r2.values()), min(1.0, len(p_values) * min(p_values)), r2)
 
 
-def _predicted(
-    name: Regression, x1: Floats, x2: Floats, x1_testing: Floats, random_state: int
-) -> Floats:
-    scaler = StandardScaler().fit(x1)
-    x1, x1_testing = scaler.transform(x1), scaler.transform(x1_testing)
-    model: Any
-    if name == "ridge":
-        model = RidgeCV(alphas=np.logspace(-2, 4, 7)).fit(x1, x2)
-        return np.asarray(model.predict(x1_testing)).reshape(len(x1_testing), -1)
-    components = PCA(min(_MOST_COMPONENTS, *x2.shape), random_state=random_state).fit(x2)
+def _ridge(x1: Floats, x2: Floats, asked: Floats, random_state: int) -> Floats:
+    model = RidgeCV(alphas=np.logspace(-2, 4, 7)).fit(x1, x2)
+    return np.asarray(model.predict(asked)).reshape(len(asked), -1)
+
+
+def _boosting(x1: Floats, x2: Floats, asked: Floats, random_state: int) -> Floats:
+    components = PCA(min(MOST_COMPONENTS, *x2.shape), random_state=random_state).fit(x2)
     trees = HistGradientBoostingRegressor(max_iter=50, random_state=random_state)
-    model = MultiOutputRegressor(trees).fit(x1, components.transform(x2))
-    predicted: Floats = components.inverse_transform(model.predict(x1_testing))
+    model: Any = MultiOutputRegressor(trees).fit(x1, components.transform(x2))
+    predicted: Floats = components.inverse_transform(model.predict(asked))
     return predicted
 
 
 def _explained(truth: Floats, predicted: Floats) -> float:
     """Return 1 - SSE / SST; `truth` is centred on the fitting rows."""
     return float(1.0 - np.square(truth - predicted).sum() / np.square(truth).sum())
-
-
-def _check_options(
-    rows: int, regressions: tuple[Regression, ...], permutations: int, held_out: float
-) -> None:
-    unknown = set(regressions) - {"ridge", "boosting"}
-    if unknown or not regressions:
-        raise OptionError(
-            f"regressions={regressions!r} must name 'ridge', 'boosting' or both of them."
-        )
-    if permutations < 99:
-        raise OptionError(f"permutations={permutations} is too few for a test; take at least 99.")
-    if not 0.0 < held_out < 1.0:
-        raise OptionError(f"held_out={held_out} must lie strictly between 0 and 1.")
-    if min(rows * held_out, rows * (1.0 - held_out)) < 10:
-        raise InputError(
-            f"{rows} rows are too few to fit and to test a regression; give at least 20."
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +11,12 @@ import numpy.typing as npt
 from halfseen.arrays import Floats, Integers, labels, normalized, probabilities, same_length, vector
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.calibration import Calibration, fit_bias_corrected_temperature
-from halfseen.evidence.prior import ESTIMATORS, mixture_distance
+from halfseen.evidence.prior import black_box, maximum_likelihood, mixture_distance
 
-__all__ = ["Estimator", "PriorEstimate", "correct_probabilities", "estimate_target_prior"]
+__all__ = ["PriorEstimate", "correct_probabilities", "estimate_target_prior"]
 
-Estimator = Literal["bbse", "rlls", "mlls"]
-"""Black-box shift estimation, its regularised form, or maximum likelihood after calibration."""
-
+LEVEL = 0.95
+"""Coverage of the intervals."""
 SIGNIFICANCE = 0.02
 """A check speaks up when label shift alone would give what it sees less often than this."""
 NEGLIGIBLE_MISFIT = 0.02
@@ -37,16 +35,12 @@ class PriorEstimate:
 
     Parameters
     ----------
-    prior
-        Estimated proportion of each class on the target.
+    prior, source_prior
+        Proportion of each class on the target, and on the source rows given.
     interval
         Shape (classes, 2): bootstrap percentile interval of each proportion.
-    method
-        The estimator that gave `prior`.
-    source_prior
-        Proportion of each class on the source rows given.
-    by_method
-        What each of the three estimators says.
+    by_black_box
+        What black-box shift estimation says instead of maximum likelihood.
     misfit
         Distance between the target's scores and the mixture that `prior` predicts.
     calibration
@@ -57,9 +51,8 @@ class PriorEstimate:
 
     prior: Floats
     interval: Floats
-    method: str
     source_prior: Floats
-    by_method: dict[str, Floats]
+    by_black_box: Floats
     misfit: float
     calibration: Calibration
     reasons: tuple[str, ...]
@@ -123,13 +116,11 @@ def estimate_target_prior(
     probabilities_source: npt.ArrayLike,
     y_source: npt.ArrayLike,
     probabilities_target: npt.ArrayLike,
-    method: Estimator = "mlls",
     *,
-    level: float = 0.95,
     draws: int = 200,
     random_state: int = 0,
 ) -> PriorEstimate:
-    """Estimate the target's class proportions, and check whether that makes sense.
+    """Estimate the target's class proportions by maximum likelihood, and check the result.
 
     The estimate assumes that p(x | y) is the same in both domains. Where it is not, the number
     is wrong, often 0 or 1, so four checks look for it; any of them makes the estimate
@@ -146,22 +137,14 @@ def estimate_target_prior(
 
     Parameters
     ----------
-    probabilities_source
-        Predictions for source rows that the model was *not* trained on: (rows, classes).
-    y_source
-        Their labels, as positions 0 to classes - 1.
+    probabilities_source, y_source
+        Predictions for source rows that the model was *not* trained on, and their classes as
+        positions.
     probabilities_target
         Predictions for target rows by the same model.
-    method
-        "mlls" (maximum likelihood with calibration, the most precise), "bbse" (black-box shift
-        estimation) or "rlls" (its regularised form).
-    level
-        Coverage of the interval: percentiles of the estimate over rows drawn again with
-        replacement, the source's class by class; calibration is fitted anew each time.
-    draws
-        How often rows are drawn again.
-    random_state
-        Seed of the draws.
+    draws, random_state
+        How often rows are drawn again, with replacement and the source's class by class; the 95 %
+        interval holds the percentiles of these estimates, calibration fitted anew each time.
 
     Examples
     --------
@@ -182,32 +165,29 @@ def estimate_target_prior(
     target = probabilities("probabilities_target", probabilities_target)
     classes = source.shape[1]
     y = labels("y_source", y_source, classes)
-    _check_options(source, y, target, method, level, draws)
+    _check_options(source, y, target, draws)
 
     rng = np.random.default_rng(random_state)
     observed = _Sample(source, y, target)
-    by_method = {name: estimator(source, y, target) for name, estimator in ESTIMATORS.items()}
-    prior = by_method[method]
-    again = [observed.drawn_again(rng).estimate(method) for _ in range(draws)]
-    tail = (1.0 - level) / 2.0
-    interval = np.quantile(again, [tail, 1.0 - tail], axis=0).T
-    pretended = [observed.pretended(prior, rng).discrepancies(method) for _ in range(draws)]
-    misfit, gap = observed.discrepancies(method)
+    prior = maximum_likelihood(source, y, target)
+    other = black_box(source, y, target)
+    again = [observed.drawn_again(rng).estimate() for _ in range(draws)]
+    interval = np.quantile(again, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0], axis=0).T
+    pretended = [observed.pretended(prior, rng).discrepancies() for _ in range(draws)]
+    misfit, gap = observed.discrepancies()
     chance_misfit, chance_gap = (1.0 + (np.array(pretended) >= (misfit, gap)).sum(axis=0)) / (
         1.0 + draws
     )
     return PriorEstimate(
         prior=prior,
         interval=interval,
-        method=method,
         source_prior=observed.source_prior,
-        by_method=by_method,
+        by_black_box=other,
         misfit=misfit,
         calibration=fit_bias_corrected_temperature(source, y),
         reasons=(
-            *_edge_reasons(interval),
-            *_width_reasons(interval),
-            *_gap_reasons(by_method, chance_gap),
+            *_interval_reasons(interval),
+            *_gap_reasons(other, prior, chance_gap),
             *_misfit_reasons(misfit, chance_misfit),
         ),
     )
@@ -225,18 +205,19 @@ class _Sample:
     def source_prior(self) -> Floats:
         return np.bincount(self.y, minlength=self.source.shape[1]) / len(self.y)
 
-    def estimate(self, method: str) -> Floats:
+    def estimate(self) -> Floats:
         try:
-            return ESTIMATORS[method](self.source, self.y, self.target)
+            return maximum_likelihood(self.source, self.y, self.target)
         except InputError:
             # These rows, drawn by chance, cannot be calibrated: they tell nothing of the target.
             return self.source_prior
 
-    def discrepancies(self, method: str) -> tuple[float, float]:
-        """Return the misfit of the mixture, and the largest gap between two estimators."""
-        estimates = {name: self.estimate(name) for name in {method, "bbse", "mlls"}}
-        misfit = mixture_distance(self.source, self.y, self.target, estimates[method])
-        return misfit, float(np.abs(estimates["bbse"] - estimates["mlls"]).max())
+    def discrepancies(self) -> tuple[float, float]:
+        """Return the misfit of the mixture, and the largest gap between the two estimators."""
+        likelihood = self.estimate()
+        other = black_box(self.source, self.y, self.target)
+        misfit = mixture_distance(self.source, self.y, self.target, likelihood)
+        return misfit, float(np.abs(other - likelihood).max())
 
     def drawn_again(self, rng: np.random.Generator) -> _Sample:
         rows = self._source_rows(rng)
@@ -256,21 +237,16 @@ class _Sample:
         return np.concatenate([rng.choice(rows, size=len(rows)) for rows in by_class])
 
 
-def _edge_reasons(interval: Floats) -> Iterator[str]:
-    lowest, highest = int(interval[:, 0].argmin()), int(interval[:, 1].argmax())
-    if interval[lowest, 0] <= EDGE:
-        k, edge = lowest, 0
-    elif interval[highest, 1] >= 1.0 - EDGE:
-        k, edge = highest, 1
-    else:
-        return
-    yield (
-        f"The interval of class {k}, {interval[k, 0]:.3f} to {interval[k, 1]:.3f}, reaches {edge}, "
-        "as it does where p(x | y) differs between the domains or the target rows are too few."
-    )
-
-
-def _width_reasons(interval: Floats) -> Iterator[str]:
+def _interval_reasons(interval: Floats) -> Iterator[str]:
+    k, edge = int(interval[:, 0].argmin()), 0
+    if interval[k, 0] > EDGE:
+        k, edge = int(interval[:, 1].argmax()), 1
+    low, high = interval[k]
+    if low <= EDGE or high >= 1.0 - EDGE:
+        yield (
+            f"The interval of class {k}, {low:.3f} to {high:.3f}, reaches {edge}, as it does where "
+            "p(x | y) differs between the domains or the target rows are too few."
+        )
     k = int((interval[:, 1] - interval[:, 0]).argmax())
     low, high = interval[k]
     if high - low > WIDEST:
@@ -280,12 +256,11 @@ def _width_reasons(interval: Floats) -> Iterator[str]:
         )
 
 
-def _gap_reasons(by_method: dict[str, Floats], chance: float) -> Iterator[str]:
-    black_box, likelihood = by_method["bbse"], by_method["mlls"]
-    k = int(np.abs(black_box - likelihood).argmax())
-    if chance < SIGNIFICANCE and abs(black_box[k] - likelihood[k]) > NEGLIGIBLE_GAP:
+def _gap_reasons(other: Floats, likelihood: Floats, chance: float) -> Iterator[str]:
+    k = int(np.abs(other - likelihood).argmax())
+    if chance < SIGNIFICANCE and abs(other[k] - likelihood[k]) > NEGLIGIBLE_GAP:
         yield (
-            f"Black-box estimation gives class {k} the proportion {black_box[k]:.3f} and maximum "
+            f"Black-box estimation gives class {k} the proportion {other[k]:.3f} and maximum "
             f"likelihood {likelihood[k]:.3f}; if p(x | y) were the same in both domains, they "
             f"would lie so far apart with a chance of {chance:.3f}."
         )
@@ -300,13 +275,7 @@ def _misfit_reasons(misfit: float, chance: float) -> Iterator[str]:
         )
 
 
-def _check_options(
-    source: Floats, y: Integers, target: Floats, method: str, level: float, draws: int
-) -> None:
-    if method not in ESTIMATORS:
-        raise OptionError(f"method={method!r} is unknown; choose one of {', '.join(ESTIMATORS)}.")
-    if not 0.0 < level < 1.0:
-        raise OptionError(f"level={level} must lie strictly between 0 and 1, for instance 0.95.")
+def _check_options(source: Floats, y: Integers, target: Floats, draws: int) -> None:
     if draws < 100:
         raise OptionError(
             f"draws={draws} is too few for a check at {SIGNIFICANCE:.0%}; take at least 100."

@@ -1,32 +1,18 @@
-"""Three estimates of the target's class proportions, as functions of three arrays.
+"""Two estimates of the target's class proportions, as functions of three arrays.
 
-All assume label shift: p(x | y) is the same in both domains, and only p(y) differs. They take
+Both assume label shift: p(x | y) is the same in both domains, and only p(y) differs. They take
 predictions for held-out source rows, those rows' labels, and predictions for target rows; whether
 their answer can be used is judged in :mod:`halfseen.evidence.labels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from halfseen.arrays import Floats, Integers
 from halfseen.evidence.calibration import fit_bias_corrected_temperature
 
-__all__ = [
-    "ESTIMATORS",
-    "black_box",
-    "expectation_maximisation",
-    "maximum_likelihood",
-    "mixture_distance",
-    "regularised_black_box",
-]
-
-_RLLS_STRENGTH = 0.01
-"""The authors' factor on their bound on the error of the confusion matrix."""
-_RLLS_CONFIDENCE = 0.05
+__all__ = ["black_box", "expectation_maximisation", "maximum_likelihood", "mixture_distance"]
 
 
 def black_box(source: Floats, y: Integers, target: Floats) -> Floats:
@@ -49,52 +35,10 @@ def black_box(source: Floats, y: Integers, target: Floats) -> Floats:
     >>> black_box(sure[[0, 0, 1, 1]], np.array([0, 0, 1, 1]), sure[[0, 1, 1, 1]])
     array([0.25, 0.75])
     """
-    joint, frequency = _joint(source, y)
+    indicator = np.eye(source.shape[1])[y]
+    joint = source.T @ indicator / len(y)
     weight = np.linalg.lstsq(joint, target.mean(axis=0))[0]
-    return _distribution(weight * frequency)
-
-
-def regularised_black_box(source: Floats, y: Integers, target: Floats) -> Floats:
-    r"""Regularised learning under label shift (RLLS): BBSE shrunk towards no shift.
-
-    .. math:: \hat\theta = \arg\min_\theta \| C \theta - (\mu - C 1) \|_2
-              + \Delta \| \theta \|_2 , \qquad w = 1 + \hat\theta ,
-
-    with the authors' :math:`\Delta = 0.01 \cdot 3 \, ( 2 \log(2k/\delta) / 3n +
-    \sqrt{2 \log(2k/\delta) / n} )` at :math:`\delta = 0.05`. The minimiser lies on the path of
-    ridge solutions, on which the objective has a single minimum, so one line search finds it.
-
-    References
-    ----------
-    K. Azizzadenesheli, A. Liu, F. Yang, A. Anandkumar, "Regularized learning for domain
-    adaptation under label shifts", ICLR 2019.
-
-    Examples
-    --------
-    >>> sure = np.eye(2)
-    >>> regularised_black_box(sure[[0, 0, 1, 1]], np.array([0, 0, 1, 1]), sure[[0, 1, 1, 1]])
-    array([0.25, 0.75])
-    """
-    joint, frequency = _joint(source, y)
-    rows, classes = source.shape
-    bound = np.log(2 * classes / _RLLS_CONFIDENCE) / rows
-    strength = _RLLS_STRENGTH * 3 * (2 * bound / 3 + np.sqrt(2 * bound))
-    gap = target.mean(axis=0) - joint.sum(axis=1)
-    left, singular, right = np.linalg.svd(joint)
-    rotated = left.T @ gap
-
-    def shift(exponent: float) -> Floats:
-        ridge = singular[0] ** 2 * 10.0**exponent
-        solution: Floats = singular * rotated / (np.square(singular) + ridge)
-        return solution
-
-    def objective(exponent: float) -> float:
-        theta = shift(exponent)
-        return float(np.linalg.norm(singular * theta - rotated) + strength * np.linalg.norm(theta))
-
-    best = minimize_scalar(objective, bounds=(-16.0, 6.0), method="bounded")
-    weight = 1.0 + right.T @ shift(best.x)
-    return _distribution(weight * frequency)
+    return _distribution(weight * indicator.mean(axis=0))
 
 
 def maximum_likelihood(source: Floats, y: Integers, target: Floats) -> Floats:
@@ -104,18 +48,6 @@ def maximum_likelihood(source: Floats, y: Integers, target: Floats) -> Floats:
     ----------
     A. Alexandari, A. Kundaje, A. Shrikumar, "Maximum likelihood with bias-corrected calibration
     is hard-to-beat at label shift adaptation", ICML 2020.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> def predict(x):  # p(y | x) for classes N(-1, 1) and N(1, 1), equally frequent
-    ...     return np.stack([1 / (1 + np.exp(2 * x)), 1 / (1 + np.exp(-2 * x))], axis=1)
-    >>> y = np.repeat([0, 1], 2000)
-    >>> y_target = np.repeat([0, 1], [3600, 400])
-    >>> source = predict(rng.normal(2.0 * y - 1))
-    >>> target = predict(rng.normal(2.0 * y_target - 1))
-    >>> bool(abs(maximum_likelihood(source, y, target)[1] - 0.1) < 0.02)
-    True
     """
     calibration = fit_bias_corrected_temperature(source, y)
     frequency = np.bincount(y, minlength=source.shape[1]) / len(y)
@@ -139,12 +71,6 @@ def expectation_maximisation(
 
     R. Varadhan, C. Roland, "Simple and globally convergent methods for accelerating the
     convergence of any EM algorithm", Scandinavian Journal of Statistics 35, 2008.
-
-    Examples
-    --------
-    >>> sure = np.eye(2)[[0, 1, 1, 1]]
-    >>> expectation_maximisation(sure, np.array([0.5, 0.5]))
-    array([0.25, 0.75])
     """
     ratio = target / source_prior
 
@@ -186,15 +112,6 @@ def mixture_distance(source: Floats, y: Integers, target: Floats, prior: Floats)
     References
     ----------
     T. W. Anderson, D. A. Darling, "A test of goodness of fit", JASA 49, 1954.
-
-    Examples
-    --------
-    >>> scores = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.1, 0.9]])
-    >>> y = np.array([0, 0, 1, 1])
-    >>> mixture_distance(scores, y, scores, np.array([0.5, 0.5]))
-    0.0
-    >>> round(mixture_distance(scores, y, scores, np.array([0.9, 0.1])), 4)
-    0.4721
     """
     classes = source.shape[1]
     mixture = (prior / np.bincount(y, minlength=classes))[y]
@@ -216,20 +133,7 @@ def mixture_distance(source: Floats, y: Integers, target: Floats, prior: Floats)
     return float(np.sqrt(largest)) if largest > 1e-24 else 0.0
 
 
-def _joint(source: Floats, y: Integers) -> tuple[Floats, Floats]:
-    """Return C with C[i, j] = E[p_i 1(y = j)], and the class frequencies."""
-    indicator = np.eye(source.shape[1])[y]
-    return source.T @ indicator / len(y), indicator.mean(axis=0)
-
-
 def _distribution(values: Floats) -> Floats:
     clipped = np.maximum(values, 0.0)
     distribution: Floats = clipped / clipped.sum()
     return distribution
-
-
-ESTIMATORS: dict[str, Callable[[Floats, Integers, Floats], Floats]] = {
-    "bbse": black_box,
-    "rlls": regularised_black_box,
-    "mlls": maximum_likelihood,
-}

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from halfseen.errors import InputError
-from halfseen.evidence.reverse import reverse_validation
 from halfseen.evidence.risk import (
     deep_embedded_validation,
     importance_weighted_validation,
@@ -29,17 +28,8 @@ __all__ = ["SCORES", "Score"]
 class Score:
     """One way to compare models without target labels.
 
-    Parameters
-    ----------
-    name
-        The word that options and tables use.
-    better
-        Whether the "lower" or the "higher" of two values is the better one.
-    needs
-        What the function takes, in its order.
-    function
-        The plain function; those of a risk return a
-        :class:`~halfseen.selection.RiskEstimate`, the others a number.
+    `function` takes what `needs` names, in that order, and returns a number, or a risk with its
+    interval.
     """
 
     name: str
@@ -75,7 +65,6 @@ SCORES: dict[str, Score] = {
         Score("neighbourhood_density", "higher", _ON_TARGET, soft_neighbourhood_density),
         Score("entropy", "lower", _ON_TARGET, entropy_score),
         Score("mutual_information", "higher", _ON_TARGET, mutual_information_score),
-        Score("reverse", "lower", ("fit", "source", "y_source", "target"), reverse_validation),
         Score("agreement", "higher", ("probabilities_of_runs",), agreement),
     )
 }

@@ -24,16 +24,9 @@ __all__ = [
 class RiskEstimate:
     """An estimate of the mean loss on the target; lower is better.
 
-    Parameters
-    ----------
-    risk
-        The estimate.
-    interval
-        Its confidence interval (low, high). It covers the sampling of the source rows, not an
-        error in the weights themselves.
-    effective_sample_size
-        How many equally weighted rows the weighted ones are worth. Below about a hundred, or a
-        few per cent of the rows, the estimate rests on a handful of rows: do not trust it.
+    Its confidence interval covers the sampling of the source rows, not an error in the weights.
+    Below about a hundred effective rows, or a few per cent of the rows, it rests on a handful of
+    them: do not trust it.
     """
 
     risk: float
@@ -42,10 +35,7 @@ class RiskEstimate:
 
 
 def source_validation(loss: npt.ArrayLike, *, level: float = 0.95) -> RiskEstimate:
-    r"""Return the plain mean of held-out source losses: the risk where nothing has shifted.
-
-    Lower is better. It is what one falls back on, and what a score that looks at the target has
-    to beat.
+    """Return the plain mean of held-out source losses: the risk where nothing has shifted.
 
     Examples
     --------
@@ -63,17 +53,9 @@ def importance_weighted_validation(
 
     .. math:: \hat R = \frac{1}{n} \sum_i w_i \ell_i , \qquad w = p_T / p_S ,
 
-    with Student's interval for the mean of the products. Unbiased when the weights are exact
-    and p(y | x) is the same in both domains. Lower is better.
-
-    Parameters
-    ----------
-    loss
-        Loss of each held-out source row: a vector.
-    weight
-        Its importance weight, from :func:`halfseen.evidence.fit_density_ratio` fitted elsewhere.
-    level
-        Coverage of the interval.
+    with Student's interval for the mean of the products. Unbiased when the weights, from
+    :func:`halfseen.evidence.fit_density_ratio` on other rows, are exact and p(y | x) is the same
+    in both domains.
 
     References
     ----------
@@ -107,17 +89,7 @@ def deep_embedded_validation(
     interval is that intercept's: Student's quantile with n - 2 degrees of freedom times the
     heteroscedasticity-consistent (HC3) standard error, because products with large weights
     scatter more. The weights must not be scaled to mean one beforehand: the control variate
-    would have nothing left to correct. Lower is better.
-
-    Parameters
-    ----------
-    loss
-        Loss of each held-out source row: a vector.
-    weight
-        Its importance weight, from :func:`halfseen.evidence.fit_density_ratio` fitted elsewhere;
-        in the imputation model, on the latents (z1, ẑ2) of both domains.
-    level
-        Coverage of the interval.
+    would have nothing left to correct.
 
     References
     ----------

@@ -56,9 +56,6 @@ def mutual_information_score(target_probabilities: npt.ArrayLike) -> float:
     J. S. Bridle, A. J. R. Heading, D. J. C. MacKay, "Unsupervised classifiers, mutual
     information and 'phantom targets'", NIPS 1991.
 
-    K. Musgrave, S. Belongie, S.-N. Lim, "Benchmarking validation methods for unsupervised domain
-    adaptation", arXiv:2208.07360, 2022 (information maximisation).
-
     Examples
     --------
     >>> round(mutual_information_score([[1.0, 0.0], [0.0, 1.0]]), 4)  # log 2
@@ -76,7 +73,7 @@ def soft_neighbourhood_density(
 ) -> float:
     r"""Return the mean entropy of each target row's soft neighbourhood. Higher is better.
 
-    With every row scaled to length one,
+    With every row (class probabilities, as the authors recommend, or latents) of length one,
 
     .. math:: S_{ij} = \langle f_i, f_j \rangle , \qquad
               P_{ij} = \frac{\exp(S_{ij} / \tau)}{\sum_{j' \ne i} \exp(S_{ij'} / \tau)} , \qquad
@@ -85,13 +82,6 @@ def soft_neighbourhood_density(
     it is large when a row has many near neighbours. Its largest value, log(n - 1), is also that
     of a model that sends every row to one point, so look at it beside
     :func:`mutual_information_score`; and compare it only on the same rows.
-
-    Parameters
-    ----------
-    features_or_probabilities
-        Target rows: class probabilities, as the authors recommend, or latents.
-    temperature
-        τ; the authors' value is 0.05.
 
     References
     ----------
@@ -130,31 +120,16 @@ def soft_neighbourhood_density(
 
 
 def agreement(probabilities_of_runs: npt.ArrayLike) -> float:
-    r"""Return how often two independently seeded runs predict the same class. Higher is better.
+    """Return how often two independently seeded runs predict the same class. Higher is better.
 
-    The mean over target rows and pairs of runs of :math:`1[\arg\max p_i^{(r)} =
-    \arg\max p_i^{(s)}]`. Where the runs' ensemble is calibrated, the expected disagreement
-    equals the expected error; under shift it says too little, because runs that learned the same
-    source share mistakes.
-
-    Parameters
-    ----------
-    probabilities_of_runs
-        Shape (runs, target rows, classes): the same rows in the same order.
+    The mean over the rows and pairs of runs of an array (runs, target rows, classes). Where the
+    runs' ensemble is calibrated, the expected disagreement equals the expected error; under shift
+    it says too little, because runs that learned the same source share mistakes.
 
     References
     ----------
     Y. Jiang, V. Nagarajan, C. Baek, J. Z. Kolter, "Assessing generalization of SGD via
     disagreement", ICLR 2022.
-
-    C. Baek, Y. Jiang, A. Raghunathan, J. Z. Kolter, "Agreement-on-the-line: predicting the
-    performance of neural networks under distribution shift", NeurIPS 2022.
-
-    Examples
-    --------
-    >>> sure, other = [[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]
-    >>> agreement([sure, other])
-    0.5
     """
     try:
         runs = np.asarray(probabilities_of_runs, dtype=np.float64)

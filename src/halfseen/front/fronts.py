@@ -19,7 +19,7 @@ from halfseen.front.images import prepare_images
 from halfseen.front.preprocessing import has_missing_block, transform
 from halfseen.front.schema import Scalar, TableSchema, class_name
 
-__all__ = ["Front", "ImageFront", "PreparedFront", "TableFront", "front_from_dict"]
+__all__ = ["Front", "ImageFront", "TableFront", "front_from_dict"]
 
 Matrix = npt.NDArray[np.float32]
 LARGEST = 1_000_000
@@ -116,28 +116,6 @@ class ImageFront:
 
 
 Front = TableFront | ImageFront
-
-
-@dataclass(frozen=True)
-class PreparedFront:
-    """A front as a model will use it: whether the model sees the target's missing block or not."""
-
-    front: Front
-    complete: bool = False
-
-    @property
-    def blocks(self) -> Blocks:
-        """Which prepared inputs are missing on the target."""
-        return self.front.blocks
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The labels, in the order of the probabilities."""
-        return np.array(self.front.classes)
-
-    def prepare(self, X: Any, *, complete: bool = False, where: str = "X") -> Matrix:
-        """Return rows as the model sees those of a target, or whole ones."""
-        return self.front.prepare(X, complete=self.complete or complete, where=where)
 
 
 def front_from_dict(data: Mapping[str, Any]) -> Front:

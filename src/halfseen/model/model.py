@@ -15,7 +15,6 @@ from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_target_prior
-from halfseen.evidence.labels import Estimator
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
 from halfseen.members.aligned import Aligned
@@ -235,7 +234,6 @@ class Model:
         y: Any,
         X_target: Any,
         *,
-        method: Estimator = "mlls",
         random_state: int = 0,
     ) -> PriorEstimate:
         """Estimate the target's class proportions, and check whether they can be used.
@@ -247,7 +245,7 @@ class Model:
             is not looked at, as on the target.
         X_target
             Target rows.
-        method, random_state
+        random_state
             As for :func:`halfseen.evidence.estimate_target_prior`.
 
         Returns
@@ -268,7 +266,6 @@ class Model:
             source,
             [position[name] for name in names],
             self.score(self.prepare(X_target, where="the target")),
-            method,
             random_state=random_state,
         )
 

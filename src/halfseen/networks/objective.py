@@ -47,8 +47,6 @@ class Objective(nn.Module):
         self.options = options
         self.views = Views()
         """How rows are augmented."""
-        self.target_prior: Tensor | None = None
-        """Class proportions on the target, for terms that need them."""
 
     def forward(
         self, phase: PhaseName, batch: Batch, *, progress: float = 0.0, strength: float = 1.0
@@ -59,16 +57,7 @@ class Objective(nn.Module):
         λ2: it scales the gradients that the divergences send into the latents, and leaves the
         critics at full strength.
         """
-        state = State(
-            phase,
-            self.networks,
-            self.options,
-            batch,
-            self.views,
-            progress,
-            strength,
-            self.target_prior,
-        )
+        state = State(phase, self.networks, self.options, batch, self.views, progress, strength)
         losses: Losses = {}
         for term in self.terms_in(phase):
             losses |= term(state)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from halfseen.arrays import Floats
-from halfseen.networks import nets
 from halfseen.networks.methods import Method
+from halfseen.networks.nets import Networks
 from halfseen.options import Options
 
 __all__ = ["Predictor"]
 
 Matrix = npt.NDArray[np.float32]
+_CHUNK = 1024
+"""Rows that are asked about at a time: they stay in cache."""
 _BATCH = 128
 """Rows per batch where batch-norm statistics are estimated."""
 
@@ -31,10 +35,11 @@ class Predictor:
     networks
         g1, g2, r and f.
     options, seed
-        Settings of the training; the seed is also that of a stochastic generator's noise.
+        Settings of the training; the seed is also that of a stochastic generator's noise, so
+        that the same rows get the same answer.
     """
 
-    networks: nets.Networks
+    networks: Networks
     options: Options
     seed: int = 0
 
@@ -44,31 +49,39 @@ class Predictor:
         return self.networks.method
 
     def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return log-probabilities of rows whose missing block is hidden."""
-        samples = self.options.generator.prediction_samples
-        inputs = torch.from_numpy(rows)
-        scored = nets.log_probabilities(self.networks, inputs, samples=samples, seed=self.seed)
-        found: Floats = scored.numpy()
+        """Return log-probabilities of rows whose missing block is hidden.
+
+        With a stochastic generator, the probabilities of several imputations are averaged.
+        """
+        networks = self.networks
+        samples = self.options.generator.prediction_samples if networks.noise_size else 1
+
+        def averaged(chunk: Tensor) -> Tensor:
+            drawn = torch.stack([networks(chunk).double().log_softmax(1) for _ in range(samples)])
+            return drawn[0] if samples == 1 else drawn.logsumexp(0) - math.log(samples)
+
+        found: Floats = self._asked(rows, averaged, self.seed)
         return found
 
     def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
         """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
         if not self.method.imputes:
             return None
-        found: Floats = nets.complete_log_probabilities(
-            self.networks, torch.from_numpy(rows)
-        ).numpy()
+
+        def scored(chunk: Tensor) -> Tensor:
+            return self.networks.complete_logits(chunk).double().log_softmax(1)
+
+        found: Floats = self._asked(rows, scored)
         return found
 
     def latents(self, rows: Matrix, *, draw: int = 0) -> Matrix:
         """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden; `draw` varies the noise."""
-        seed = self.seed + draw
-        found: Matrix = nets.latents(self.networks, torch.from_numpy(rows), seed=seed).numpy()
+        found: Matrix = self._asked(rows, self.networks.target_latent, self.seed + draw)
         return found
 
     def complete_latents(self, rows: Matrix) -> Matrix:
         """Return z = (z1, z2) of rows whose missing block is there."""
-        found: Matrix = nets.complete_latents(self.networks, torch.from_numpy(rows)).numpy()
+        found: Matrix = self._asked(rows, self.networks.source_latent)
         return found
 
     @contextmanager
@@ -83,12 +96,31 @@ class Predictor:
             yield
             return
         kept = {name: buffer.clone() for name, buffer in networks.named_buffers()}
-        device = next(networks.parameters()).device
-        chunks = nets.chunks(torch.from_numpy(rows), _BATCH)
+        batches = torch.from_numpy(rows).split(_BATCH)
         try:
-            networks.estimate_statistics(chunk.to(device) for chunk in chunks)
+            networks.estimate_statistics(batch.to(self._device) for batch in batches)
             yield
         finally:
             with torch.no_grad():
                 for name, buffer in networks.named_buffers():
                     buffer.copy_(kept[name])
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.networks.parameters()).device
+
+    @torch.no_grad()
+    def _asked(
+        self, rows: Matrix, function: Callable[[Tensor], Tensor], seed: int = 0
+    ) -> npt.NDArray[np.floating]:
+        networks, device, chunks = self.networks, self._device, torch.from_numpy(rows).split(_CHUNK)
+        training = networks.training
+        networks.eval()
+        try:
+            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+                torch.manual_seed(seed)
+                found = torch.cat([function(chunk.to(device)).cpu() for chunk in chunks])
+        finally:
+            networks.train(training)
+        array: npt.NDArray[np.floating] = found.numpy()
+        return array

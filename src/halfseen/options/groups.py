@@ -75,17 +75,7 @@ class NetworkOptions(Group):
     classifier_dropout: Share = Field(default=0.5, description="after f's first layer")
     critic_widths: Widths = Field(default=(512, 512), description="hidden layers of D1 and D2")
     normalization: Normalization = Field(default="batch", description="inside every network")
-    critic_normalization: Normalization | None = Field(
-        default=None,
-        description="inside D1 and D2, where it differs; batch statistics of each batch apart "
-        "hide a shift of the mean from a critic",
-    )
     initialization: Initialization = Field(default="torch", description="of all weights")
-    batch_statistics: Literal["separate", "joint"] = Field(
-        default="separate",
-        description="whether source and target rows (true and imputed ones, in a critic) pass a "
-        "batch-normalised network apart, each with its own statistics, or as one batch",
-    )
     prediction_statistics: Literal["running", "target"] = Field(
         default="running",
         description="batch-norm statistics of an adapting model at prediction: the running ones "
@@ -195,15 +185,6 @@ class RefinementOptions(Group):
     threshold: Annotated[float, Field(gt=0, lt=1)] = Field(
         default=0.95,
         description="probability from which a target row's own prediction is its label",
-    )
-    selection: Literal["confidence", "prior"] = Field(
-        default="confidence",
-        description="which target rows get a pseudo-label: those above the threshold, or the "
-        "surest of each class in proportion to the class proportions estimated on the target",
-    )
-    share: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=0.5,
-        description="share of the target rows that 'prior' gives a pseudo-label, at most",
     )
     entropy_weight: Weight = Field(default=0.1, description="λ, of the entropy term")
     source_weight: Weight = Field(default=1.0, description="of the source's classification term")

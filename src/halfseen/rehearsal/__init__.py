@@ -6,14 +6,13 @@ and so are the scores that choose between models without labels.
 
 from __future__ import annotations
 
-from halfseen.rehearsal.results import Checks, Rehearsal, RehearsedChoice, RehearsedRun
+from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
 from halfseen.rehearsal.running import MODELS, rehearse
 from halfseen.rehearsal.stage import BASELINES
 
 __all__ = [
     "BASELINES",
     "MODELS",
-    "Checks",
     "Rehearsal",
     "RehearsedChoice",
     "RehearsedRun",

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from halfseen.evidence import AdaptationBound, AdaptationEffect, BoundTerm, Change, SelfConsistency
 from halfseen.evidence.carving import Carving
 
-__all__ = ["Checks", "Rehearsal", "RehearsedChoice", "RehearsedRun"]
+__all__ = ["Rehearsal", "RehearsedChoice", "RehearsedRun"]
 
 
 @dataclass(frozen=True)
@@ -46,31 +45,6 @@ class RehearsedChoice:
 
 
 @dataclass(frozen=True)
-class Checks:
-    """The paper's assumptions and bounds on the slice, for one imputing model.
-
-    Parameters
-    ----------
-    conditional, posterior, consistency
-        Assumption 3, p(z2 | z1), and assumption 4, p(y | ẑ), between slice and rest.
-    effect
-        How far apart slice and rest are, in x1 and in the latents.
-    bound, imputation
-        The estimated terms.
-    error
-        The error on the slice, which the bound is about.
-    """
-
-    conditional: Change
-    posterior: Change
-    consistency: SelfConsistency
-    effect: AdaptationEffect
-    bound: AdaptationBound
-    imputation: tuple[BoundTerm, ...]
-    error: float
-
-
-@dataclass(frozen=True)
 class Rehearsal:
     """What a rehearsal found.
 
@@ -82,14 +56,11 @@ class Rehearsal:
         Every model with every seed.
     choices
         What each score would have chosen, the best first.
-    checks
-        None where no model imputes, or they were not asked for.
     """
 
     carving: Carving
     runs: tuple[RehearsedRun, ...]
     choices: tuple[RehearsedChoice, ...]
-    checks: Checks | None = None
 
     def mean(self, model: str, metric: str) -> float:
         """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
@@ -113,8 +84,7 @@ class Rehearsal:
     @property
     def verdict(self) -> str:
         """Which model and which score would have won, in sentences."""
-        best, second = self.models[:2]
-        gap = self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+        best, second, gap = self._lead()
         least = min(choice.lost for choice in self.choices)
         right = [choice.score for choice in self.choices if choice.lost <= least]
         found = (
@@ -131,8 +101,7 @@ class Rehearsal:
     @property
     def trust(self) -> str:
         """How far to trust the verdict, in sentences."""
-        best, second = self.models[:2]
-        gap = self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+        best, second, gap = self._lead()
         noise = np.nanmax([0.0, self.deviation(best), self.deviation(second)])
         wanted, obtained = self.carving.wanted.auc, self.carving.obtained.auc
         seeds = len({run.seed for run in self.runs})
@@ -156,25 +125,19 @@ class Rehearsal:
         )
         return " ".join(parts)
 
+    def _lead(self) -> tuple[str, str, float]:
+        """Return the best model, the second, and how far it is behind in cross-entropy."""
+        best, second = self.models[:2]
+        return best, second, self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the slice's rows as plain data, for JSON."""
+        """Return everything but the slice's rows, as data."""
+        carving = self.carving
         return {
-            "rows": {
-                "slice": int(self.carving.chosen.sum()),
-                "rest": int((~self.carving.chosen).sum()),
-            },
-            "separation": {
-                "target": asdict(self.carving.wanted),
-                "slice": asdict(self.carving.obtained),
-            },
+            "rows": {"slice": int(carving.chosen.sum()), "rest": int((~carving.chosen).sum())},
+            "separation": {"target": asdict(carving.wanted), "slice": asdict(carving.obtained)},
             "runs": [asdict(run) for run in self.runs],
-            "choices": [_without_nan(asdict(choice)) for choice in self.choices],
-            "checks": None if self.checks is None else asdict(self.checks),
+            "choices": [asdict(choice) for choice in self.choices],
             "verdict": self.verdict,
             "trust": self.trust,
         }
-
-
-def _without_nan(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the data with None for what is not a number, which JSON does not know."""
-    return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in data.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from halfseen.arrays import Floats
 from halfseen.errors import OptionError
 from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen.evidence.scores import agreement
 from halfseen.front.inference import Understanding
 from halfseen.front.streaming import RowStream
 from halfseen.members import Sample
@@ -20,10 +21,10 @@ from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.networks.training import NoProgress, Progress
-from halfseen.rehearsal.results import Checks, Rehearsal, RehearsedChoice, RehearsedRun
-from halfseen.rehearsal.stage import BASELINES, RehearsalStage, Shown
-from halfseen.selection import SCORES, agreement
-from halfseen.selection.evidence import ONE_FIT_SCORES, Observed, score_of
+from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
+from halfseen.rehearsal.stage import BASELINES, ObservedBaseline, RehearsalStage
+from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
+from halfseen.selection.scoring import score_of
 
 __all__ = ["MODELS", "rehearse"]
 
@@ -41,7 +42,6 @@ def rehearse(
     seeds: int = 3,
     share: float = 1 / 3,
     rows: int = MOST_ROWS,
-    checks: bool = True,
     progress: Callable[[str], Progress] = lambda title: NoProgress(),
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Rehearsal:
@@ -58,8 +58,6 @@ def rehearse(
         Of the source rows that play the target.
     rows
         The most rows of each table to read.
-    checks
-        Whether to check assumptions and estimate bounds on the slice.
     progress, say
         Make the display of a training, and are told what is going on.
     """
@@ -82,19 +80,15 @@ def rehearse(
     )
     runs: list[RehearsedRun] = []
     predicted: dict[str, list[Floats]] = {}
-    checked: Checks | None = None
     for seed in range(settings.seed, settings.seed + seeds):
         for name in settings.models:
             bar = partial(_bar, progress, f"{name}, seed {seed}")
             model = stage.fit(replace(settings, models=(name,), seed=seed), Hooks(bar))
             shown = stage.observed(model)
-            if checks and checked is None and model.imputes:
-                say("Checking assumptions and bounds on the slice.")
-                checked = stage.checks(model, shown)
             runs.append(_measured(name, seed, shown, stage, say))
             predicted.setdefault(name, []).append(shown.target_probabilities)
         runs += [_measured(n, seed, stage.baseline(n, seed), stage, say) for n in BASELINES]
-    return Rehearsal(carving, tuple(runs), _choices(runs, predicted), checked)
+    return Rehearsal(carving, tuple(runs), _choices(runs, predicted))
 
 
 def _bar(progress: Callable[[str], Progress], title: str, _: str) -> Progress:
@@ -103,10 +97,14 @@ def _bar(progress: Callable[[str], Progress], title: str, _: str) -> Progress:
 
 
 def _measured(
-    name: str, seed: int, shown: Shown, stage: RehearsalStage, say: Callable[[str], None]
+    name: str,
+    seed: int,
+    shown: Observed | ObservedBaseline,
+    stage: RehearsalStage,
+    say: Callable[[str], None],
 ) -> RehearsedRun:
     """Ask the scores about a model, then the labels of the slice."""
-    scores = {score: score_of(score, cast(Observed, shown)) for score in ONE_FIT_SCORES}
+    scores = {score: score_of(score, shown) for score in ONE_FIT_SCORES}
     measured = metrics_of(shown.target_probabilities, stage.slice.labels)
     say(f"{name}, seed {seed}: cross-entropy {measured['cross_entropy']:.4f} on the slice.")
     return RehearsedRun(name, seed, {metric: measured[metric] for metric in _METRICS}, scores)

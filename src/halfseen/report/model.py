@@ -15,25 +15,58 @@ from halfseen.front.files import TableFiles
 from halfseen.front.fronts import TableFront, front_from_dict
 from halfseen.front.schema import TableSchema
 from halfseen.model.loading import load_table_model
-from halfseen.report.embedding import latent_figures
-from halfseen.report.expectation import (
-    FEW_ROWS,
-    comparison_parts,
+from halfseen.model.telling import member_words
+from halfseen.report.answer import (
+    answer_parts,
     expected_parts,
+    expected_tile,
     reliability_parts,
 )
 from halfseen.report.facts import FORMAT, ReportFacts
-from halfseen.report.model_columns import imputation_parts, missing_parts, shifted_parts
-from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Tile, number
-from halfseen.report.sections import arranged, loss_figures
+from halfseen.report.losses import HOW_TRAINING, loss_figures
+from halfseen.report.model_columns import missing_parts, shifted_parts
+from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Section, Tile
 from halfseen.saving.folder import REPORT, Description, read_description, read_report
 
-__all__ = ["Subject", "model_page", "read_subject"]
+__all__ = ["SECTIONS", "Subject", "model_page", "read_subject"]
 
 NOT_KEPT = (
     "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
     "version or in Python); give --source and --target to compute it."
 )
+SECTIONS = {
+    "expected": (
+        "What to expect on the target",
+        "Held-out source rows, weighted to look like the target, stand in for target labels: they "
+        "tell as much as the verdicts allow.",
+    ),
+    "answer": (
+        "How the answer is made",
+        "The answer is a weighted sum of its members' log-probabilities; each row below is one of "
+        "them, asked about source rows that it had not seen.",
+    ),
+    "shifted": (
+        "What shifted",
+        "The further the outline (target) is from the filled shape (source), the less the source "
+        "says about the target; a stability index below 0.1 is commonly read as stable, above "
+        "0.25 as a marked shift.",
+    ),
+    "missing": (
+        "What is missing",
+        "These inputs exist on the source alone; the answer never needs them.",
+    ),
+    "calibration": (
+        "Calibration",
+        "Points on the diagonal mean that a stated probability comes true as often as it says; "
+        "below it the model is too sure of the class.",
+    ),
+    "training": ("How the networks were trained", HOW_TRAINING),
+    "command": (
+        "Command and configuration",
+        "What was run, with every setting: enough to run it again.",
+    ),
+}
+"""Title of each section and how to read it, the most useful first."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +80,9 @@ class Subject:
     rehearsal: Mapping[str, Any] | None = None
 
     @property
-    def class_names(self) -> tuple[str, ...]:
-        """The classes as text."""
-        if self.schema is not None:
-            return self.schema.class_names
-        return tuple(str(label) for label in self.description.front.get("classes", ()))
+    def missing(self) -> list[str]:
+        """Names of the columns that the target lacks."""
+        return [] if self.schema is None else [column.name for column in self.schema.missing]
 
 
 def read_subject(
@@ -60,7 +91,7 @@ def read_subject(
     tables: tuple[TableFiles, TableFiles] | None = None,
     rehearsal: Path | None = None,
 ) -> Subject:
-    """Read a model folder; facts that it does not hold are computed from tables, if given."""
+    """Read a model folder; tables, if given, are compared instead of those that it learned from."""
     description = read_description(folder)
     front = front_from_dict(description.front)
     schema = front.schema if isinstance(front, TableFront) else None
@@ -70,7 +101,11 @@ def read_subject(
             raise InputError(
                 f"{folder} holds a model of images: --source and --target are for models of tables."
             )
-        facts = _completed(facts, folder, tables)
+        from halfseen.report.gathering import facts_of_tables
+
+        command = None if facts is None else facts.command
+        facts = facts_of_tables(load_table_model(folder), *tables)
+        facts = facts.model_copy(update={"command": command})
     return Subject(
         folder.resolve().name,
         description,
@@ -83,33 +118,35 @@ def read_subject(
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
-    absent = {name: _reason(subject, name) for name in ("shifted", "calibration", "latents")}
+    history = description.networks.get("history", [])
     parts: dict[str, list[Part]] = {
-        "missing": missing_parts(description, subject.schema, facts),
-        "shifted": shifted_parts(facts),
-        "training": _training_parts(subject),
-        "latents": _latent_parts(subject),
-        "comparison": comparison_parts(description, facts),
         "expected": expected_parts(facts, subject.rehearsal),
+        "answer": answer_parts(description.metrics),
+        "shifted": shifted_parts(facts),
+        "missing": missing_parts(description, subject.missing, facts),
         "calibration": reliability_parts(facts),
-        "imputation": imputation_parts(facts),
+        "training": loss_figures(history),
         "command": _command_parts(subject),
     }
-    absent |= {
-        "missing": "the folder does not say which inputs are missing.",
-        "training": "the folder holds no record of the epochs.",
-        "comparison": "nothing was measured on held-out rows; `halfseen fit` does so.",
-        "expected": _reason(subject, "expected"),
-        "imputation": _reason(subject, "imputation")
-        if "Imputation" in description.method and "Zero" not in description.method
-        else f"{description.method} has no generator.",
-        "command": "",
+    absent = {
+        "answer": "nothing was measured on held-out rows; `halfseen fit` does so.",
+        "training": "the model has no networks, or no record of their epochs.",
     }
-    label = f"Predicting {subject.schema.label}" if subject.schema else subject.name
+    sections = []
+    for name, (title, how) in SECTIONS.items():
+        reason = "" if parts[name] else absent.get(name) or _reason(subject, name)
+        sections.append(Section(name, title, how, tuple(parts[name]), reason))
+    learned = "complete, labelled rows, for"
+    rows = (
+        f"{facts.source_rows:,} {learned} {facts.target_rows:,}"
+        if facts.source_rows
+        else f"{learned} rows"
+    )
     return Page(
-        label,
-        f"{description.method}, from the folder {subject.name}: learned on {_rows(facts)}.",
-        arranged(parts, absent),
+        f"Predicting {subject.schema.label}" if subject.schema else subject.name,
+        f"From the folder {subject.name}: learned on {rows} that have no labels and lack some "
+        "inputs.",
+        tuple(sections),
         _tiles(subject),
     )
 
@@ -119,11 +156,10 @@ def _stored_facts(folder: Path, description: Description) -> ReportFacts | None:
     if data is None:
         return None
     path = folder / REPORT
-    found = data.get("format")
-    if type(found) is not int or not 1 <= found <= FORMAT:
+    if data.get("format") != FORMAT:
         raise InputError(
-            f"{path} has format {found!r}, and this version of halfseen reads up to {FORMAT}: "
-            "update halfseen, or delete the file for a report without it."
+            f"{path} has format {data.get('format')!r}, and this version of halfseen reads "
+            f"{FORMAT}: delete the file for a report without it, or fit again."
         )
     try:
         return ReportFacts.model_validate(data)
@@ -134,24 +170,6 @@ def _stored_facts(folder: Path, description: Description) -> ReportFacts | None:
             f"{path} cannot be understood: {place}: {first['msg']}. Delete it for a report "
             "without it."
         ) from None
-
-
-def _completed(
-    facts: ReportFacts | None, folder: Path, tables: tuple[TableFiles, TableFiles]
-) -> ReportFacts:
-    """Return the stored facts, with what they lack computed from tables."""
-    from halfseen.report.facts.sources import facts_of_tables
-
-    found = facts_of_tables(load_table_model(folder), *tables)
-    if facts is None:
-        return found
-    lacking = {
-        name: getattr(found, name)
-        for name in ReportFacts.model_fields
-        if name not in ("format", "model", "left_out") and not getattr(facts, name)
-    }
-    reasons = {k: v for k, v in facts.left_out.items() if k in found.left_out}
-    return facts.model_copy(update={**lacking, "left_out": reasons})
 
 
 def _read_rehearsal(path: Path) -> Mapping[str, Any]:
@@ -166,15 +184,6 @@ def _read_rehearsal(path: Path) -> Mapping[str, Any]:
     return data
 
 
-def _rows(facts: ReportFacts) -> str:
-    if not facts.source_rows:
-        return "complete, labelled rows, for rows that have no labels and lack some columns"
-    return (
-        f"{facts.source_rows:,} complete, labelled rows, for {facts.target_rows:,} that have no "
-        "labels and lack some columns"
-    )
-
-
 def _reason(subject: Subject, section: str) -> str:
     if subject.schema is None:
         return "a model of images keeps no data for it."
@@ -182,88 +191,30 @@ def _reason(subject: Subject, section: str) -> str:
 
 
 def _tiles(subject: Subject) -> tuple[Tile, ...]:
-    facts, schema = subject.facts, subject.schema
-    tiles = []
-    if facts.expectation is not None:
-        expected, known = facts.expectation.accuracy.dev, facts.expectation.accuracy.source
-        few = expected.effective_rows < FEW_ROWS
-        caution = f" Rests on {expected.effective_rows:.0f} effective rows." if few else ""
-        tiles.append(
-            Tile(
-                "Expected accuracy on the target",
-                f"{expected.low:.0%} to {expected.high:.0%}",
-                f"95% interval around {expected.value:.1%}, if only the inputs shifted; "
-                f"{known.value:.1%} on the source.{caution}",
-            )
-        )
-    if facts.verdicts:
-        against = [v for v in facts.verdicts if v.holds is False]
-        words = against[0].question if against else "of those that can be checked without labels"
-        value = f"{len(against)} of {len(facts.verdicts)} refuted"
-        tiles.append(Tile("Assumptions", value, words))
-    if facts.separability is not None:
-        apart = facts.separability
-        tiles.append(
-            Tile(
-                "Domains told apart (AUC)",
-                f"{apart.before_auc:.2f} → {apart.after_auc:.2f}",
-                "in the observed columns, and in the latents; 0.5 is not at all",
-            )
-        )
-    if schema is not None:
-        missing = [column.name for column in schema.missing]
-        value = f"{len(missing)} of {len(schema.columns)} columns"
+    """Return the first screen: what is most useful and most certain, in that order."""
+    facts, metrics = subject.facts, subject.description.metrics
+    tiles = [] if facts.expectation is None else [expected_tile(facts.expectation)]
+    weights = metrics.get("weights")
+    if weights:
+        heaviest = sorted(weights, key=lambda name: -weights[name])[:3]
+        words = ", ".join(f"{member_words(name)} {weights[name]:.2f}" for name in heaviest)
+        tiles.append(Tile("Carried by", member_words(heaviest[0]), f"weights: {words}"))
+    teaching = metrics.get("teaching")
+    if teaching:
+        gain, error = teaching["gain"], 2 * teaching["standard_error"]
+        value = f"{gain:.3f} nats" if gain > error else "Nothing certain"
+        words = f"cross-entropy lower by {gain:.4f} ± {error:.4f} on held-out source rows"
+        tiles.append(Tile("What the missing columns brought", value, words))
+    shifted = next((column for column in facts.columns if column.shift is not None), None)
+    if shifted is not None and shifted.shift is not None:
+        words = f"stability index {shifted.shift.population_stability:.2f}; above 0.25 is marked"
+        tiles.append(Tile("Most shifted column", shifted.name, words))
+    if subject.schema is not None:
+        missing = subject.missing
+        value = f"{len(missing)} of {len(subject.schema.columns)} columns"
         shown = ", ".join(missing[:4]) + (" …" if len(missing) > 4 else "")
         tiles.append(Tile("Missing on the target", value, shown))
     return tuple(tiles)
-
-
-def _training_parts(subject: Subject) -> list[Part]:
-    parts = loss_figures(subject.description.networks.get("history", []))
-    apart = subject.facts.separability
-    if apart is not None:
-        rows = (
-            (Cell("observed columns"), number(apart.before_auc), number(apart.before_distance)),
-            (Cell("latents"), number(apart.after_auc), number(apart.after_distance)),
-        )
-        parts.append(
-            Grid(
-                "How well a classifier tells the domains apart",
-                (Head("seen in", numeric=False), Head("AUC"), Head("proxy A-distance")),
-                rows,
-                (
-                    f"On {apart.source_rows:,} source and {apart.target_rows:,} target rows, each "
-                    "judged by a classifier that was fitted on others. 0.5 and 0: not at all; 1 "
-                    "and 2: perfectly. A separation that vanishes is what adaptation asks for, "
-                    "and no proof of a good model.",
-                ),
-            )
-        )
-    return parts
-
-
-def _latent_parts(subject: Subject) -> list[Part]:
-    latents, names = subject.facts.latents, subject.class_names
-    if latents is None:
-        return []
-    if max([*latents.source_classes, *latents.target_classes], default=0) >= len(names):
-        raise InputError(f"{REPORT} names a class that the model does not have. Delete it.")
-    return [
-        latent_figures(
-            [
-                ("Before, observed columns", latents.before_source, latents.before_target),
-                ("After, latents", latents.after_source, latents.after_target),
-            ],
-            latents.source_classes,
-            latents.target_classes,
-            names,
-            classes_are="target rows by the class that the model predicts",
-        ),
-        Paragraph(
-            "Source rows have their label's colour; target rows, which have no label, that of the "
-            "predicted class."
-        ),
-    ]
 
 
 def _command_parts(subject: Subject) -> list[Part]:
@@ -271,23 +222,22 @@ def _command_parts(subject: Subject) -> list[Part]:
     parts: list[Part] = []
     if facts.command:
         parts.append(Code("The command, as it was typed", facts.command))
-    data = description.training_data
     rows = []
     for role in ("source", "target"):
-        table = data.get(role)
+        table = description.training_data.get(role)
         files = table.get("files", []) if isinstance(table, dict) else []
-        for file in files:
-            if isinstance(file, dict):
-                rows.append(
-                    (
-                        Cell(role),
-                        Cell(str(file.get("name", ""))),
-                        Cell(str(file.get("sha256", ""))[:16]),
-                    )
-                )
+        rows += [
+            tuple(Cell(str(text)) for text in (role, file.get("name"), str(file["sha256"])[:16]))
+            for file in files
+            if isinstance(file, dict) and "sha256" in file
+        ]
     if rows:
         heads = tuple(Head(t, numeric=False) for t in ("role", "file", "SHA-256, first 16 digits"))
         parts.append(Grid("What it learned from", heads, tuple(rows)))
+    counts = description.metrics.get("class_counts")
+    if isinstance(counts, dict):
+        shown = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+        parts.append(Paragraph(f"Source rows by class: {shown}."))
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
     words = f"{description.method or 'Trees and regression'}, seed {description.seed}"
     parts.append(Paragraph(f"{words}. Trained with {versions or 'unrecorded versions'}."))

@@ -12,7 +12,6 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -25,8 +24,6 @@ from halfseen.files import write_text
 
 __all__ = [
     "Cell",
-    "Chip",
-    "Chips",
     "Code",
     "Figure",
     "Figures",
@@ -39,13 +36,12 @@ __all__ = [
     "Part",
     "Section",
     "Tile",
+    "heads",
     "number",
     "percent",
     "rendered_page",
     "write_page",
 ]
-
-NOTHING = "–"
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,11 @@ class Head:
     numeric: bool = True
     drawn: bool = False
     descending: bool = False
+
+
+def heads(first: str, *numbers: str) -> tuple[Head, ...]:
+    """Return the columns of a grid whose rows begin with a name and go on with numbers."""
+    return Head(first, numeric=False), *(Head(title) for title in numbers)
 
 
 @dataclass(frozen=True)
@@ -114,25 +115,6 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Chip:
-    """One column in the map of what is missing."""
-
-    name: str
-    drawing: Markup
-    words: str
-
-
-@dataclass(frozen=True)
-class Chips:
-    """A part of the map: columns that are seen in the same places."""
-
-    kind: ClassVar[str] = "chips"
-    title: str
-    chips: tuple[Chip, ...]
-    more: int = 0
-
-
-@dataclass(frozen=True)
 class Judgement:
     """One assumption with its verdict; `holds` is None where nothing can tell."""
 
@@ -145,7 +127,7 @@ class Judgement:
         """The verdict in words."""
         if self.holds is None:
             return "cannot be told"
-        return "nothing speaks against it" if self.holds else "something speaks against it"
+        return "nothing speaks against it" if self.holds else "refuted"
 
 
 @dataclass(frozen=True)
@@ -166,7 +148,7 @@ class Code:
     folded: bool = False
 
 
-Part = Grid | Figures | Paragraph | Chips | Judgements | Code
+Part = Grid | Figures | Paragraph | Judgements | Code
 
 
 @dataclass(frozen=True)
@@ -182,11 +164,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure of the first screen."""
+    """One figure of the first screen; `bad` marks what must not be overlooked."""
 
     title: str
     value: str
     words: str = ""
+    bad: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,21 +192,13 @@ def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> C
     ('0.123', '–', '1,234')
     """
     if value is None or not math.isfinite(value):
-        return Cell(NOTHING)
+        return Cell("–")
     return Cell(format(value, form).replace("-", "−"), float(value), strong=strong)
 
 
-def percent(share: float | None, decimals: int = 1) -> Cell:
-    """Return a share as a cell in percent.
-
-    Examples
-    --------
-    >>> percent(0.5).text
-    '50.0%'
-    """
-    if share is None or not math.isfinite(share):
-        return Cell(NOTHING)
-    return Cell(f"{100 * share:.{decimals}f}%", float(share))
+def percent(share: float | None) -> Cell:
+    """Return a share as a cell in percent."""
+    return number(share, ".1%")
 
 
 def rendered_page(page: Page) -> str:
@@ -238,15 +213,9 @@ def rendered_page(page: Page) -> str:
     environment.filters["words"] = _words
     style = environment.get_template("report.css").render()
     script = environment.get_template("report.js").render()
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            "img-src data:",
-            f"style-src '{_digest(style)}'",
-            f"script-src '{_digest(script)}'",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     )
     return environment.get_template("report.html").render(
         page=page,
@@ -254,17 +223,12 @@ def rendered_page(page: Page) -> str:
         script=Markup(script),
         policy=policy,
         version=__version__,
-        anchors=_anchors(page.sections),
     )
 
 
 def write_page(path: Path, page: Page) -> None:
     """Write a page in one piece."""
     write_text(path, rendered_page(page))
-
-
-def _anchors(sections: Sequence[Section]) -> list[str]:
-    return [f"section-{section.name}" for section in sections]
 
 
 def _words(text: str) -> Markup:

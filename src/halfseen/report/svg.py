@@ -1,8 +1,8 @@
 """Drawings as SVG inside a page: coloured by its theme, readable without colour.
 
-Source and target differ in form (filled or outlined, circle or triangle) before they differ in
-colour. Every drawing says in words what it shows. Lengths are CSS pixels at the size a phone
-shows, so that text stays readable there.
+Source and target differ in form (filled or outlined) before they differ in colour. Every drawing
+says in words what it shows. Lengths are CSS pixels at the size a phone shows, so that text stays
+readable there.
 """
 
 from __future__ import annotations
@@ -11,18 +11,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
+from scipy.stats import binomtest
 
-__all__ = [
-    "bars",
-    "interval_plot",
-    "line_plot",
-    "presence",
-    "reliability_plot",
-    "scatter_plot",
-    "ticks",
-]
+__all__ = ["bars", "line_plot", "reliability_plot", "ticks"]
 
 Point = tuple[float, float]
+MOST_LETTERS = 14
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -83,32 +77,10 @@ def bars(
             outline = f"M0 {height:g}" + "".join(steps) + f"V{height:g}"
         shapes.append(f'<path class="line-target" d="{outline}"/>')
     shapes.append(f'<path class="axis" d="M0 {height:g}H{width:g}"/>')
-    left, right = (_short(end) for end in ends)
-    shapes += [
-        _text(0, height + foot - 2, left, "start"),
-        _text(width, height + foot - 2, right, "end"),
-    ]
+    for x, end, anchor in ((0.0, ends[0], "start"), (width, ends[1], "end")):
+        shown = end if len(end) <= MOST_LETTERS else f"{end[: MOST_LETTERS - 1]}…"
+        shapes.append(_text(x, height + foot - 2, shown, anchor))
     return _svg(width, height + foot, words, shapes, "small")
-
-
-def presence(source: float, target: float) -> Markup:
-    """Draw two cells, source over target, filled as far as values are known; hatched if never."""
-    shapes = []
-    for y, known, kind in ((0.5, source, "source"), (9.5, target, "target")):
-        shapes.append(f'<rect class="cell" x="0.5" y="{y}" width="27" height="7" rx="1.5"/>')
-        if known > 0:
-            shapes.append(
-                f'<rect class="fill-{kind}" x="0.5" y="{y}" width="{27 * known:.1f}" '
-                'height="7" rx="1.5"/>'
-            )
-        else:
-            strokes = "".join(f"M{x} {y + 7}l4 -7" for x in range(2, 24, 4))
-            shapes.append(f'<path class="hatch" d="{strokes}"/>')
-    drawn = "".join(shapes)
-    return Markup(
-        f'<svg class="presence" viewBox="0 0 28 17" width="28" height="17" '
-        f'aria-hidden="true" focusable="false">{drawn}</svg>'
-    )
 
 
 def line_plot(
@@ -145,45 +117,9 @@ def line_plot(
             shapes.append(_text(across(tick), height - 8, str(tick), "middle"))
     places = [(across(i), up(v)) for i, v in enumerate(values, start=1) if v is not None]
     shapes.append(f'<path class="line-plain" d="{_path(places)}"/>')
-    if len(places) < 30:
-        shapes.append(f'<path class="dots-plain" d="{_dots(places)}"/>')
-    return _svg(width, height, words, shapes)
-
-
-def scatter_plot(
-    places: Sequence[Point],
-    groups: Sequence[str],
-    is_target: Sequence[bool],
-    words: str,
-    labels: Sequence[tuple[str, Point]] = (),
-) -> Markup:
-    """Draw points: circles for the source, triangles for the target, each in its group's colour.
-
-    `groups` are names of CSS classes; `labels` are texts at some places.
-    """
-    width, height, margin = 330.0, 290.0, 8.0
-    xs, ys = zip(*places, strict=True)
-    span = max(max(xs) - min(xs), max(ys) - min(ys), 1e-9)
-    scale = (min(width, height) - 2 * margin) / span
-    x0 = (width - scale * (max(xs) + min(xs))) / 2
-    y0 = (height + scale * (max(ys) + min(ys))) / 2
-
-    def on_page(place: Point) -> Point:
-        return x0 + scale * place[0], y0 - scale * place[1]
-
-    shapes = [f'<rect class="frame" x="0.5" y="0.5" width="{width - 1}" height="{height - 1}"/>']
-    for group in dict.fromkeys(groups):
-        of_group = [i for i, name in enumerate(groups) if name == group]
-        own = [on_page(places[i]) for i in of_group if not is_target[i]]
-        other = [on_page(places[i]) for i in of_group if is_target[i]]
-        if own:
-            shapes.append(f'<path class="dots {group}" d="{_dots(own)}"/>')
-        if other:
-            triangles = "".join(f"M{x:.0f} {y - 3:.0f}l2.8 5h-5.6z" for x, y in other)
-            shapes.append(f'<path class="triangles {group}" d="{triangles}"/>')
-    for name, place in labels:
-        x, y = on_page(place)
-        shapes.append(_text(x, y + 4, _short(name), "middle", "label"))
+    if len(places) < 30:  # strokes without length, which round caps make dots
+        dots = "".join(f"M{x:.0f} {y:.0f}h0" for x, y in places)
+        shapes.append(f'<path class="dots-plain" d="{dots}"/>')
     return _svg(width, height, words, shapes)
 
 
@@ -210,7 +146,8 @@ def reliability_plot(
     )
     whiskers = ""
     for predicted, observed, rows in points:
-        low, high = wilson(observed, rows)
+        counted = binomtest(round(observed * rows), max(rows, 1))
+        low, high = counted.proportion_ci(0.95, "wilson")
         whiskers += f"M{x_of(predicted):.1f} {y_of(low):.1f}V{y_of(high):.1f}"
     shapes.append(f'<path class="whisker" d="{whiskers}"/>')
     places = [(x_of(p), y_of(o)) for p, o, _ in points]
@@ -221,59 +158,10 @@ def reliability_plot(
         shapes.append(f'<circle class="bubble" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>')
     shapes.append(_text((left + width - right) / 2, height - 6, across, "middle"))
     shapes.append(
-        f'<text class="tick" text-anchor="middle" transform="translate(11 '
+        f'<text text-anchor="middle" transform="translate(11 '
         f'{(top + height - bottom) / 2:g}) rotate(-90)">{escape(up)}</text>'
     )
     return _svg(width, height, words, shapes)
-
-
-def interval_plot(
-    rows: Sequence[tuple[str, float, float, float]], words: str, form: str = ".2f"
-) -> Markup:
-    """Draw a value with its interval for each name, on one scale."""
-    width, step, top, bottom = 320.0, 44.0, 6.0, 22.0
-    left, right = 8.0, 12.0
-    height = top + step * len(rows) + bottom
-    low, high = min(min(row[1:]) for row in rows), max(max(row[1:]) for row in rows)
-    room = max((high - low) * 0.08, 1e-9)
-    low, high = low - room, high + room
-
-    def x_of(value: float) -> float:
-        return left + (width - left - right) * (value - low) / (high - low)
-
-    shapes = []
-    for tick in ticks(low, high, 4):
-        shapes.append(f'<path class="rule" d="M{x_of(tick):.1f} {top}V{height - bottom:g}"/>')
-        if 14 < x_of(tick) < width - 14:
-            shapes.append(_text(x_of(tick), height - 7, f"{tick:g}", "middle"))
-    for i, (name, value, least, most) in enumerate(rows):
-        y = top + step * i + 30
-        kind = "source" if i == 0 else "target"
-        shapes.append(_text(left, y - 14, f"{name}: {value:{form}}", "start", "name"))
-        shapes.append(
-            f'<path class="interval {kind}" d="M{x_of(least):.1f} {y}H{x_of(most):.1f}"/>'
-        )
-        shapes.append(
-            f'<circle class="fill-{kind} solid" cx="{x_of(value):.1f}" cy="{y}" r="4.5"/>'
-        )
-    return _svg(width, height, words, shapes)
-
-
-def wilson(share: float, rows: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share.
-
-    Examples
-    --------
-    >>> low, high = wilson(0.5, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.404, 0.596)
-    """
-    z = 1.959964
-    rows = max(rows, 1)
-    centre = (share + z * z / (2 * rows)) / (1 + z * z / rows)
-    reach = z / (1 + z * z / rows)
-    reach *= math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
-    return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
 def _svg(
@@ -285,19 +173,10 @@ def _svg(
     )
 
 
-def _text(x: float, y: float, words: str, anchor: str, kind: str = "tick") -> str:
+def _text(x: float, y: float, words: str, anchor: str) -> str:
     place = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}"{place}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{place}>{escape(words)}</text>'
 
 
 def _path(places: Sequence[Point]) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places) if places else ""
-
-
-def _dots(places: Sequence[Point]) -> str:
-    """Return strokes without length, which round caps make dots."""
-    return "".join(f"M{x:.0f} {y:.0f}h0" for x, y in places)
-
-
-def _short(name: str, most: int = 14) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -8,26 +8,17 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.evidence.registry import SCORES
 from halfseen.front.frames import split_stacked
-from halfseen.selection.choosing import score_model
-from halfseen.selection.evidence import ONE_FIT_SCORES
+from halfseen.selection.scoring import Evidence, check_one_fit, evaluate
 
 __all__ = ["LabelFreeScorer", "make_scorer"]
 
 
 @dataclass(frozen=True, eq=False)
 class LabelFreeScorer:
-    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better.
-
-    Parameters
-    ----------
-    name
-        One of :data:`~halfseen.selection.ONE_FIT_SCORES`.
-    X_target
-        Target rows, where `X` holds source rows alone.
-    """
+    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better."""
 
     name: str
     X_target: Any = None
@@ -57,7 +48,9 @@ class LabelFreeScorer:
         if isinstance(estimator, Pipeline):
             steps, estimator = estimator[:-1], estimator[-1]
             X, X_target = steps.transform(X), steps.transform(X_target)
-        value = score_model(estimator, X, y, X_target, score=self.name)
+        model = estimator.model_
+        evidence = Evidence.prepared(model.prepare, model.classes_, X, y, X_target)
+        value = evaluate(model, evidence, (self.name,))[self.name]
         return value if SCORES[self.name].better == "higher" else -value
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -68,7 +61,7 @@ class LabelFreeScorer:
 
 
 def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
-    """Return a score as a scorer for ``GridSearchCV`` and its kin.
+    """Return one of :data:`ONE_FIT_SCORES` as a scorer, for ``GridSearchCV`` and its kin.
 
     A score of which less is better has its sign flipped. In the stacked form, `sample_domain` is
     passed to ``fit`` of the search and routed by scikit-learn to estimator and scorer alike
@@ -98,7 +91,5 @@ def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
     >>> search.fit(source, label, X_target=target).best_params_
     {'training__learning_rate': 0.01}
     """
-    if name not in ONE_FIT_SCORES:
-        reason = "needs more than one fit" if name in SCORES else "is unknown"
-        raise OptionError(f"The score {name!r} {reason}; choose one of {list(ONE_FIT_SCORES)}.")
+    check_one_fit(name)
     return LabelFreeScorer(name, X_target)

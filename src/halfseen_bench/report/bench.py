@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.report.pictures import displayable
 from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.problems import BenchProblem, load_problem
 from halfseen_bench.report.figures import SOURCE_COLOUR, TARGET_COLOUR, draw_latents
+from halfseen_bench.report.pictures import displayable
 from halfseen_bench.runner import Result
 from halfseen_bench.suites import Suite
 from halfseen_bench.sweep import SweepRun, latents_file, run_of

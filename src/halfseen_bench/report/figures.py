@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,10 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from halfseen.files import written_whole
-from halfseen.report.pictures import displayable
 from halfseen_bench.data import DomainPair
+from halfseen_bench.report.pictures import displayable, inlined
 
-__all__ = [
-    "draw_domains",
-    "draw_latents",
-    "save_figure",
-]
+__all__ = ["draw_domains", "draw_latents", "inline_figure", "save_figure"]
 
 SOURCE_COLOUR, TARGET_COLOUR = "#c0392b", "#2166ac"
 
@@ -44,15 +41,20 @@ def draw_domains(pair: DomainPair, columns: int = 10, seed: int = 0) -> Figure:
     return figure
 
 
+def in_the_plane(rows: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[Any]:
+    """Return t-SNE's places of some rows."""
+    perplexity = max(min(30.0, (len(rows) - 1) / 4), 1.0)
+    placed: npt.NDArray[Any] = TSNE(2, perplexity=perplexity, random_state=seed).fit_transform(rows)
+    return placed
+
+
 def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int = 0) -> Figure:
     """Draw t-SNE pictures of latents, coloured by domain and by class, a line per model."""
     figure = Figure(figsize=(8.5, 3.9 * len(named)), layout="constrained")
     axes = figure.subplots(len(named), 2, squeeze=False)
     for (name, arrays), (by_domain, by_class) in zip(named.items(), axes, strict=True):
         latents = np.concatenate([arrays["source"], arrays["target"]])
-        places = TSNE(2, perplexity=min(30, len(latents) // 4), random_state=seed).fit_transform(
-            latents
-        )
+        places = in_the_plane(latents, seed)
         is_source = np.arange(len(latents)) < len(arrays["source"])
         labels = np.concatenate([arrays["source_labels"], arrays["target_labels"]])
         for chosen, colour, marker, domain in (
@@ -75,6 +77,13 @@ def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int 
         for axis in (by_domain, by_class):
             axis.set(xticks=[], yticks=[])
     return figure
+
+
+def inline_figure(figure: Figure) -> str:
+    """Return a figure as a URI for a page."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": "halfseen"})
+    return inlined(buffer.getvalue())
 
 
 def save_figure(figure: Figure, path: Path) -> None:

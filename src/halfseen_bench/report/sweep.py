@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from halfseen.errors import InputError
+from halfseen.report.losses import HOW_TRAINING, loss_figures
 from halfseen.report.page import (
     Cell,
     Code,
@@ -17,10 +18,10 @@ from halfseen.report.page import (
     Page,
     Paragraph,
     Part,
+    Section,
     Tile,
     number,
 )
-from halfseen.report.sections import arranged, loss_figures
 from halfseen_bench.budgets import DEMO_BUDGET
 from halfseen_bench.comparison import overview_tables, problem_tables
 from halfseen_bench.metrics import METRICS
@@ -41,14 +42,49 @@ MANY_ROWS = 40
 MOST_DRAWN = 3
 """Problems whose losses and latents are drawn."""
 IMPUTATION, IGNORE = "Adaptation-Imputation", "Adaptation-IgnoreComponent"
-HOW = {
-    "missing": "Each problem is named with what its target lacks; Full models alone are shown it.",
-    "calibration": "The calibration error is the mean gap between stated confidence and accuracy "
-    "on the target test set, 0 at best; the cross-entropy pays for both errors and false "
-    "confidence.",
-    "imputation": "A latent has no picture of its own: what was imputed is shown by the source "
-    "examples whose true latents are the nearest to it.",
+SECTIONS = {
+    "comparison": (
+        "How models compare",
+        "Each row is a model, each choice of epoch is named: “last” is the final epoch, what a "
+        "user gets, and “oracle” the best one in hindsight, which nobody can know.",
+        "",
+    ),
+    "missing": (
+        "What is missing",
+        "Each problem is named with what its target lacks; Full models alone are shown it.",
+        "the runs do not say what is missing.",
+    ),
+    "calibration": (
+        "Calibration",
+        "The calibration error is the mean gap between stated confidence and accuracy on the "
+        "target test set, 0 at best; the cross-entropy pays for both errors and false confidence.",
+        "these runs recorded accuracy alone.",
+    ),
+    "training": (
+        "How training went",
+        HOW_TRAINING,
+        "no run of this folder recorded its epochs.",
+    ),
+    "latents": (
+        "Latents before and after adaptation",
+        "By domain, the more circles and triangles mix, the better the domains are aligned; by "
+        "class, clumps of one colour are what the classifier wants (distances between clumps mean "
+        "nothing in such a map).",
+        "no latents were kept: suites keep those of the first seed where they draw them.",
+    ),
+    "imputation": (
+        "What the generator imputes",
+        "A latent has no picture of its own: what was imputed is shown by the source examples "
+        "whose true latents are the nearest to it.",
+        "no imputed latents were kept with this output.",
+    ),
+    "command": (
+        "Command and configuration",
+        "What was run, with every setting: enough to run it again.",
+        "",
+    ),
 }
+"""Title of each section, how to read it, and why it may be left out."""
 
 
 def read_sweep(folder: Path) -> list[Result]:
@@ -85,27 +121,17 @@ def sweep_page(folder: Path, *, command: str | None = None, failures: Sequence[s
         "imputation": [part for kept in latents for part in kept.imputed()],
         "command": _command_parts(results, folder, command),
     }
-    absent = {
-        "missing": "the runs do not say what is missing.",
-        "shifted": "a benchmark keeps no rows of its data; `halfseen bench figures` draws the "
-        "columns of table suites from the data themselves.",
-        "training": "no run of this folder recorded its epochs.",
-        "latents": "no latents were kept: suites keep those of the first seed where they draw "
-        "them.",
-        "comparison": "",
-        "expected": "a benchmark knows the target's labels, so that the comparison above is the "
-        "answer and no estimate is needed.",
-        "calibration": "these runs recorded accuracy alone.",
-        "imputation": "no imputed latents were kept with this output.",
-        "command": "",
-    }
+    sections = tuple(
+        Section(name, title, how, tuple(parts[name]), "" if parts[name] else absent)
+        for name, (title, how, absent) in SECTIONS.items()
+    )
     suites = list(dict.fromkeys(record["suite"] for record in records))
     pairs = list(dict.fromkeys(record["pair"] for record in records))
     return Page(
         f"Benchmark: {', '.join(suites)}",
         f"{len(results)} finished runs on {_count(len(pairs), 'problem')}. Labels of the target "
         "are used for these tables alone, after training.",
-        arranged(parts, absent, HOW),
+        sections,
         _tiles(records, metrics),
     )
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import domain_separation
 from halfseen.evidence.density_ratio import compact_domain_classifier
-from halfseen.report.embedding import latent_figures
 from halfseen.report.page import Cell, Figure, Figures, Paragraph, Part, number
-from halfseen.report.pictures import strip
 from halfseen_bench.problems import BenchProblem
+from halfseen_bench.report.figures import draw_latents, inline_figure
+from halfseen_bench.report.pictures import strip
 from halfseen_bench.runner import Result
 from halfseen_bench.sweep import latents_file, run_of
 
@@ -25,6 +25,9 @@ __all__ = ["KeptLatents", "kept_latents"]
 
 BEFORE = ("Source-IgnoreComponent", "Source-ZeroImputation")
 AFTER = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Adaptation-ZeroImputation")
+DRAWN = ("source", "target", "source_labels", "target_labels")
+MOST_ROWS = 500
+"""Rows of each domain that are drawn."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -37,29 +40,23 @@ class KeptLatents:
     models: dict[str, Arrays]
 
     def figures(self) -> list[Part]:
-        """Draw maps of the latents, before and after."""
-        found: list[Part] = []
-        some = next(iter(self.models.values()))
-        classes = int(max(some["source_labels"].max(), some["target_labels"].max())) + 1
-        found.append(
-            latent_figures(
-                [
-                    (_title(name), arrays["source"], arrays["target"])
-                    for name, arrays in self.models.items()
-                ],
-                some["source_labels"].tolist(),
-                some["target_labels"].tolist(),
-                [str(k) for k in range(classes)],
-                classes_are="target rows by their true class, which training never saw",
-            )
+        """Draw t-SNE maps of the latents, before and after, by domain and by class."""
+        some = {
+            name: {key: arrays[key][:MOST_ROWS] for key in DRAWN}
+            for name, arrays in self.models.items()
+        }
+        picture = inline_figure(draw_latents({_title(name): kept for name, kept in some.items()}))
+        alt = (
+            f"t-SNE maps of the latents of {self.problem}, by domain and by class, for "
+            f"{' and '.join(self.models)}."
         )
-        found.append(
+        return [
+            Figures((Figure("", picture=picture, alt=alt),), wide=True),
             Paragraph(
                 f"{self.problem}: test rows of the first seed. Classes are true ones in both "
                 "domains; the target's were used for this picture alone."
-            )
-        )
-        return found
+            ),
+        ]
 
     def separability(self) -> list[tuple[Cell, ...]]:
         """Return a row per model: how well a classifier tells the domains apart."""
@@ -155,8 +152,7 @@ def _read(path: Path) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             found = dict(arrays)
-        needed = ("source", "target", "source_labels", "target_labels")
-        if all(len(found[name]) for name in needed):
+        if all(len(found[name]) for name in DRAWN):
             return found
     except (OSError, ValueError, KeyError, BadZipFile):
         pass

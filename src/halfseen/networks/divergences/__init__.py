@@ -18,7 +18,6 @@ from halfseen.networks.divergences.transport import (
     TransportDivergence,
     squared_distances,
     transport_cost,
-    transport_plan,
 )
 from halfseen.options import Options
 
@@ -32,7 +31,6 @@ __all__ = [
     "scale_gradient",
     "squared_distances",
     "transport_cost",
-    "transport_plan",
 ]
 
 Factory = Callable[[int, Options], nn.Module]
@@ -42,9 +40,8 @@ def _adversarial(latent_size: int, options: Options) -> nn.Module:
     return AdversarialDivergence(
         latent_size,
         widths=options.networks.critic_widths,
-        normalize=options.networks.critic_normalization or options.networks.normalization,
+        normalize=options.networks.normalization,
         initialization=options.networks.initialization,
-        joint_statistics=options.networks.batch_statistics == "joint",
     )
 
 

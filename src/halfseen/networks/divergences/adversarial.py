@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from halfseen.networks.divergences.gradients import reverse_gradient
-from halfseen.networks.nets import apply_to_both, initialize, mlp
+from halfseen.networks.nets import initialize, mlp
 from halfseen.options import Initialization, Normalization
 
 __all__ = ["AdversarialDivergence", "critic_loss"]
@@ -40,15 +40,6 @@ class AdversarialDivergence(nn.Module):
     prevent it. The critic always learns at full strength; a ramp belongs on the latents
     (:func:`~halfseen.networks.divergences.gradients.scale_gradient`).
 
-    Parameters
-    ----------
-    latent_size
-        Width of the latents.
-    widths, normalize, initialization
-        The critic's hidden layers, normalisation and initial weights.
-    joint_statistics
-        Whether the two batches pass a batch-normalised critic as one.
-
     References
     ----------
     Ganin and Lempitsky, Unsupervised domain adaptation by backpropagation, ICML 2015.
@@ -61,19 +52,13 @@ class AdversarialDivergence(nn.Module):
         widths: Sequence[int] = (512, 512),
         normalize: Normalization = "batch",
         initialization: Initialization = "torch",
-        joint_statistics: bool = False,
     ) -> None:
         super().__init__()
-        self.joint_statistics = joint_statistics
         self.critic = mlp(latent_size, widths, 1, normalize=normalize)
         initialize(self.critic, initialization)
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the critic's loss; its gradient reaches the latents reversed."""
-        logits = apply_to_both(
-            self.critic,
-            reverse_gradient(first),
-            reverse_gradient(second),
-            joint=self.joint_statistics,
+        return critic_loss(
+            self.critic(reverse_gradient(first)), self.critic(reverse_gradient(second))
         )
-        return critic_loss(*logits)

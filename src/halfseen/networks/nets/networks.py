@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 import torch
@@ -28,7 +27,7 @@ Encoders = TypeVar("Encoders")
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
-__all__ = ["Latents", "Networks", "apply_to_both", "build_networks"]
+__all__ = ["Latents", "Networks", "build_networks"]
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,6 @@ class Networks(nn.Module):
         g2 and r, of an imputing model.
     noise_size
         How many noise inputs r takes beside z1.
-    joint_statistics
-        Whether source and target pass g1 and r as one batch.
     """
 
     def __init__(
@@ -95,13 +92,11 @@ class Networks(nn.Module):
         generator: nn.Module | None = None,
         *,
         noise_size: int = 0,
-        joint_statistics: bool = False,
     ) -> None:
         super().__init__()
         self.blocks = blocks
         self.method = method
         self.noise_size = noise_size
-        self.joint_statistics = joint_statistics
         self.encoder = encoder
         self.missing_encoder = missing_encoder
         self.generator = generator
@@ -119,18 +114,12 @@ class Networks(nn.Module):
         target_view = self.blocks.view(target, views[1])
         # Where the source shows more than the target, the encoder must expect it in both.
         shown = self._shown(views[0]) if views[0] == views[1] else None
-        observed_source, observed_target = apply_to_both(
-            partial(_encode, self.encoder, shown=shown),
-            source_view,
-            target_view,
-            joint=self.joint_statistics,
-        )
+        observed_source = _encode(self.encoder, source_view, shown)
+        observed_target = _encode(self.encoder, target_view, shown)
         if not self.method.imputes:
             return Latents(observed_source, observed_target)
         known = observed_source.detach() if detach_generator_input else observed_source
-        imputed_source, imputed_target = apply_to_both(
-            self.impute, known, observed_target, joint=self.joint_statistics
-        )
+        imputed_source, imputed_target = self.impute(known), self.impute(observed_target)
         return Latents(
             observed_source,
             observed_target,
@@ -180,7 +169,7 @@ class Networks(nn.Module):
         return None if view == "full" else self.blocks.observed
 
     @torch.no_grad()
-    def estimate_statistics(self, batches: Iterator[Tensor]) -> None:
+    def estimate_statistics(self, batches: Iterable[Tensor]) -> None:
         """Replace running batch-norm statistics by those of the given target batches.
 
         Training normalises target rows with target statistics, while the running average mixes
@@ -205,17 +194,6 @@ def _encode(encoder: nn.Module, x: Tensor, shown: tuple[int, ...] | None) -> Ten
     else:
         latent = encoder(x)
     return latent
-
-
-def apply_to_both(
-    network: object, first: Tensor, second: Tensor, *, joint: bool
-) -> tuple[Tensor, Tensor]:
-    """Apply a network to two batches, apart or as one batch with shared batch statistics."""
-    assert callable(network)
-    if not joint:
-        return network(first), network(second)
-    both: Tensor = network(torch.cat([first, second]))
-    return both[: len(first)], both[len(first) :]
 
 
 def build_networks(
@@ -288,7 +266,6 @@ def build_networks(
         missing_encoder,
         generator,
         noise_size=options.generator.noise_size if method.imputes else 0,
-        joint_statistics=options.networks.batch_statistics == "joint",
     )
 
 

@@ -10,7 +10,6 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from halfseen.errors import OptionError
 from halfseen.networks.nets import Networks
 from halfseen.networks.terms import (
     Losses,
@@ -43,10 +42,6 @@ class AveragedTeacherSettings(TermSettings):
         description="distance to the teacher's probabilities, or cross-entropy with its labels",
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
-    balance: Literal["uniform", "estimated"] = Field(
-        default="uniform",
-        description="class proportions to be kept: equal ones, or those estimated on the target",
-    )
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
     )
@@ -59,8 +54,8 @@ class AveragedTeacher(Term):
 
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to answer to one augmented view
-    as the teacher does to another, where the teacher is sure; and their mean answer is to keep
-    the class proportions, for else all rows could agree on one class.
+    as the teacher does to another, where the teacher is sure; and their mean answer is to show
+    every class equally often, for else all rows could agree on one class.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
     target batches, as they do, and uses no dropout. Its running statistics are theirs.
@@ -82,8 +77,6 @@ class AveragedTeacher(Term):
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
         self.teacher = deepcopy(setup.networks).requires_grad_(False)
-        self.n_classes = setup.n_classes
-        self.needs_target_prior = self.settings.balance == "estimated"
 
     def forward(self, state: State) -> Losses:
         """Return both losses; none before the start."""
@@ -98,7 +91,7 @@ class AveragedTeacher(Term):
             consistency = consistency_loss(answer, believed, self.settings.threshold)
         return {
             "consistency": consistency,
-            "class_balance": class_balance_loss(answer, self._proportions(state)),
+            "class_balance": class_balance_loss(answer),
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
@@ -128,27 +121,11 @@ class AveragedTeacher(Term):
     def _has_started(self, phase: PhaseName, progress: float) -> bool:
         return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
 
-    def _proportions(self, state: State) -> Tensor:
-        logits = state.target_logits
-        if self.settings.balance == "uniform":
-            return torch.full_like(logits[0], 1.0 / self.n_classes)
-        if state.target_prior is None:
-            raise OptionError(
-                "objective.terms.averaged_teacher.balance='estimated' needs the class proportions "
-                "on the target; set the objective's target_prior before training."
-            )
-        return state.target_prior.to(logits)
-
 
 def consistency_loss(answer: Tensor, believed: Tensor, threshold: float) -> Tensor:
     r"""Return :math:`\frac1n \sum_i [\max_k q_{ik} \ge \tau] \, \|p_i - q_i\|^2`.
 
-    Parameters
-    ----------
-    answer, believed
-        Probabilities p of the networks and q of the teacher, one row each.
-    threshold
-        τ, from which a row counts.
+    p are probabilities of the networks, q those of the teacher, τ the threshold.
 
     Examples
     --------
@@ -163,13 +140,6 @@ def consistency_loss(answer: Tensor, believed: Tensor, threshold: float) -> Tens
 def label_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tensor:
     r"""Return :math:`-\frac1n \sum_i [\max_k q_{ik} \ge \tau] \log p_{i y_i}`, with y of largest q.
 
-    Parameters
-    ----------
-    logits, believed
-        Logits of the networks, whose probabilities are p, and probabilities q of the teacher.
-    threshold
-        τ, from which a row counts.
-
     Examples
     --------
     >>> believed = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
@@ -180,17 +150,17 @@ def label_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tensor:
     return ((probability >= threshold) * cross_entropy(logits, label, reduction="none")).mean()
 
 
-def class_balance_loss(answer: Tensor, proportions: Tensor) -> Tensor:
-    r"""Return :math:`\sum_k \pi_k \log(\pi_k / \bar p_k)`, with p̄ the mean answer.
+def class_balance_loss(answer: Tensor) -> Tensor:
+    r"""Return :math:`\sum_k \pi_k \log(\pi_k / \bar p_k)`, with p̄ the mean answer and π_k = 1/K.
 
     Examples
     --------
-    >>> even = torch.tensor([0.5, 0.5])
-    >>> float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), even))
+    >>> float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]])))
     0.0
-    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), even)), 4)
+    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]))), 4)
     0.5108
     """
+    proportions = torch.full_like(answer[0], 1.0 / answer.shape[1])
     mean = answer.mean(0).clamp_min(torch.finfo(answer.dtype).tiny)
     entropy: Tensor = -torch.special.xlogy(proportions, proportions).sum()
     return -(proportions * mean.log()).sum() - entropy

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from halfseen.networks.divergences import reverse_gradient, scale_gradient
-from halfseen.networks.nets import apply_to_both, initialize, mlp
+from halfseen.networks.nets import initialize, mlp
 from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
 
 __all__ = ["ConditionalAlignment", "entropy_weights", "outer_product"]
@@ -67,8 +67,7 @@ class ConditionalAlignment(Term):
             size = self.settings.random_size
             self.register_buffer("latent_map", torch.randn(latent_size, size))
             self.register_buffer("class_map", torch.randn(setup.n_classes, size))
-        normalize = networks.critic_normalization or networks.normalization
-        self.critic = mlp(size, networks.critic_widths, 1, normalize=normalize)
+        self.critic = mlp(size, networks.critic_widths, 1, normalize=networks.normalization)
         initialize(self.critic, networks.initialization)
 
     def forward(self, state: State) -> Losses:
@@ -76,16 +75,11 @@ class ConditionalAlignment(Term):
         source_class, target_class = (
             logits.detach().softmax(1) for logits in (state.source_logits, state.target_logits)
         )
-        logits = apply_to_both(
-            self.critic,
-            self._seen(state.latents.source, source_class, state.strength),
-            self._seen(state.latents.target, target_class, state.strength),
-            joint=state.networks.joint_statistics,
-        )
-        weights = (self._weights(source_class), self._weights(target_class))
-        on_source, on_target = softplus(-logits[0][:, 0]), softplus(logits[1][:, 0])
-        loss = (weights[0] * on_source).sum() + (weights[1] * on_target).sum()
-        return {"conditional_alignment": loss}
+        source = self.critic(self._seen(state.latents.source, source_class, state.strength))
+        target = self.critic(self._seen(state.latents.target, target_class, state.strength))
+        on_source = self._weights(source_class) * softplus(-source[:, 0])
+        on_target = self._weights(target_class) * softplus(target[:, 0])
+        return {"conditional_alignment": on_source.sum() + on_target.sum()}
 
     def parts(self) -> list[Part]:
         """Return the critic."""

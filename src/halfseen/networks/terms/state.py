@@ -47,8 +47,6 @@ class State:
         Through the phase, in [0, 1].
     strength
         The ramp of λ1 and λ2: the factor of gradients that divergences send into the latents.
-    target_prior
-        Class proportions on the target, where they were estimated.
     """
 
     phase: PhaseName
@@ -58,7 +56,6 @@ class State:
     views: Views = field(default_factory=Views)
     progress: float = 0.0
     strength: float = 1.0
-    target_prior: Tensor | None = None
 
     def __post_init__(self) -> None:
         self.source = _augmented(self.plain.source, self.views.source)

@@ -70,8 +70,6 @@ class Term(nn.Module):
         Phases of the training in which it applies.
     needs_target
         Whether it looks at target rows, which a model that does not adapt never sees.
-    needs_target_prior
-        Whether it wants an estimate of the class proportions on the target.
     Settings
         Fields that ``objective.terms`` may set.
     """
@@ -79,7 +77,6 @@ class Term(nn.Module):
     words: ClassVar[Mapping[str, str]] = {}
     phases: tuple[PhaseName, ...] = ("joint",)
     needs_target: ClassVar[bool] = True
-    needs_target_prior: bool = False
     Settings: ClassVar[type[TermSettings]] = TermSettings
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:

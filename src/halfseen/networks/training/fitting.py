@@ -11,11 +11,10 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import EncoderFactory, chunks
+from halfseen.networks.nets import EncoderFactory
 from halfseen.networks.objective import Objective, build_objective
 from halfseen.networks.terms import Views
 from halfseen.networks.training.augmentation import (
@@ -29,7 +28,6 @@ from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBa
 from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
-from halfseen.networks.training.priors import refinement_prior
 from halfseen.networks.training.progress import NoProgress, Progress
 from halfseen.options import Options
 
@@ -127,14 +125,11 @@ def fit_objective(
     objective.views = _views(problem, method, options, augmentation, target_augmentation)
     batches = problem.batches_for(options, place)
     phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
-    planned = [term for phase in phases for term in objective.terms_in(phase.name)]
-    if any(term.needs_target_prior for term in planned):
-        objective.target_prior = torch.from_numpy(_prior(problem, seed))
 
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
-            rows = chunks(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
+            rows = sample_of(problem.target.inputs, STATISTICS_ROWS).split(size)
             # A generator's noise is the seed's here too, and the caller's generator left alone.
             with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
                 torch.manual_seed(derived_seed(seed, _STATISTICS))
@@ -198,15 +193,6 @@ def _views(
         own_of_target
         or make_augmentation(training.target_augmentation, of_target=True, pixels=measured),
     )
-
-
-def _prior(problem: TrainingProblem, seed: int) -> Floats:
-    source, target = (
-        problem.blocks.flat(rows.cpu(), "observed").numpy()
-        for rows in (problem.source.inputs, problem.target.inputs)
-    )
-    labels = problem.source.hard_labels.cpu().numpy()
-    return refinement_prior(source, labels, target, classes=problem.n_classes, seed=seed).used()
 
 
 def resolve_device(device: str) -> torch.device:

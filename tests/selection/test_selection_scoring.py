@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 import tiny
 from halfseen import Blocks, InputError, OptionError, preset
 from halfseen.evidence import effective_sample_size
+from halfseen.evidence.risk import deep_embedded_validation as dev
 from halfseen.networks import nets
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
@@ -17,8 +19,7 @@ from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
-from halfseen.selection import deep_embedded_validation as dev
-from halfseen.selection.evidence import UnderTraining
+from halfseen.selection.scoring import UnderTraining
 
 BLOCKS = Blocks.columns(4, [3])
 OPTIONS = make_options(
@@ -48,8 +49,10 @@ def rows(count: int, shift: float, seed: int) -> LabelledRows:
 
 
 def evidence(shift: float = 0.5, count: int = 300) -> Evidence:
-    target = Rows(BLOCKS.hide(rows(count, shift, 3).inputs))
-    return Evidence(rows(count, 0.0, 1), target, Rows(rows(count, 0.0, 2).inputs))
+    target = BLOCKS.hide(rows(count, shift, 3).inputs)
+    held_out = rows(count, 0.0, 1)
+    parts = (held_out.inputs, held_out.labels, target, rows(count, 0.0, 2).inputs)
+    return Evidence(*(part.numpy() for part in parts))
 
 
 def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor:
@@ -60,7 +63,8 @@ def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor
 @lru_cache
 def trained_networks(shift: float = 0.5) -> nets.Networks:
     given = evidence(shift)
-    problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), given.target, 2)
+    target = Rows(torch.from_numpy(given.target))
+    problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), target, 2)
     method = method_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks
 
@@ -103,9 +107,9 @@ def test_source_rows_are_normalised_by_the_sources_statistics() -> None:
 
 def test_the_missing_block_of_source_rows_is_not_looked_at() -> None:
     given = evidence()
-    changed = LabelledRows(given.held_out.inputs.clone(), given.held_out.labels)
-    changed.inputs[:, 3] = 100.0
-    other = Evidence(changed, given.target, given.training)
+    changed = given.held_out.copy()
+    changed[:, 3] = 100.0
+    other = replace(given, held_out=changed)
     assert evaluate(trained(), given) == evaluate(trained(), other)
 
 
@@ -116,7 +120,7 @@ def test_weights_follow_the_shift_with_and_without_rows_to_fit_them_on(separate:
     for shift in (0.0, 1.5):
         given = evidence(shift, count=600)
         if not separate:
-            given = Evidence(given.held_out, given.target)
+            given = replace(given, training=None)
         weight = Observed(model, given).weight
         shares.append(effective_sample_size(weight) / len(weight))
     assert shares[0] > 0.75
@@ -127,22 +131,22 @@ def test_a_sample_is_the_same_rows_every_time() -> None:
     given = evidence(count=50)
     small = given.sample(20)
     assert [len(small.held_out), len(small.target), len(small.training)] == [20, 20, 20]
-    assert torch.equal(small.held_out.inputs, given.sample(20).held_out.inputs)
-    match = (given.held_out.inputs[:, None] == small.held_out.inputs).all(2)
-    assert torch.equal(given.held_out.labels[match.float().argmax(0)], small.held_out.labels)
+    assert np.array_equal(small.held_out, given.sample(20).held_out)
+    match = (given.held_out[:, None] == small.held_out).all(2)
+    assert np.array_equal(given.labels[match.argmax(0)], small.labels)
     assert given.sample(None) is given
 
 
 def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
     X, y = np.random.default_rng(0).normal(size=(5, 4)), np.array(["no", "yes", "no", "no", "yes"])
-    front = tiny.classifier(missing=[3]).front_for(X, y, X[:, :3])
-    given = Evidence.prepared(front, X, y, X[:3, :3], X)
-    assert given.held_out.labels.tolist() == [0, 1, 0, 0, 1]
-    assert given.target.inputs.shape == (3, 4)
+    prepare, classes = tiny.classifier(missing=[3]).preparation(X, y, X[:, :3]), np.unique(y)
+    given = Evidence.prepared(prepare, classes, X, y, X[:3, :3], X)
+    assert given.labels.tolist() == [0, 1, 0, 0, 1]
+    assert given.target.shape == (3, 4)
     with pytest.raises(InputError, match="'maybe' of held-out row 0"):
-        Evidence.prepared(front, X, ["maybe"] * 5, X)
+        Evidence.prepared(prepare, classes, X, ["maybe"] * 5, X)
     with pytest.raises(InputError, match="5 held-out rows and 4 labels"):
-        Evidence.prepared(front, X, y[:4], X)
+        Evidence.prepared(prepare, classes, X, y[:4], X)
 
 
 def test_scores_that_one_model_cannot_give_are_refused() -> None:

@@ -2,38 +2,28 @@
 
 The paper's third assumption is that p(z2 | z1) is the same in both domains, the fourth that
 p(y | ẑ) is. On the target neither z2 nor y is known, so neither can be tested there. They can be
-tested between two groups of source rows: a rehearsal slice and the rest, or groups that the user
-knows to differ as the domains do (another hospital, another month). What remains for the target
-itself is self-consistency.
+tested between two groups of source rows: a rehearsal slice and the rest, or groups that are known
+to differ as the domains do (another hospital, another month).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.model_selection import cross_val_predict
-from sklearn.pipeline import make_pipeline
+from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
 
-from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
+from halfseen.arrays import Floats, labels, same_length
 from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import compact_domain_classifier, stacked, two_domains
-from halfseen.splitting import folds, rarest_class
+from halfseen.splitting import folds
 
-__all__ = [
-    "Change",
-    "SelfConsistency",
-    "conditional_change",
-    "posterior_change",
-    "self_consistency",
-]
+__all__ = ["Change", "conditional_change", "posterior_change"]
 
 SIGNIFICANCE = 0.01
 """Largest p-value at which a conditional is called changed."""
@@ -69,27 +59,6 @@ class Change:
     def changed(self) -> bool:
         """Whether the change is neither by chance nor negligible."""
         return self.p_value < SIGNIFICANCE and self.largest > self.negligible
-
-
-@dataclass(frozen=True)
-class SelfConsistency:
-    """Whether what the target's pseudo-labels teach fits the source's labels.
-
-    Parameters
-    ----------
-    forth
-        Error on source rows of a classifier learned from other source rows.
-    back
-        Error on source rows of the same classifier learned from target rows with pseudo-labels.
-    """
-
-    forth: float
-    back: float
-
-    @property
-    def loss(self) -> float:
-        """How much the way over the target costs; near zero is consistent."""
-        return self.back - self.forth
 
 
 def conditional_change(
@@ -193,78 +162,6 @@ def posterior_change(
     if indicator.shape[1] == 2:
         indicator = indicator[:, 1:]  # the other column mirrors it
     return _change(given, other_given, indicator, len(first), NEGLIGIBLE_PROBABILITY, random_state)
-
-
-def self_consistency(
-    source_latents: npt.ArrayLike,
-    y_source: npt.ArrayLike,
-    target_latents: npt.ArrayLike,
-    target_probabilities: npt.ArrayLike,
-    *,
-    random_state: int = 0,
-) -> SelfConsistency:
-    """Learn back from the target's pseudo-labels what the source already knows (assumption 4).
-
-    Logistic regression on the latents, learned from target rows with the model's own predictions
-    as labels, is compared on source rows with one learned from other source rows. If p(y | ẑ) is
-    the same in both domains and the predictions are good, the two err alike. The reverse does not
-    follow: a model that is wrong in the same way in both domains is consistent too.
-
-    Parameters
-    ----------
-    source_latents, y_source
-        Held-out source rows as the classifier sees them, block hidden, and their classes.
-    target_latents, target_probabilities
-        Target rows, and the model's predictions for them.
-    random_state
-        Seed of the folds.
-
-    References
-    ----------
-    E. Zhong, W. Fan, Q. Yang, O. Verscheure, J. Ren, "Cross validation framework to choose
-    amongst models and datasets for transfer learning", ECML PKDD 2010.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.repeat([0, 1], 100)
-    >>> source, target = (rng.normal(size=(200, 2)) + 3 * y[:, None] + m for m in (0.0, 0.3))
-    >>> right, wrong = np.eye(2)[y], np.eye(2)[1 - y]
-    >>> bool(self_consistency(source, y, target, right).loss < 0.02)
-    True
-    >>> bool(self_consistency(source, y, target, wrong).loss > 0.9)
-    True
-    """
-    predicted = probabilities("target_probabilities", target_probabilities)
-    y = labels("y_source", y_source, predicted.shape[1])
-    source, target = two_domains(source_latents, target_latents)
-    same_length(source_latents=source, y_source=y)
-    same_length(target_latents=target, target_probabilities=predicted)
-    pseudo = predicted.argmax(axis=1)
-    back = learned_on(target, pseudo)(source)
-    forth = out_of_fold(source, y, random_state=random_state)
-    return SelfConsistency(float((forth != y).mean()), float((back != y).mean()))
-
-
-def learned_on(rows: Floats, y: Integers) -> Any:
-    """Return the predictor that logistic regression learns; a constant of a single class."""
-    if len(np.unique(y)) == 1:
-        return lambda others: np.full(len(others), y[0])
-    return linear_classifier().fit(rows, y).predict
-
-
-def out_of_fold(rows: Floats, y: Integers, *, random_state: int) -> Integers:
-    """Return classes predicted by logistic regression fitted on other folds."""
-    if rarest_class(y) < 2:
-        raise InputError("A class has a single row: hold out at least two rows of each class.")
-    divided = folds(y, _FOLDS, random_state)
-    predicted: Integers = cross_val_predict(linear_classifier(), rows, y, cv=divided)
-    return predicted
-
-
-def linear_classifier() -> Any:
-    """Return the stand-in for the paper's class F of classifiers on latents."""
-    return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
 
 
 def _change(

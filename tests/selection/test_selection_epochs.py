@@ -10,15 +10,8 @@ from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.options import make_options
-from halfseen.selection import (
-    Choice,
-    Evidence,
-    choose,
-    choose_epochs_by,
-    choose_networks,
-    score_model,
-    split_held_out,
-)
+from halfseen.selection import choose_epochs_by, make_scorer
+from halfseen.selection.epochs import split_held_out
 from table_models import LEARNS_FAST
 
 QUICK = LEARNS_FAST | {"training.warmup_epochs": 2, "training.joint_epochs": 2}
@@ -37,7 +30,7 @@ def domains(rows: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return source, np.where(source[:, 0] + source[:, 3] > 0, "yes", "no"), target
 
 
-def test_a_model_that_learned_is_chosen_over_one_that_did_not():
+def test_a_model_that_learned_scores_better_than_one_that_did_not():
     X, y, target = domains()
     models = {
         "idle": learner(
@@ -48,39 +41,17 @@ def test_a_model_that_learned_is_chosen_over_one_that_did_not():
     for model in models.values():
         model.fit(X[:120], y[:120], X_target=target)
     for score in ("dev", "importance_weighted", "source_loss", "mutual_information"):
-        found = choose(models, X[120:], y[120:], target, score=score, X_training=X[:120])
-        assert found.name == "imputing", score
-        assert found.position == 1
-        assert found.table()[0] == {"model": "imputing", score: found.values[1]}
-    listed = choose(list(models.values()), X[120:], y[120:], target, score="source_loss")
-    assert listed.name == "model 1"
-
-    imputing = models["imputing"]
-    evidence = Evidence.prepared(imputing.model_, X[120:], y[120:], target)
-    fitted = {name: model.model_ for name, model in models.items()}
-    assert choose_networks(fitted, evidence, score="source_loss").values == listed.values
-    networks = {name: model.model_.networks_member for name, model in models.items()}
-    found = choose_networks(networks, evidence, score="source_loss")
-    assert found.values == listed.values
-    assert found.values[1] == score_model(imputing, X[120:], y[120:], target, score="source_loss")
+        scorer = make_scorer(score, X_target=target)
+        values = {name: scorer(model, X[120:], y[120:]) for name, model in models.items()}
+        assert values["imputing"] > values["idle"], score
 
 
 def test_members_are_scored_by_the_answer_that_they_give_together():
     X, y, target = domains()
     model = learner(members=["networks", "regression"]).fit(X[:120], y[:120], X_target=target)
-    found = score_model(model, X[120:], y[120:], target, score="source_loss")
+    found = -make_scorer("source_loss", X_target=target)(model, X[120:], y[120:])
     given = model.predict_proba(X[120:])[np.arange(80), (y[120:] == "yes").astype(int)]
     assert found == pytest.approx(-np.log(given).mean(), rel=1e-6)
-
-
-def test_what_is_no_number_comes_last():
-    nan = float("nan")
-    for score, best in (("dev", "low"), ("agreement", "high")):
-        table = Choice(score, ("none", "low", "high"), (nan, 0.1, 0.2)).table()
-        assert table[0]["model"] == best
-        assert table[2]["model"] == "none"
-    with pytest.raises(InputError, match="no model to choose"):
-        choose({}, np.zeros((3, 2)), [0, 1, 0], np.zeros((3, 2)))
 
 
 def test_every_class_keeps_a_row_to_train_on():

@@ -1,4 +1,4 @@
-"""Two understood tables as a search over settings of the model that `halfseen fit` fits."""
+"""Two understood tables as a search over settings of the models that `halfseen fit` fits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import method_named
-from halfseen.selection import SearchResult, SearchTrial, search
+from halfseen.tuning.searching import SearchResult, search
+from halfseen.tuning.trials import SearchTrial
 
 __all__ = ["MOST_ROWS", "estimator_for", "search_tables"]
 
@@ -35,32 +36,38 @@ def search_tables(
     prune: bool = True,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,
 ) -> SearchResult:
-    """Search the settings of the models asked for, over the paper's grids.
+    """Search the settings of the models asked for, one after another, over the paper's grids.
 
     Tables that :func:`~halfseen.model.fitting.fit_tables` would stream are sampled.
     """
     schema, resident = found.schema, is_resident(found, settings)
     names = [column.name for column in schema.columns]
-    whole = _rows(
-        found.source.table, [*names, schema.label], found.source.rows, resident, settings.seed
+    source, target = (
+        _rows(part.table, columns, part.rows, resident, settings.seed)
+        for part, columns in (
+            (found.source, [*names, schema.label]),
+            (found.target, [column.name for column in schema.observed]),
+        )
     )
-    observed = [column.name for column in schema.observed]
-    target = _rows(found.target.table, observed, found.target.rows, resident, settings.seed)
-    return search(
-        {name: estimator_for(name, found, settings) for name in settings.models},
-        whole.select(names),
-        np.array(whole.column(schema.label).to_pylist()),
-        target,
-        score=score,
-        trials=trials,
-        held_out=HELD_OUT,
-        storage=storage,
-        n_jobs=n_jobs,
-        prune=prune,
-        seed=settings.seed,
-        back=_way_back(settings),
-        on_trial=on_trial,
-    )
+    labels = np.array(source.column(schema.label).to_pylist())
+    ended: list[SearchTrial] = []
+    for model in settings.models:
+        result = search(
+            estimator_for(model, found, settings),
+            source.select(names),
+            labels,
+            target,
+            score=score,
+            trials=trials,
+            held_out=HELD_OUT,
+            storage=storage,
+            n_jobs=n_jobs,
+            prune=prune,
+            seed=settings.seed,
+            on_trial=on_trial,
+        )
+        ended += result.trials
+    return SearchResult(score, tuple(ended))
 
 
 def estimator_for(
@@ -79,18 +86,6 @@ def estimator_for(
         refine=settings.refine and method_named(model).adapts,
         options=dict(settings.options) or None,
         device=settings.device,
-        random_state=settings.seed,
-    )
-
-
-def _way_back(settings: FitSettings) -> AdaptationImputationClassifier:
-    """Return the model that learns back from the target, on the columns that both have."""
-    return AdaptationImputationClassifier(
-        model="Adaptation-Full",
-        members=settings.members,
-        preset=settings.preset,
-        divergence=settings.divergence,
-        options=dict(settings.options) or None,
         random_state=settings.seed,
     )
 

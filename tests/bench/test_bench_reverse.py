@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from halfseen.errors import InputError, OptionError
-from halfseen.selection import reverse_validation
+from halfseen_bench.reverse import reverse_validation
 
 
 def two_clusters(rows: int, moved: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from halfseen.blocks import Blocks
 
-__all__ = ["displayable", "strip"]
+__all__ = ["displayable", "inlined", "strip"]
 
 ENLARGED = 3
 GAP = 2
@@ -55,7 +55,12 @@ def strip(
     row = np.hstack(tiles[:-1])
     buffer = io.BytesIO()
     Image.fromarray((row * 255).round().astype(np.uint8)).save(buffer, "PNG", optimize=True)
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+    return inlined(buffer.getvalue())
+
+
+def inlined(png: bytes) -> str:
+    """Return a picture as a URI that holds it."""
+    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def _hatched(colours: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

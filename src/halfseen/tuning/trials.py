@@ -9,28 +9,30 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfseen.blocks import Blocks
+from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import HalfseenError, TrainingDivergedError
-from halfseen.evidence.reverse import reverse_validation
+from halfseen.evidence.scores import agreement
 from halfseen.networks.objective import Objective
 from halfseen.networks.training import EpochHook, derived_seed
-from halfseen.selection.evidence import Evidence, Prepares, UnderTraining, evaluate
-from halfseen.selection.refits import agreement_of_runs, estimator_fit
-from halfseen.selection.spaces import Range, with_settings
+from halfseen.selection.scoring import Evidence, UnderTraining, evaluate
+from halfseen.tuning.spaces import with_settings
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
+    from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
 __all__ = [
     "Rows",
+    "SearchTrial",
     "TrialRunner",
     "is_abandoned",
     "is_spent",
@@ -58,6 +60,44 @@ def optuna() -> Any:
 
 
 @dataclass(frozen=True)
+class SearchTrial:
+    """One fit of a search.
+
+    Parameters
+    ----------
+    model, number
+        Which model, and its how-manieth trial.
+    settings
+        What was set.
+    state
+        ``complete``, ``pruned`` (stopped early, because others were better by then) or
+        ``failed``.
+    value
+        The score in its natural sense; for a pruned one that of the epoch where it ended.
+    seconds
+        How long it took.
+    note
+        Why it failed.
+    """
+
+    model: str
+    number: int
+    settings: dict[str, Any]
+    state: str
+    value: float | None
+    seconds: float
+    note: str = ""
+
+    @classmethod
+    def of(cls, model: str, trial: FrozenTrial) -> SearchTrial:
+        """Return what Optuna keeps of a trial that ended."""
+        seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
+        state = {"COMPLETE": "complete", "PRUNED": "pruned"}.get(trial.state.name, "failed")
+        note = str(trial.user_attrs.get("error", ""))
+        return cls(model, trial.number, dict(trial.params), state, trial.value, seconds, note)
+
+
+@dataclass(frozen=True)
 class Rows:
     """What every trial of a search is fitted and scored on."""
 
@@ -70,20 +110,18 @@ class Rows:
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """Runs the trials of one model; can be sent to another process.
+    """Runs the trials of one search; can be sent to another process.
 
-    Its parameters are those of :func:`halfseen.selection.search` for one model; `study` keeps the
-    trials, `checkpoints` is how names of files with a fit under way begin, `owner` which process
-    has called for the trials, `budget` how many there may be.
+    Its parameters are those of :func:`halfseen.tuning.search`; `study` keeps the trials,
+    `checkpoints` is how names of files with a fit under way begin, `owner` which process has
+    called for the trials, `budget` how many there may be.
     """
 
-    name: str
     study: Study
-    estimator: Any
-    space: Mapping[str, Sequence[Any] | Range]
+    estimator: AdaptationImputationClassifier
+    space: Mapping[str, BaseDistribution]
     score: str
     rows: Rows
-    back: Any
     seed: int
     prune: bool
     checkpoints: str | None
@@ -105,7 +143,7 @@ class TrialRunner:
         seed = derived_seed(self.seed, max(number, taken))
         # Proposals of parallel trials keep away from each other (constant_liar).
         study.sampler = optuna().samplers.TPESampler(seed=seed, constant_liar=True)
-        trial = self._ask(study, seed)
+        trial = self._ask(seed)
         if trial is None:
             return None
         try:
@@ -127,66 +165,48 @@ class TrialRunner:
                 study.tell(trial, state=state.FAIL)
         return int(trial.number)
 
-    def _ask(self, study: Study, seed: int) -> Trial | None:
+    def _ask(self, seed: int) -> Trial | None:
         """Return a trial whose settings are new: training again would give the same value.
 
         Optuna's samplers for grids do not learn from the scores, and raise where somebody asks for
         trials; its other samplers propose again what was tried. So a repetition is replaced here.
         """
+        study = self.study
         for attempt in range(MOST_PROPOSALS):
-            trial = study.ask()
+            trial = study.ask(dict(self.space))
             trial.set_user_attr(OWNER, self.owner)
-            proposed = self._propose(trial)
-            tried = self._tried(study, trial.number)
-            if proposed not in tried:
+            tried = [
+                other.params
+                for other in study.trials
+                if is_spent(other) or (is_under_way(other) and other.number < trial.number)
+            ]
+            if trial.params not in tried:
                 return trial
             study.tell(trial, state=optuna().trial.TrialState.FAIL)
-            untried = [settings for settings in self._all_settings() if settings not in tried]
-            if untried:
+            if self._grid is not None:
+                untried = [settings for settings in self._grid if settings not in tried]
+                if not untried:
+                    return None
                 study.enqueue_trial(untried[(seed + attempt) % len(untried)])
-            elif self._is_grid():
-                return None
         return None
 
-    def _tried(self, study: Study, number: int) -> list[dict[str, Any]]:
-        """Return the settings that are spent, or under way in a trial that began before."""
-        return [
-            trial.params
-            for trial in study.trials
-            if is_spent(trial) or (is_under_way(trial) and trial.number < number)
-        ]
-
-    def _propose(self, trial: Trial) -> dict[str, Any]:
-        return {
-            name: trial.suggest_float(name, choices.low, choices.high, log=choices.log)
-            if isinstance(choices, Range)
-            else trial.suggest_categorical(name, choices)
-            for name, choices in self.space.items()
-        }
-
-    def _all_settings(self) -> Iterator[dict[str, Any]]:
-        """Yield every combination of a space without ranges."""
-        if self._is_grid():
-            for combination in itertools.product(*self.space.values()):  # type: ignore[arg-type]
-                yield dict(zip(self.space, combination, strict=True))
-
-    def _is_grid(self) -> bool:
-        return not any(isinstance(choices, Range) for choices in self.space.values())
+    @cached_property
+    def _grid(self) -> list[dict[str, Any]] | None:
+        """Every combination of a space of choices alone."""
+        choices = [getattr(distribution, "choices", None) for distribution in self.space.values()]
+        if None in choices:
+            return None
+        combinations = itertools.product(*choices)  # type: ignore[arg-type]
+        return [dict(zip(self.space, values, strict=True)) for values in combinations]
 
     def _value(self, trial: Trial) -> float:
         """Return the score of the settings that a trial proposes."""
-        settings = dict(trial.params)
-        estimator = with_settings(self.estimator, settings)
+        estimator = with_settings(self.estimator, trial.params)
         if estimator.random_state is None:
             estimator.set_params(random_state=self.seed)
         if self.score == "agreement":
             return self._agreement(estimator)
-        if self.score == "reverse":
-            return self._reverse(estimator)
-        return self._fitted_score(estimator, trial, settings)
-
-    def _fitted_score(self, estimator: Any, trial: Trial, settings: dict[str, Any]) -> float:
-        checkpoint = self._checkpoint(settings)
+        checkpoint = self._checkpoint(trial.params)
         estimator.set_params(
             checkpoint=checkpoint, on_epoch=self._report(trial, estimator) if self.prune else None
         )
@@ -196,18 +216,27 @@ class TrialRunner:
             _discard(checkpoint)
             raise
         _discard(checkpoint)
-        return evaluate(estimator.model_, self._evidence(estimator.model_), (self.score,))[
-            self.score
-        ]
+        model = estimator.model_
+        evidence = self._evidence(model.prepare, model.classes_)
+        return evaluate(model, evidence, (self.score,))[self.score]
 
-    def _report(self, trial: Trial, estimator: Any) -> EpochHook:
+    def _agreement(self, estimator: AdaptationImputationClassifier) -> float:
+        """Return how often three fits of other seeds predict the same class of a target row."""
+        rows, runs = self.rows, []
+        for run in range(3):
+            other = with_settings(estimator, {"random_state": derived_seed(self.seed, run)})
+            other.fit(rows.X, rows.y, X_target=rows.X_target)
+            runs.append(other.predict_proba(rows.X_target))
+        return agreement(np.stack(runs))
+
+    def _report(self, trial: Trial, estimator: AdaptationImputationClassifier) -> EpochHook:
         """Return a hook that tells the score on the way, and gives up where it is poor.
 
         It looks at the networks of the first training; those of later folds are much the same.
         """
         rows = self.rows
-        front = estimator.front_for(rows.X, rows.y, rows.X_target)
-        labels = np.unique(np.asarray(rows.y), return_inverse=True)[1]
+        prepare = estimator.preparation(rows.X, rows.y, rows.X_target)
+        classes, labels = np.unique(np.asarray(rows.y), return_inverse=True)
         kept: list[Evidence] = []
         reported: list[int] = []
 
@@ -219,7 +248,7 @@ class TrialRunner:
                 return
             reported.append(step)
             if not kept:
-                kept.append(self._evidence(front).sample())
+                kept.append(self._evidence(prepare, classes).sample())
             model = UnderTraining(objective.networks, objective.options, labels)
             trial.report(evaluate(model, kept[0], (self.score,))[self.score], step)
             if trial.should_prune():
@@ -227,35 +256,10 @@ class TrialRunner:
 
         return report
 
-    def _evidence(self, front: Prepares) -> Evidence:
+    def _evidence(self, prepare: Any, classes: Any) -> Evidence:
         rows = self.rows
-        return Evidence.prepared(front, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X)
-
-    def _agreement(self, estimator: Any) -> float:
-        rows = self.rows
-        return agreement_of_runs(
-            lambda seed: with_settings(estimator, {"random_state": seed}),
-            rows.X,
-            rows.y,
-            rows.X_target,
-            seeds=[derived_seed(self.seed, run) for run in range(3)],
-        )
-
-    def _reverse(self, estimator: Any) -> float:
-        rows = self.rows
-        front = estimator.front_for(rows.X, rows.y, rows.X_target)
-        blocks: Blocks = front.blocks
-        given = {"missing": blocks, "keep": None, "categorical": None}
-        return reverse_validation(
-            estimator_fit(lambda: with_settings(estimator, given)),
-            front.prepare(rows.X, complete=True, where="the source"),
-            np.asarray(rows.y),
-            front.prepare(rows.X_target, where="the target"),
-            fit_back=estimator_fit(
-                lambda: with_settings(self.back, {}),
-                columns=blocks.observed if blocks.is_table else None,
-            ),
-            random_state=self.seed,
+        return Evidence.prepared(
+            prepare, classes, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
         )
 
     def _checkpoint(self, settings: dict[str, Any]) -> Path | None:

@@ -1,4 +1,4 @@
-"""Search over settings by a score without target labels: resumable, pruned, in parallel."""
+"""A search: the trials of one model, in turn or in parallel, kept in a storage."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.registry import SCORES
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
-from halfseen.selection.choosing import split_held_out
-from halfseen.selection.evidence import ONE_FIT_SCORES
-from halfseen.selection.journal import open_journal
-from halfseen.selection.spaces import Space, paper_space, with_given, with_settings
-from halfseen.selection.trials import (
+from halfseen.selection.epochs import split_held_out
+from halfseen.selection.scoring import ONE_FIT_SCORES
+from halfseen.tuning.journal import open_journal
+from halfseen.tuning.spaces import Space, paper_space, with_given, with_settings
+from halfseen.tuning.trials import (
     Rows,
+    SearchTrial,
     TrialRunner,
     is_abandoned,
     is_spent,
@@ -33,86 +35,46 @@ from halfseen.selection.trials import (
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.trial import FrozenTrial
 
-__all__ = ["SearchResult", "SearchTrial", "search"]
+__all__ = ["SearchResult", "search"]
 
 FIRST_NOT_PRUNED = 5
 """Trials of a model that run to their end before any is pruned."""
-SAME = ("model", "members", "refine", "epoch_choice", "held_out", "patience", "random_state")
+SAME = ("members", "refine", "epoch_choice", "held_out", "patience", "random_state")
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 
 @dataclass(frozen=True)
-class SearchTrial:
-    """One fit of a search.
-
-    Parameters
-    ----------
-    model, number
-        Which model, and its how-manieth trial.
-    settings
-        What was set.
-    state
-        ``complete``, ``pruned`` (stopped early, because others were better by then) or
-        ``failed``.
-    value
-        The score in its natural sense; for a pruned one that of the epoch where it ended.
-    seconds
-        How long it took.
-    note
-        Why it failed.
-    """
-
-    model: str
-    number: int
-    settings: dict[str, Any]
-    state: str
-    value: float | None
-    seconds: float
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class SearchResult:
-    """All trials of a search, for every model.
-
-    Parameters
-    ----------
-    score
-        The score's name.
-    trials
-        Every finished trial, model by model.
-    models
-        The estimators as given.
-    """
+    """Every trial that ended, of one model or of several, and the name of the score."""
 
     score: str
     trials: tuple[SearchTrial, ...]
-    models: Mapping[str, Any]
 
     @property
     def best(self) -> SearchTrial:
-        """The best complete trial of all models."""
-        return self.best_of(*self.models)
+        """The best complete trial."""
+        return self.best_of(*(trial.model for trial in self.trials))
 
-    def best_of(self, *names: str) -> SearchTrial:
+    def best_of(self, *models: str) -> SearchTrial:
         """Return the best complete trial of some models."""
-        complete = [t for t in self.trials if t.state == "complete" and t.model in names]
+        complete = [t for t in self.trials if t.state == "complete" and t.model in models]
         values = [np.nan if trial.value is None else trial.value for trial in complete]
         return complete[SCORES[self.score].best(values)]
 
-    def estimator(self, name: str | None = None) -> Any:
-        """Return an unfitted estimator with the best settings, of one model or of all."""
-        best = self.best if name is None else self.best_of(name)
-        return with_settings(self.models[best.model], best.settings)
+    def applied_to(
+        self, estimator: AdaptationImputationClassifier
+    ) -> AdaptationImputationClassifier:
+        """Return an unfitted copy of an estimator with the best settings."""
+        return with_settings(estimator, self.best.settings)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one plain row per trial, the best complete one first, then the others."""
+        """Return one plain row per trial, the best first and what did not end well last."""
         sign = 1.0 if SCORES[self.score].better == "lower" else -1.0
 
         def place(trial: SearchTrial) -> tuple[bool, float]:
-            return trial.state != "complete", np.inf if trial.value is None else sign * trial.value
+            value = np.inf if trial.value is None else sign * trial.value
+            return trial.state != "complete", value
 
         return [
             {"model": t.model, self.score: t.value, "state": t.state, **t.settings}
@@ -121,65 +83,62 @@ class SearchResult:
 
 
 def search(
-    models: Any,
+    estimator: AdaptationImputationClassifier,
     X: Any,
     y: Any,
     X_target: Any,
     *,
     score: str = "dev",
-    space: Space | Mapping[str, Space] | None = None,
+    space: Space | None = None,
     trials: int = 20,
     held_out: float = 0.2,
     prune: bool = True,
     storage: str | Path | None = None,
     n_jobs: int = 1,
     seed: int = 0,
-    back: Any = None,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,
 ) -> SearchResult:
-    """Search the settings of one or several models; each gets the same number of trials.
+    """Search the settings of an estimator by a score without target labels.
 
-    The first trial of a model is the model as given, whose settings always belong to the space.
-    Optuna's tree-structured Parzen estimator proposes the others; nothing is tried twice, and a
-    model whose space holds fewer settings than trials has them all tried.
+    The first trial is the estimator as given, whose settings always belong to the space. Optuna's
+    tree-structured Parzen estimator proposes the others; nothing is tried twice, and a space that
+    holds fewer settings than trials has them all tried.
 
     Parameters
     ----------
-    models
-        An estimator, or several by name.
+    estimator
+        What is fitted.
     X, y, X_target
         Source rows with labels, and target rows.
     score
-        What decides: a name in :data:`~halfseen.selection.SCORES`. The default is the paper's and
-        takes one fit a trial; on the pairs we compared, ``agreement`` (three fits) chose better.
+        What decides: ``agreement`` (of three fits) or one of
+        :data:`~halfseen.selection.ONE_FIT_SCORES`. The default is the paper's; on the pairs we
+        compared, ``agreement`` chose better.
     space
-        What may be varied: choices or a :class:`Range` by name of an option, such as
-        ``training.learning_rate``, or of an estimator's parameter; or one such mapping per model.
-        By default the paper's grids, :func:`paper_space`.
+        What may be varied: choices, or a distribution of ``optuna.distributions``, by name of an
+        option, such as ``training.learning_rate``, or of an estimator's parameter. By default the
+        paper's grids, :func:`paper_space`.
     trials
-        The budget of every model: fits that ran to an end, were pruned or diverged.
+        The budget: fits that ran to an end, were pruned or diverged.
     held_out
         Share of the source rows that is scored on and not trained on.
     prune
         Whether a fit is given up when its score, looked at every five epochs, is worse than the
-        median of the fits before it. The first five of a model are not.
+        median of the fits before it. The first five are not.
     storage
         A file that keeps every trial (or a database address as Optuna takes it). A search that
         was stopped continues from it, the trial it was stopped in from its last epoch. Several
         machines may make the same call with the same storage and share the trials, which the
-        results of the one that ends last hold all.
+        results of the one that ends last hold all. It may keep searches of several models.
     n_jobs
         How many fits run at the same time, each in its own process.
     seed
         Of the split, of what is proposed, and of estimators that have no seed of their own.
-    back
-        Estimator of the way back, for ``score="reverse"``: one for complete inputs.
     on_trial
         Told of every trial that ends.
 
     Examples
     --------
-    >>> from halfseen import AdaptationImputationClassifier
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(150, 3)), random.normal(size=(80, 2)) + 0.5
     >>> label = (source.sum(axis=1) > 0).astype(int)
@@ -194,39 +153,29 @@ def search(
     >>> found.best.settings
     {'training.learning_rate': 0.01}
     """
-    if score not in SCORES:
-        raise OptionError(f"The score {score!r} is unknown; choose one of {list(SCORES)}.")
-    if score == "reverse" and back is None:
-        raise OptionError("score='reverse' learns back from the target: say with what, back=...")
+    scores = [*ONE_FIT_SCORES, "agreement"]
+    if score not in scores:
+        raise OptionError(f"The score {score!r} is unknown; choose one of {scores}.")
     if trials < 1 or n_jobs < 1:
         raise OptionError(f"trials={trials} and n_jobs={n_jobs} must be at least 1.")
-    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
-    if not named:
-        raise InputError("There is no model to search the settings of.")
     rows = _split(X, y, X_target, held_out, seed)
     with _quiet(), _kept(storage) as (kept, checkpoints):
-        runners = {}
-        for name, estimator in named.items():
-            method, options = estimator.plan(image=getattr(X, "ndim", 2) > 2)
-            own = paper_space(method, options) if space is None else _space_of(space, name)
-            widened, given = with_given(own, estimator, options)
-            pruned = prune and score in ONE_FIT_SCORES
-            runner = TrialRunner(
-                name, _study(kept, f"{name} by {score}", score, prune=pruned), estimator, widened,
-                score, rows, back, seed, pruned, checkpoints, this_process(), trials,
-            )  # fmt: skip
-            _check_same(runner.study, _fingerprint(runner, options, held_out))
-            _recover(runner.study, given)
-            runners[name] = runner
-        for runner, number in _ended(_plan(runners, trials), n_jobs):
-            on_trial(_trial(runner.name, runner.study.trials[number]))
-        found = [
-            _trial(name, trial)
-            for name, runner in runners.items()
-            for trial in runner.study.trials
-            if is_spent(trial)
-        ]
-    return SearchResult(score, tuple(found), named)
+        method, options = estimator.plan(image=getattr(X, "ndim", 2) > 2)
+        own = paper_space(method, options) if space is None else space
+        widened, given = with_given(own, estimator, options)
+        pruned = prune and score in ONE_FIT_SCORES
+        study = _study(kept, f"{method.name} by {score}", score, prune=pruned)
+        runner = TrialRunner(
+            study, estimator, widened, score, rows, seed, pruned, checkpoints, this_process(),
+            trials,
+        )  # fmt: skip
+        _check_same(study, _fingerprint(runner, options, held_out))
+        _recover(study, given)
+        done = sum(is_spent(trial) for trial in study.trials)
+        for number in _ended(runner, range(done, trials), n_jobs):
+            on_trial(SearchTrial.of(method.name, study.trials[number]))
+        ended = [SearchTrial.of(method.name, trial) for trial in study.trials if is_spent(trial)]
+    return SearchResult(score, tuple(ended))
 
 
 def _study(storage: Any, name: str, score: str, *, prune: bool) -> Study:
@@ -241,30 +190,24 @@ def _study(storage: Any, name: str, score: str, *, prune: bool) -> Study:
     return study
 
 
-def _plan(runners: Mapping[str, TrialRunner], budget: int) -> list[tuple[TrialRunner, int]]:
-    """Return what is left to run, in turns, so that a stopped search has spent evenly."""
-    left = []
-    for place, runner in enumerate(runners.values()):
-        done = sum(is_spent(trial) for trial in runner.study.trials)
-        left += [(number, place, runner) for number in range(done, budget)]
-    return [(runner, number) for number, _, runner in sorted(left, key=lambda entry: entry[:2])]
+def _ended(runner: TrialRunner, numbers: range, n_jobs: int) -> Iterator[int]:
+    """Run trials; yield the number of each as it ends.
 
-
-def _ended(plan: list[tuple[TrialRunner, int]], n_jobs: int) -> Iterator[tuple[TrialRunner, int]]:
-    """Run the trials; yield each runner and the number of its trial as they end."""
-    jobs = (delayed(_run)(place, runner, number) for place, (runner, number) in enumerate(plan))
+    Optuna's own loop would run them in threads, where one fit's random numbers are another's.
+    """
     if n_jobs == 1:
-        ended: Iterable[tuple[int, int | None]] = (_run(*job[1]) for job in jobs)
+        ended: Iterable[int | None] = (_run(runner, number) for number in numbers)
     else:
+        jobs = (delayed(_run)(runner, number) for number in numbers)
         ended = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    for place, number in ended:
+    for number in ended:
         if number is not None:
-            yield plan[place][0], number
+            yield number
 
 
-def _run(place: int, runner: TrialRunner, number: int) -> tuple[int, int | None]:
+def _run(runner: TrialRunner, number: int) -> int | None:
     with _quiet():
-        return place, runner.run(number)
+        return runner.run(number)
 
 
 def _recover(study: Study, given: Mapping[str, Any]) -> None:
@@ -286,32 +229,12 @@ def _recover(study: Study, given: Mapping[str, Any]) -> None:
             known.append(settings)
 
 
-def _trial(model: str, trial: FrozenTrial) -> SearchTrial:
-    seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
-    state = {"COMPLETE": "complete", "PRUNED": "pruned"}.get(trial.state.name, "failed")
-    note = str(trial.user_attrs.get("error", ""))
-    return SearchTrial(model, trial.number, dict(trial.params), state, trial.value, seconds, note)
-
-
 def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int) -> Rows:
     labels, _ = label_column(y, len(read_frame(X, "the source")))
     is_held = np.zeros(len(labels), dtype=bool)
     is_held[split_held_out(labels, held_out, seed)[1]] = True
-    return Rows(
-        take_rows(X, ~is_held), take_rows(y, ~is_held),
-        take_rows(X, is_held), take_rows(y, is_held),
-        X_target,
-    )  # fmt: skip
-
-
-def _space_of(space: Any, name: str) -> Space:
-    """Return one model's space, where each has its own."""
-    per_model = space and all(isinstance(value, Mapping) for value in space.values())
-    own = space.get(name) if per_model else space
-    if own is None:
-        raise OptionError(f"The space says nothing of the model {name!r}.")
-    found: Space = own
-    return found
+    train = take_rows(X, ~is_held), take_rows(y, ~is_held)
+    return Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target)
 
 
 def _fingerprint(runner: TrialRunner, options: Any, held_out: float) -> str:

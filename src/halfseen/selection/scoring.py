@@ -6,38 +6,35 @@ The rows, kept once, are :class:`Evidence`; what one model makes of them is :cla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import log_softmax
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from halfseen.arrays import Floats, normalized
+from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.metrics import row_losses
-from halfseen.networks import nets
+from halfseen.networks.nets import Networks
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import LabelledRows, Rows
 from halfseen.options import Options
 
 __all__ = [
     "ONE_FIT_SCORES",
     "Evidence",
-    "FittedModel",
     "Observable",
     "Observed",
-    "Prepares",
     "UnderTraining",
+    "check_one_fit",
     "evaluate",
     "score_of",
 ]
@@ -64,37 +61,16 @@ class Observable(Protocol):
         """Let the model see source rows as training did, for a while."""
 
 
-class Prepares(Protocol):
-    """What knows how rows become inputs."""
-
-    @property
-    def classes_(self) -> npt.NDArray[Any]:
-        """The class labels, sorted."""
-
-    def prepare(self, X: Any, *, where: str = "X") -> Matrix:
-        """Return rows as the model sees those of a target."""
-
-
-class FittedModel(Observable, Prepares, Protocol):
-    """A fitted model with its front."""
-
-
 class UnderTraining(Predictor):
     """Networks on their way, answering as their member will when training has ended.
 
     Balanced training shows every class of a table equally often, and a member that ends it gets
-    the source's class proportions back; scores on the way must speak of the same model.
-
-    Parameters
-    ----------
-    networks, options, seed
-        As for :class:`~halfseen.networks.predictor.Predictor`.
-    labels
-        Class positions, or soft labels, of the source rows that are trained on.
+    the source's class proportions back; scores on the way must speak of the same model. `labels`
+    are class positions, or soft labels, of the source rows that are trained on.
     """
 
     def __init__(
-        self, networks: nets.Networks, options: Options, labels: npt.NDArray[Any], seed: int = 0
+        self, networks: Networks, options: Options, labels: npt.NDArray[Any], seed: int = 0
     ) -> None:
         super().__init__(networks, options, seed)
         counts = np.bincount(labels) if labels.ndim == 1 else labels.sum(0)
@@ -118,8 +94,8 @@ class Evidence:
 
     Parameters
     ----------
-    held_out
-        Labelled source rows that no model was trained on.
+    held_out, labels
+        Source rows that no model was trained on, and their class positions.
     target
         Unlabelled target rows.
     training
@@ -127,51 +103,44 @@ class Evidence:
         them, each half of `held_out` is weighed by a ratio fitted on the other half.
     """
 
-    held_out: LabelledRows
-    target: Rows
-    training: Rows | None = None
+    held_out: Matrix
+    labels: Integers
+    target: Matrix
+    training: Matrix | None = None
 
     @classmethod
     def prepared(
-        cls, front: Prepares, X: Any, y: Any, X_target: Any, X_training: Any = None
+        cls,
+        prepare: Callable[..., Matrix],
+        classes: npt.NDArray[Any],
+        X: Any,
+        y: Any,
+        X_target: Any,
+        X_training: Any = None,
     ) -> Evidence:
-        """Bring rows as a user has them to the form that a model sees.
-
-        Parameters
-        ----------
-        front
-            A model fitted on such rows, or the front that it would have.
-        X, y, X_target, X_training
-            Arrays, images or data frames: held-out source rows with their labels, target rows
-            and source rows that the model was trained on.
-        """
-
-        def rows(X: Any, where: str) -> torch.Tensor:
-            return torch.from_numpy(front.prepare(X, where=where))
-
-        held_out = rows(X, "the held-out source")
-        labels = torch.from_numpy(_positions(y, front.classes_))
+        """Bring rows as a user has them to the form that a model sees, by its `prepare`."""
+        held_out = prepare(X, where="the held-out source")
+        labels = _positions(y, classes)
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
-        training = None if X_training is None else Rows(rows(X_training, "the training rows"))
-        return cls(LabelledRows(held_out, labels), Rows(rows(X_target, "the target")), training)
+        training = None if X_training is None else prepare(X_training, where="the training rows")
+        return cls(held_out, labels, prepare(X_target, where="the target"), training)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""
         if rows is None:
             return self
 
-        def some(inputs: torch.Tensor) -> torch.Tensor:
+        def some(inputs: Matrix) -> npt.NDArray[np.intp]:
             order = np.random.default_rng([seed, len(inputs)]).permutation(len(inputs))
-            return torch.from_numpy(np.sort(order[:rows])).to(inputs.device)
+            return np.sort(order[:rows])
 
-        held = some(self.held_out.inputs)
-        training = self.training
-        return replace(
-            self,
-            held_out=LabelledRows(self.held_out.inputs[held], self.held_out.labels[held]),
-            target=Rows(self.target.inputs[some(self.target.inputs)]),
-            training=None if training is None else Rows(training.inputs[some(training.inputs)]),
+        held, training = some(self.held_out), self.training
+        return Evidence(
+            self.held_out[held],
+            self.labels[held],
+            self.target[some(self.target)],
+            None if training is None else training[some(training)],
         )
 
 
@@ -188,25 +157,24 @@ class Observed:
     @cached_property
     def target_probabilities(self) -> Floats:
         """Class probabilities of the target rows."""
-        return normalized(np.exp(self.model.log_probabilities(self.evidence.target.inputs.numpy())))
+        return normalized(np.exp(self.model.log_probabilities(self.evidence.target)))
 
     @cached_property
     def source_loss(self) -> Floats:
         """Cross-entropy of each held-out source row, its missing block hidden."""
-        held_out = self.evidence.held_out
         with self.model.source_statistics(self._source_rows):
-            log_probability = self.model.log_probabilities(held_out.inputs.numpy())
-        return row_losses(np.exp(log_probability), held_out.labels.numpy())
+            log_probability = self.model.log_probabilities(self.evidence.held_out)
+        return row_losses(np.exp(log_probability), self.evidence.labels)
 
     @cached_property
     def weight(self) -> Floats:
         """Importance weights p_T(ẑ) / p_S(ẑ) of the held-out source rows."""
         evidence = self.evidence
-        target = self._latents(evidence.target.inputs)
+        target = self._latents(evidence.target)
         with self.model.source_statistics(self._source_rows):
-            held_out = self._latents(evidence.held_out.inputs)
+            held_out = self._latents(evidence.held_out)
             if evidence.training is not None:
-                return _weights(self._latents(evidence.training.inputs), target, held_out)
+                return _weights(self._latents(evidence.training), target, held_out)
         halves = np.random.default_rng(0).permutation(len(held_out)) % 2 == 0
         weight = np.empty(len(held_out))
         for half in (halves, ~halves):
@@ -216,12 +184,10 @@ class Observed:
     @property
     def _source_rows(self) -> Matrix:
         evidence = self.evidence
-        rows = evidence.held_out if evidence.training is None else evidence.training
-        array: Matrix = rows.inputs.numpy()
-        return array
+        return evidence.held_out if evidence.training is None else evidence.training
 
-    def _latents(self, rows: torch.Tensor) -> Floats:
-        return self.model.latents(rows.numpy()).astype(np.float64)
+    def _latents(self, rows: Matrix) -> Floats:
+        return self.model.latents(rows).astype(np.float64)
 
 
 ONE_FIT_SCORES = tuple(
@@ -260,14 +226,19 @@ def evaluate(
     return {name: score_of(name, observed) for name in names}
 
 
-def score_of(name: str, observed: Observed) -> float:
-    """Return one score of what was observed of a model."""
-    if name not in ONE_FIT_SCORES:
-        reason = "needs more than one fit" if name in SCORES else "is unknown"
-        raise OptionError(f"The score {name!r} {reason}; choose one of {list(ONE_FIT_SCORES)}.")
+def score_of(name: str, observed: Any) -> float:
+    """Return one score of what was observed of a model: of the quantities that it needs."""
+    check_one_fit(name)
     score = SCORES[name]
     value = score.function(*(getattr(observed, need) for need in score.needs))
     return value.risk if isinstance(value, RiskEstimate) else float(value)
+
+
+def check_one_fit(name: str) -> None:
+    """Refuse a score that one trained model is not enough for."""
+    if name not in ONE_FIT_SCORES:
+        reason = "needs more than one fit" if name in SCORES else "is unknown"
+        raise OptionError(f"The score {name!r} {reason}; choose one of {list(ONE_FIT_SCORES)}.")
 
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
@@ -279,7 +250,7 @@ def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
     return fit_density_ratio(source, target, classifier=classifier).weights(weighed)
 
 
-def _positions(y: Any, classes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _positions(y: Any, classes: npt.NDArray[Any]) -> Integers:
     """Return each label's position among the sorted classes."""
     labels = np.asarray(y)
     found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
+from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
 from halfseen.options import Options, dotted, option_names
 
-__all__ = ["Range", "Space", "paper_space", "with_given", "with_settings"]
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+__all__ = ["Space", "paper_space", "with_given", "with_settings"]
 
 RATES = tuple(10**exponent for exponent in (-2, -2.5, -3, -3.5, -4))
 """Learning rates of the paper on digits."""
@@ -23,25 +26,8 @@ TRANSPORT_WEIGHTS = (1e-1, 1e-2, 1e-3)
 RECONSTRUCTION_WEIGHTS = (1.0, 1e-1, 1e-2, 7.5e-3, 5e-3, 1e-3)
 """λ_MSE."""
 
-
-@dataclass(frozen=True)
-class Range:
-    """All numbers between two, evenly spread or, with `log`, evenly over their logarithm."""
-
-    low: float
-    high: float
-    log: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.low < self.high or (self.log and self.low <= 0):
-            raise OptionError(
-                f"A range from {self.low} to {self.high} holds no number"
-                f"{' with a logarithm' if self.log else ''}."
-            )
-
-
-Space = Mapping[str, Sequence[Any] | Range]
-"""What each setting may be: a dotted option, or a parameter of the estimator."""
+Space = Mapping[str, "Sequence[Any] | BaseDistribution"]
+"""What each setting may be: choices, or a distribution of Optuna's."""
 
 
 def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
@@ -73,56 +59,53 @@ def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
     return space
 
 
-def with_settings(estimator: Any, settings: Mapping[str, Any]) -> Any:
-    """Return an unfitted copy of an estimator with some settings replaced.
+def with_settings(
+    estimator: AdaptationImputationClassifier, settings: Mapping[str, Any]
+) -> AdaptationImputationClassifier:
+    """Return an unfitted copy of an estimator with some options or parameters replaced.
 
     Examples
     --------
-    >>> from halfseen import AdaptationImputationClassifier
     >>> model = AdaptationImputationClassifier(options={"generator": {"noise_size": 2}})
     >>> changed = with_settings(model, {"training.learning_rate": 0.01, "refine": True})
     >>> changed.refine, changed.options
     (True, {'generator.noise_size': 2, 'training.learning_rate': 0.01})
     """
-    parameters = estimator.get_params(deep=False)
-    options = dotted(parameters["options"] or {})
-    others: dict[str, Any] = {}
-    for name, value in settings.items():
-        if _is_option(name):
-            options[name] = value
-        elif name in parameters:
-            others[name] = value
-        else:
+    known = estimator.get_params(deep=False)
+    for name in settings:
+        if name not in known and not _is_option(name):
             raise OptionError(
                 f"The search varies {name!r}, which is neither an option, such as "
                 f"'training.learning_rate', nor a parameter of {type(estimator).__name__}."
             )
-    return clone(estimator).set_params(options=options or None, **others)
+    changed: AdaptationImputationClassifier = clone(estimator)
+    return changed.set_params(**{name.replace(".", "__"): v for name, v in settings.items()})
 
 
 def with_given(
-    space: Space, estimator: Any, options: Options
-) -> tuple[dict[str, Sequence[Any] | Range], dict[str, Any]]:
+    space: Space, estimator: AdaptationImputationClassifier, options: Options
+) -> tuple[dict[str, BaseDistribution], dict[str, Any]]:
     """Return the space with each setting's present value in it, and those values.
 
     So a search always has the settings as given to compare with.
     """
+    from optuna.distributions import BaseDistribution, CategoricalDistribution
+
     if not space:
         raise OptionError("The search has nothing to vary: its space is empty.")
-    parameters, present = estimator.get_params(deep=False), dotted(options.model_dump())
-    widened: dict[str, Sequence[Any] | Range] = {}
+    with_settings(estimator, dict.fromkeys(space))  # unknown names
+    present = estimator.get_params(deep=False) | dotted(options.model_dump())
+    widened: dict[str, BaseDistribution] = {}
     given: dict[str, Any] = {}
     for name, choices in space.items():
-        value = present.get(name) if _is_option(name) else parameters.get(name)
-        if isinstance(choices, Range):
-            inside = isinstance(value, int | float) and choices.low <= value <= choices.high
-            widened[name] = choices
-        else:
-            inside = True
-            widened[name] = tuple(choices) if value in choices else (*choices, value)
-        if inside:
+        value = present.get(name)
+        if not isinstance(choices, BaseDistribution):
+            choices = tuple(choices) if value in choices else (*choices, value)
+            widened[name], given[name] = CategoricalDistribution(choices), value
+            continue
+        widened[name] = choices
+        if isinstance(value, int | float) and choices.low <= value <= choices.high:  # type: ignore[attr-defined]
             given[name] = value
-    with_settings(estimator, given | {name: None for name in space})  # unknown names
     return widened, given
 
 

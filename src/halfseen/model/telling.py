@@ -1,0 +1,105 @@
+"""What a fit found, in sentences: the same on the screen, in `inspect` and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from halfseen.members import MEMBER_WORDS
+
+__all__ = ["advice", "member_words", "told", "weights_sentence"]
+
+AS_WELL = 1.01
+"""A single member whose cross-entropy is at most this many times the model's does as well."""
+SIMPLE = ("regression", "boosted_trees", "forest")
+"""Members that are a few lines of another library, the simplest first."""
+
+
+def told(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Give every sentence there is."""
+    for tell in (weights_sentence, alignment_sentence, teaching_sentence, advice):
+        sentence = tell(metrics)
+        if sentence:
+            yield sentence
+
+
+def weights_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say which members carried the answer, the heaviest first.
+
+    Examples
+    --------
+    >>> print(weights_sentence({"weights": {"regression": 0.25, "networks": 0.75}}))
+    Weights of the members, as held-out rows advise: networks 0.75, logistic regression 0.25.
+    """
+    weights = metrics.get("weights")
+    if not weights:
+        return ""
+    heaviest = sorted(weights.items(), key=lambda entry: -entry[1])
+    shown = ", ".join(f"{member_words(name)} {weight:.2f}" for name, weight in heaviest)
+    mapped = "alignment" in metrics
+    why = "equal but for the maps of drifted columns" if mapped else "as held-out rows advise"
+    return f"Weights of the members, {why}: {shown}."
+
+
+def member_words(name: str) -> str:
+    """Return how a member is called in a sentence; behind maps, with what it learned from.
+
+    Examples
+    --------
+    >>> member_words("forest"), member_words("regression, logarithms")
+    ('random forest', 'logistic regression of logarithms')
+    """
+    kind, _, values = name.partition(", ")
+    words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
+    return f"{words} of {values}" if values else words
+
+
+def alignment_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say which maps of drifted columns were chosen, and why."""
+    found = metrics.get("alignment")
+    if not found:
+        return ""
+    maps = sorted(found["maps"], key=lambda entry: -entry["weight"])
+    counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
+    return (
+        f"Drift: target rows are {found['drift']:.1f} times as far from source rows as those are "
+        f"from each other, so {found['columns']} columns are mapped, each way counting by how "
+        f"plausible its answer is: {counted}."
+    )
+
+
+def teaching_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what the columns that only the source has brought."""
+    found = metrics.get("teaching")
+    if not found:
+        return ""
+    gain, error = found["gain"], 2 * found["standard_error"]
+    verdict = (
+        "the missing columns taught the trees something"
+        if gain > error
+        else "nothing that can be told from chance"
+    )
+    return (
+        f"What the missing columns brought: {verdict} (cross-entropy {gain:+.4f} nats lower, "
+        f"± {error:.4f}, than with teachers that saw the observed columns alone)."
+    )
+
+
+def advice(metrics: Mapping[str, Any]) -> str:
+    """Say so where a simple tool would do as well.
+
+    Source rows tell that where no column has drifted beyond them.
+    """
+    measured = metrics.get("held_out_source", {}).get("without_missing_block")
+    members = metrics.get("members", {})
+    if not measured or len(members) < 2 or "alignment" in metrics:
+        return ""
+    ours = measured["cross_entropy"]
+    for name in SIMPLE:
+        if name in members and members[name]["cross_entropy"] <= AS_WELL * ours:
+            alone = members[name]["cross_entropy"]
+            return (
+                f"On held-out source rows {member_words(name)} alone does as well (cross-entropy "
+                f"{alone:.4f}, the model {ours:.4f}): the simpler one may be the better choice."
+            )
+    return ""

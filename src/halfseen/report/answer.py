@@ -1,0 +1,227 @@
+"""Sections on the answer: what to expect of it, how it is made, and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from halfseen.errors import InputError
+from halfseen.evidence.density_ratio import LEAST_OVERLAP
+from halfseen.model.telling import member_words, told
+from halfseen.report.facts import Estimate, Expectation, ReportFacts
+from halfseen.report.page import (
+    Cell,
+    Figure,
+    Figures,
+    Grid,
+    Head,
+    Judgement,
+    Judgements,
+    Paragraph,
+    Part,
+    Tile,
+    heads,
+    number,
+    percent,
+)
+from halfseen.report.svg import reliability_plot
+
+__all__ = ["FEW_ROWS", "answer_parts", "expected_parts", "expected_tile", "reliability_parts"]
+
+FEW_ROWS = 100
+"""Effective rows below which an estimate rests on a handful of rows."""
+LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy within ten points."
+MEASURES = ("rows", "accuracy", "balanced_accuracy", "cross_entropy", "auc")
+
+
+def expected_tile(found: Expectation) -> Tile:
+    """Return the headline: the expected accuracy, or that nobody can tell."""
+    title = "Expected accuracy on the target"
+    if not found.tells:
+        return Tile(title, "Cannot be told", f"{_overlap_sentence(found)} {LABEL_SOME}", bad=True)
+    words = (
+        f"95% interval around {found.accuracy.value:.1%}, if only the inputs shifted; "
+        f"{found.source_accuracy.value:.1%} on the source."
+    )
+    few = found.effective_rows < FEW_ROWS
+    if few:
+        words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
+    return Tile(title, f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}", words, bad=few)
+
+
+def expected_parts(facts: ReportFacts, rehearsal: Mapping[str, Any] | None) -> list[Part]:
+    """Show what is known of the quality on the target, the warning beside its number."""
+    parts: list[Part] = []
+    found = facts.expectation
+    if found is not None:
+        question = "Do the source rows cover the target, in what both have observed?"
+        unseen = Judgement(
+            "Do classes follow from the observed columns on the target as on the source?",
+            None,
+            f"No unlabelled row can tell. {LABEL_SOME} `halfseen rehearse` shows what the shift of "
+            "the observed columns alone would do.",
+        )
+        covered = Judgement(question, found.tells, _overlap_sentence(found))
+        parts += [Judgements((covered, unseen)), _quality_grid(found, facts.measured_on)]
+    return parts + _rehearsal_grids(rehearsal)
+
+
+def answer_parts(metrics: Mapping[str, Any]) -> list[Part]:
+    """Say how the answer is made: members, maps, teachers; and when a simple tool would do."""
+    try:
+        sentences = list(told(metrics))
+        return [*_measured(metrics), *(Paragraph(s) for s in sentences), *_choice(metrics)]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError("The metrics in model.json cannot be understood: fit again.") from None
+
+
+def reliability_parts(facts: ReportFacts) -> list[Part]:
+    """Draw how often probabilities came true on held-out source rows."""
+    found = facts.reliability
+    if found is None or not found.bins:
+        return []
+    of = f"class {found.of}" if found.of is not None else "the predicted class"
+    words = (
+        f"Reliability of the probability of {of} in {len(found.bins)} bins; the calibration error "
+        f"is {found.error:.3f}."
+    )
+    points = [(b.predicted, b.observed, b.rows) for b in found.bins]
+    drawing = reliability_plot(points, words, "predicted probability", "observed share")
+    titles = (Head("predicted, mean"), Head("observed share"), Head("rows"))
+    rows = tuple(
+        (number(b.predicted), number(b.observed), number(float(b.rows), ",.0f")) for b in found.bins
+    )
+    note = "Larger points hold more rows; whiskers are 95% intervals."
+    return [
+        Paragraph(
+            f"Expected calibration error {found.error:.3f}, on {facts.measured_on or 'source rows'}"
+            ". On a shifted target it is usually larger, by an amount that unlabelled rows cannot "
+            "tell."
+        ),
+        Figures((Figure(f"Probability of {of}", drawing),)),
+        Grid("The bins of the curve", titles, rows, (note,), folded=True),
+    ]
+
+
+def _overlap_sentence(found: Expectation) -> str:
+    worth = (
+        f"On the target, the {found.rows:,} source rows are worth {found.overlap:.1%} of their "
+        "number"
+    )
+    if found.tells:
+        return f"{worth}, at least {LEAST_OVERLAP:.0%} as an estimate needs."
+    return f"{worth}, below {LEAST_OVERLAP:.0%}: hardly any of them looks like its rows."
+
+
+def _quality_grid(found: Expectation, measured_on: str) -> Grid:
+    def row(name: str, e: Estimate) -> tuple[Cell, ...]:
+        return Cell(name), number(e.value), number(e.low), number(e.high)
+
+    rows = [
+        row("accuracy on the source", found.source_accuracy),
+        row("cross-entropy on the source", found.source_cross_entropy),
+    ]
+    notes = [f"Source rows: {measured_on}." if measured_on else ""]
+    if found.tells:
+        rows += [
+            row("accuracy expected on the target", found.accuracy),
+            row("cross-entropy expected on the target", found.cross_entropy),
+        ]
+        notes.append(
+            "Expected: each source row counts by how much more often its observed columns occur on "
+            f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
+            "weighted rows). It holds if classes follow from the observed columns in the same way "
+            "there. Intervals cover the sampling of source rows, not errors of the weights: they "
+            "hold the truth less often than they say."
+        )
+    else:
+        rows += [
+            (
+                Cell(f"{name} on the target"),
+                Cell("cannot be told", strong=True),
+                Cell("–"),
+                Cell("–"),
+            )
+            for name in ("accuracy", "cross-entropy")
+        ]
+    titles = heads("measure", "value", "95% interval, from", "to")
+    return Grid("Quality", titles, tuple(rows), tuple(note for note in notes if note))
+
+
+def _measured(metrics: Mapping[str, Any]) -> list[Part]:
+    """Show the answer and each of its members on held-out source rows, with their weights."""
+    held_out, weights = metrics.get("held_out_source", {}), metrics.get("weights", {})
+    named = {
+        ("the answer, missing block hidden as on the target", None): held_out.get(
+            "without_missing_block"
+        )
+    }
+    members = metrics.get("members", {})
+    if len(members) > 1:
+        heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
+        named |= {(member_words(n), weights.get(n, 0.0)): members[n] for n in heaviest}
+    named |= {("with the missing block shown", None): held_out.get("with_missing_block")}
+    rows = []
+    for (title, weight), measured in named.items():
+        if measured:
+            count, *shares, entropy, auc = (measured.get(name) for name in MEASURES)
+            rows.append(
+                (
+                    Cell(title, strong=not rows),
+                    number(weight, ".2f"),
+                    *(percent(share) for share in shares),
+                    number(entropy, ".4f"),
+                    number(auc, ".4f"),
+                    number(count, ",.0f"),
+                )
+            )
+    if not rows:
+        return []
+    titles = ("weight", "accuracy", "balanced accuracy", "cross-entropy", "AUC", "rows")
+    return [
+        Grid(
+            "The answer and its members, on held-out source rows",
+            heads("who", *titles),
+            tuple(rows),
+            ("Source rows: on a shifted target a model usually does worse.",),
+        )
+    ]
+
+
+def _choice(metrics: Mapping[str, Any]) -> list[Part]:
+    choice = metrics.get("choice")
+    if not choice:
+        return []
+    risks = sorted(choice["weighted_cross_entropy"].items(), key=lambda entry: entry[1])
+    rows = tuple((Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks))
+    titles = heads("model", "expected cross-entropy on the target")
+    return [Grid("Models of the networks", titles, rows, (f"Chosen by the {choice['rule']}.",))]
+
+
+def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
+    if rehearsal is None:
+        return []
+    by_model: dict[str, list[Mapping[str, Any]]] = {}
+    try:
+        for run in rehearsal["runs"]:
+            by_model.setdefault(str(run["model"]), []).append(run["measured"])
+        rows = [
+            (
+                Cell(model),
+                *(number(_mean(runs, m), ".4f") for m in ("cross_entropy", "auc", "accuracy")),
+                number(float(len(runs)), ".0f"),
+            )
+            for model, runs in by_model.items()
+        ]
+    except (AttributeError, KeyError, TypeError):
+        raise InputError("The rehearsal's 'runs' cannot be understood.") from None
+    rows.sort(key=lambda row: row[1].value if row[1].value is not None else float("inf"))
+    titles = heads("model", "cross-entropy", "AUC", "accuracy", "runs")
+    notes = (str(rehearsal["verdict"]), str(rehearsal["trust"]))
+    return [Grid("Rehearsed on a slice of the source", titles, tuple(rows), notes)]
+
+
+def _mean(runs: Sequence[Mapping[str, Any]], measure: str) -> float | None:
+    values = [run.get(measure) for run in runs]
+    known = [float(value) for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(runs) else None

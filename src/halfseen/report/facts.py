@@ -1,0 +1,149 @@
+"""What a fit leaves behind for a report: aggregates, and nothing about a single row.
+
+These facts are the file ``report.json`` of a model folder. They are read back from folders that
+anybody may have written, so each is checked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from halfseen.evidence.density_ratio import LEAST_OVERLAP
+from halfseen.front.schema import Kind, Role
+
+__all__ = [
+    "FORMAT",
+    "ColumnFacts",
+    "Estimate",
+    "Expectation",
+    "Histogram",
+    "Reliability",
+    "ReliabilityBin",
+    "ReportFacts",
+    "Shift",
+]
+
+FORMAT = 2
+MOST_ENTRIES = 10_000
+
+Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Shares = Annotated[tuple[Share, ...], Field(max_length=MOST_ENTRIES)]
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
+
+
+class Histogram(_Fact):
+    """Shares of rows: by category or value where `labels` are given, else between `edges`."""
+
+    labels: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+    log: bool = False
+    source: Shares
+    target: Shares | None = None
+
+
+class Shift(_Fact):
+    """How far one column's distributions are apart.
+
+    `gap` is Kolmogorov-Smirnov's for numbers and the total variation for categories; `p_value`
+    is corrected for the number of columns.
+    """
+
+    population_stability: float
+    gap: float
+    p_value: float
+
+
+class ColumnFacts(_Fact):
+    """One column, as both domains show it."""
+
+    name: str
+    kind: Kind
+    role: Role
+    source_known: Share
+    target_known: Share
+    source_mean: float | None = None
+    target_mean: float | None = None
+    histogram: Histogram | None = None
+    shift: Shift | None = None
+
+
+class Estimate(_Fact):
+    """A mean with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Expectation(_Fact):
+    """Quality on held-out source rows, and on the target as their weighted form says.
+
+    `overlap` is the share of their number that the source rows are worth on the target.
+    """
+
+    source_accuracy: Estimate
+    source_cross_entropy: Estimate
+    accuracy: Estimate
+    cross_entropy: Estimate
+    rows: Count
+    effective_rows: float
+    overlap: Share
+
+    @property
+    def tells(self) -> bool:
+        """Whether enough source rows look like the target to say anything about it."""
+        return self.overlap >= LEAST_OVERLAP
+
+
+class ReliabilityBin(_Fact):
+    """Rows of about the same predicted probability, and how often it came true."""
+
+    rows: Count
+    predicted: Share
+    observed: Share
+
+
+class Reliability(_Fact):
+    """How often a probability came true; `of` is the class that it speaks of, if one."""
+
+    of: str | None
+    error: float
+    bins: tuple[ReliabilityBin, ...]
+
+
+class ReportFacts(_Fact):
+    """Everything that a report shows beside the model's description.
+
+    Parameters
+    ----------
+    format
+        Number of this file's format.
+    model
+        SHA-256 of the tensors that the facts belong to.
+    command
+        What was typed, where that is known.
+    measured_on
+        Which source rows the figures on source rows come from, in words.
+    columns, more_columns
+        The columns, the most shifted first, and how many were left out.
+    left_out
+        Why a section has no facts, by the section's name.
+    """
+
+    format: int = FORMAT
+    model: str = ""
+    command: str | None = None
+    measured_on: str = ""
+    source_rows: Count = 0
+    target_rows: Count = 0
+    columns: Annotated[tuple[ColumnFacts, ...], Field(max_length=MOST_ENTRIES)] = ()
+    more_columns: Count = 0
+    expectation: Expectation | None = None
+    reliability: Reliability | None = None
+    left_out: dict[str, str] = {}

@@ -1,0 +1,180 @@
+"""Gather what a report will show, from what a fit has measured anyway: no model is asked again.
+
+Nothing here may cost a user the model: what cannot be computed, for instance because a table is
+tiny, is left out with the reason.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.arrays import Floats
+from halfseen.errors import HalfseenError, InputError
+from halfseen.evidence import effective_sample_size, fit_density_ratio, overlap
+from halfseen.evidence.risk import RiskEstimate, deep_embedded_validation, source_validation
+from halfseen.front.inference import Understanding
+from halfseen.front.schema import TableSchema
+from halfseen.front.streaming import RowStream
+from halfseen.front.summary import TableSummary, summarize
+from halfseen.front.tables import Table
+from halfseen.members import Sample
+from halfseen.metrics import expected_calibration_error, row_losses
+from halfseen.model.fitting import Fit
+from halfseen.model.model import Model
+from halfseen.report.columns import column_facts
+from halfseen.report.facts import Estimate, Expectation, Reliability, ReliabilityBin, ReportFacts
+
+__all__ = ["facts_of_fit", "facts_of_tables"]
+
+MOST_ROWS = 10_000
+"""Rows of each table that a model is asked about; columns are counted over all of them."""
+FEWEST_ROWS = 20
+BINS = 10
+
+Labels = npt.NDArray[np.int64]
+T = TypeVar("T")
+
+
+def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
+    """Return what a report will show of a fit that has just ended."""
+    held_out = fit.chosen.held_out
+    assert held_out is not None
+    return _gathered(
+        fit.model.schema,
+        found.source,
+        found.target,
+        (held_out.probabilities(), held_out.labels),
+        lambda: fit.weights,
+        f"{len(held_out.labels):,} source rows, each held out of the training that predicted it",
+    )
+
+
+def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
+    """Gather facts about a model from a complete, labelled table and a target's.
+
+    The model may have been trained on these source rows, and the facts say so.
+    """
+    schema = model.schema
+    one = _summary(schema, source, [c.name for c in schema.columns], schema.label)
+    other = _summary(schema, target, [c.name for c in schema.observed], None)
+    rows = Sample(*RowStream(source, schema, is_source=True).at_most(MOST_ROWS, one.rows))
+    target_rows, _ = RowStream(target, schema, is_source=False).at_most(MOST_ROWS, other.rows)
+    observed = list(schema.blocks.observed)
+
+    def weights() -> Floats:
+        """Weigh each half of the rows by a ratio that was fitted on the other half."""
+        half = np.random.default_rng(0).permutation(len(rows)) % 2 == 0
+        found = np.empty(len(rows))
+        for part in (half, ~half):
+            ratio = fit_density_ratio(rows.inputs[~part][:, observed], target_rows[:, observed])
+            found[part] = ratio.weights(rows.inputs[part][:, observed])
+        return found
+
+    return _gathered(
+        schema,
+        one,
+        other,
+        (model.score(schema.blocks.hide(rows.inputs)), rows.labels),
+        weights,
+        f"{len(rows):,} rows of {source.where}, which the model may have been trained on: read "
+        "these figures as too good",
+    )
+
+
+def _summary(
+    schema: TableSchema, table: Table, names: list[str], label: str | None
+) -> TableSummary:
+    for name in [*names, *([] if label is None else [label])]:
+        if name not in table.names:
+            raise InputError(f"{table.where} has no column {name!r}, which the model needs.")
+    categories = [c.name for c in schema.columns if c.kind == "categorical"]
+    summary = summarize(table, names, categorical=categories, label=label)
+    if summary.rows < FEWEST_ROWS:
+        raise InputError(f"{table.where} has {summary.rows} rows; a report needs {FEWEST_ROWS}.")
+    return summary
+
+
+def _gathered(
+    schema: TableSchema,
+    source: TableSummary,
+    target: TableSummary,
+    predicted: tuple[Floats, Labels],
+    weights: Callable[[], Floats],
+    measured_on: str,
+) -> ReportFacts:
+    left_out: dict[str, str] = {}
+
+    def attempt(section: str, find: Callable[[], T]) -> T | None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return find()
+        except (HalfseenError, ValueError, ArithmeticError) as error:
+            left_out[section] = str(error).partition("\n")[0]
+            return None
+
+    compared = attempt("shifted", lambda: column_facts(schema, source, target))
+    columns, more = compared or ((), 0)
+    return ReportFacts(
+        measured_on=measured_on,
+        source_rows=source.rows,
+        target_rows=target.rows,
+        columns=columns,
+        more_columns=more,
+        expectation=attempt("expected", lambda: _expectation(*predicted, weights())),
+        reliability=attempt("calibration", lambda: _reliability(*predicted, schema.class_names)),
+        left_out=left_out,
+    )
+
+
+def _expectation(probability: Floats, labels: Labels, weight: Floats) -> Expectation:
+    wrong = (probability.argmax(1) != labels).astype(np.float64)
+    losses = row_losses(probability, labels)
+    return Expectation(
+        source_accuracy=_hits(source_validation(wrong)),
+        source_cross_entropy=_estimate(source_validation(losses)),
+        accuracy=_hits(deep_embedded_validation(wrong, weight)),
+        cross_entropy=_estimate(deep_embedded_validation(losses, weight)),
+        rows=len(labels),
+        effective_rows=effective_sample_size(weight),
+        overlap=overlap(weight),
+    )
+
+
+def _estimate(found: RiskEstimate) -> Estimate:
+    return Estimate(value=found.risk, low=found.interval[0], high=found.interval[1])
+
+
+def _hits(error: RiskEstimate) -> Estimate:
+    """Turn an estimated share of errors into one of hits, within what a share can be."""
+    low, value, high = (
+        float(np.clip(1.0 - share, 0.0, 1.0))
+        for share in (error.interval[1], error.risk, error.interval[0])
+    )
+    return Estimate(value=value, low=low, high=high)
+
+
+def _reliability(probability: Floats, labels: Labels, names: tuple[str, ...]) -> Reliability:
+    """Count how often probabilities came true: of the last of two classes, or of the top one."""
+    two = probability.shape[1] == 2
+    claimed = probability[:, 1] if two else probability.max(1)
+    came_true = labels == 1 if two else probability.argmax(1) == labels
+    place = np.minimum((claimed * BINS).astype(np.int64), BINS - 1)
+    bins = [
+        ReliabilityBin(
+            rows=int((place == b).sum()),
+            predicted=float(np.clip(claimed[place == b].mean(), 0.0, 1.0)),
+            observed=float(came_true[place == b].mean()),
+        )
+        for b in np.unique(place)
+    ]
+    return Reliability(
+        of=names[1] if two else None,
+        error=expected_calibration_error(probability, labels),
+        bins=tuple(bins),
+    )
