@@ -13,6 +13,7 @@ import pytest
 
 import halfseen
 import tiny
+from halfseen import load
 from halfseen.errors import InputError, OptionError
 from halfseen.front.files import open_table
 from halfseen.front.inference import Understanding, understand
@@ -279,7 +280,7 @@ def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch
     Stop.left = -1
     model = fit_tables(found, settings, Hooks(lambda title: Stop(), checkpoints=folder)).model
     # All epochs but the three that were finished before.
-    trainings = 1 if memory == 0 else 3
+    trainings = 1 if memory == 0 else 2
     assert -1 - Stop.left == 4 * trainings - 3
     np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
     settings = FitSettings(options=TINY, memory=memory, seed=1)
@@ -291,3 +292,22 @@ def test_few_rows_are_all_measured_on(found, monkeypatch):
     monkeypatch.setattr(rows, "SMALL", 1_000)
     model = fitted(found)
     assert model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
+
+
+def test_networks_of_all_folds_answer_together(found, monkeypatch, tmp_path):
+    monkeypatch.setattr(rows, "SMALL", 1_000)
+    monkeypatch.setattr(rows, "FOLDS", 3)
+    fit = fit_tables(found, FitSettings(options=TINY, members=("networks", "regression")))
+    model = fit.model
+    assert [member.kind for member in model.members] == ["networks"] * 3 + ["regression"]
+    shares = model.metrics["weights"]
+    assert model.weights.members[:3] == pytest.approx([shares["networks"] / 3] * 3)
+    assert model.weights.members[3] == shares["regression"]
+    model.save(tmp_path / "model")
+    target = pa.parquet.read_table(tmp_path / "target.parquet")
+    again = load(tmp_path / "model").predict_proba(target)
+    np.testing.assert_array_equal(again, model.predict_proba(target))
+    assert (
+        "networks on those that were not held out, 3 of them together"
+        in model.metrics["trained_on"]
+    )

@@ -325,22 +325,22 @@ class Fit:
         ] * len(learners)
         if rows.whole is None:
             return by_fold, "the source rows that were not held out"
-        trained_on = "all source rows"
-        if rows.folds:
-            self.hooks.say("Training again, now with the held-out rows.")
-            trained_on += ", after measuring on those held out"
         again = [
             k
             for k, learner in enumerate(learners)
             if rows.refits_networks or learner.name != NetworksMember.kind
         ]
+        if rows.folds and again:
+            self.hooks.say("Training again, now with the held-out rows.")
         fitted = self._members(chosen.method, [learners[k] for k in again], None, rows.whole)
         for k, member in zip(again, fitted, strict=True):
             by_fold[k] = (member,)
+        trained_on = "all source rows"
+        if rows.folds:
+            trained_on += ", after measuring on those held out"
         if len(again) < len(learners):
-            trained_on += "; networks on those that were not held out"
-            if len(rows.folds) > 1:
-                trained_on += f", in {len(rows.folds)} folds that answer together"
+            several = f", {len(rows.folds)} of them together" if len(rows.folds) > 1 else ""
+            trained_on += f"; networks on those that were not held out{several}"
         return by_fold, trained_on
 
     def _settled(

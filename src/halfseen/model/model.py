@@ -149,7 +149,9 @@ class Model:
         """Return the answer of those members that use the missing block, where it is there."""
         found = [member.complete_log_probabilities(rows) for member in self.members]
         used = [answer for answer in found if answer is not None]
-        return self.weights.tempered(used[0]) if used else self.log_probabilities(rows)
+        if not used:
+            return self.log_probabilities(rows)
+        return self.weights.tempered(used[0] if len(used) == 1 else np.mean(used, axis=0))
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
         """Return probabilities of prepared rows."""
