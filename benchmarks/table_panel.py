@@ -12,6 +12,7 @@ once a version is finished (``--evaluation``), and every look is counted in docs
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import time
@@ -19,74 +20,27 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import lightgbm
 import numpy as np
 import pandas as pd
+import sklearn
 import torch
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from table_problems import DEVELOPMENT, EVALUATION, metric_of
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.metrics import accuracy, auc, expected_calibration_error, row_losses
-from halfseen_bench.data import DomainPair
-from halfseen_bench.data.catalog import data_folder, family
-
-DEVELOPMENT = {
-    "gas 1+2 to 3": ("gas", "batches1-2", "batch3", {}),
-    "gas 1+2 to 6": ("gas", "batches1-2", "batch6", {}),
-    "bank": ("bank", "contacted", "never", {}),
-    "heart, Hungarian": ("heart", "cleveland", "hungarian", {}),
-    "reviews, kitchen to books": ("amazon", "kitchen", "books", {"weighting": "binary"}),
-    "reviews, books to films": ("amazon", "books", "dvd", {"weighting": "binary"}),
-}
-EVALUATION = {
-    "gas 1+2 to 4": ("gas", "batches1-2", "batch4", {}),
-    "gas 1+2 to 5": ("gas", "batches1-2", "batch5", {}),
-    "shoppers": ("shoppers", "returning", "new", {}),
-    "heart, Switzerland": ("heart", "cleveland", "switzerland", {}),
-    "heart, VA": ("heart", "cleveland", "va", {}),
-    "reviews, films to electronics": ("amazon", "dvd", "electronics", {"weighting": "binary"}),
-    "reviews, books to kitchen": ("amazon", "books", "kitchen", {"weighting": "binary"}),
-    "reviews, kitchen to electronics": (
-        "amazon",
-        "kitchen",
-        "electronics",
-        {"weighting": "binary"},
-    ),
-    "reviews, films to books": ("amazon", "dvd", "books", {"weighting": "binary"}),
-}
+from halfseen.model.settings import FitSettings
 
 Predict = Callable[[pd.DataFrame, np.ndarray, pd.DataFrame, int], np.ndarray]
-
-
-def frames(pair: DomainPair) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
-    """Return source, labels, target without the missing block, and the target's labels."""
-    names = list(pair.blocks.names or ())
-
-    def frame(inputs: Any) -> pd.DataFrame:
-        columns = {}
-        for name, values in zip(names, inputs.T.astype(float), strict=True):
-            known = pair.categories.get(name)
-            if known is None:
-                columns[name] = values
-            else:
-                codes = np.nan_to_num(values).astype(int)
-                texts = np.array(known, dtype=object)[codes]
-                columns[name] = np.where(np.isnan(values), None, texts)
-        return pd.DataFrame(columns)
-
-    parts = (pair.source_train, pair.source_test)
-    source = frame(np.concatenate([part.inputs for part in parts]))
-    labels = np.concatenate([part.labels for part in parts])
-    missing = [names[position] for position in pair.blocks.missing]
-    target = frame(pair.target_test).drop(columns=missing)
-    return source, labels, target, pair.target_test_labels.open("the panel's evaluation")
 
 
 def prepared(scaled: bool) -> Any:
@@ -107,14 +61,12 @@ def plain(make: Callable[[int], Any], *, scaled: bool = False, own: bool = False
     def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
         shared = prepared(scaled).fit(source[target.columns])
         model = make(seed).fit(shared.transform(source[target.columns]), y)
-        found = np.zeros((len(target), int(y.max()) + 1))
         seen = prepared(scaled).fit(target) if own else shared
         rows = shared.transform(target)
         if own:  # numbers stand first, on each domain's own scale
             numbers = target.select_dtypes("number").shape[1]
             rows[:, :numbers] = seen.transform(target)[:, :numbers]
-        found[:, model.classes_] = model.predict_proba(rows)
-        return found
+        return in_all_classes(model, rows, y)
 
     return predict
 
@@ -137,10 +89,64 @@ def tuned_logistic(seed: int) -> Any:
     return GridSearchCV(LogisticRegression(max_iter=300), search, scoring="neg_log_loss", cv=3)
 
 
-def ours(**settings: Any) -> Predict:
+def imputed(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+    """Ridge regression from the shared columns to the others, then LightGBM on both."""
+    absent = source.columns.difference(target.columns)
+    shared, other = prepared(True).fit(source[target.columns]), prepared(True).fit(source[absent])
+    x1, x2 = shared.transform(source[target.columns]), other.transform(source[absent])
+    rows = shared.transform(target)
+    ridge = Ridge(10.0).fit(x1, x2)
+    model = boosted(seed).fit(np.hstack([x1, x2]), y)
+    return in_all_classes(model, np.hstack([rows, ridge.predict(rows)]), y)
+
+
+def weighted(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+    """LightGBM, each source row by the odds that a regression takes it for the target's."""
+    shared = prepared(True).fit(source[target.columns])
+    x, rows = shared.transform(source[target.columns]), shared.transform(target)
+    domain = LogisticRegression(max_iter=1000).fit(
+        np.vstack([x, rows]), np.repeat([0, 1], [len(x), len(rows)])
+    )
+    odds = np.exp(np.clip(domain.decision_function(x), -5.0, 5.0))
+    return in_all_classes(boosted(seed).fit(x, y, sample_weight=odds / odds.mean()), rows, y)
+
+
+def adapted(make: str) -> Predict:
+    """Return an adapter of skada before logistic regression."""
+
+    def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+        import skada
+
+        shared = prepared(True).fit(source[target.columns])
+        x, rows = shared.transform(source[target.columns]), shared.transform(target)
+        with sklearn.config_context(enable_metadata_routing=True):
+            base = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
+            model = skada.make_da_pipeline(getattr(skada, make)(), base)
+            domain = np.repeat([1, -2], [len(x), len(rows)])
+            labels = np.concatenate([y, np.full(len(rows), -1)])
+            model.fit(np.vstack([x, rows]), labels, sample_domain=domain)
+            found = np.zeros((len(rows), int(y.max()) + 1))
+            at_hand = np.unique(y)
+            found[:, at_hand] = model.predict_proba(rows, sample_domain=np.full(len(rows), -2))
+        return found
+
+    return predict
+
+
+def in_all_classes(model: Any, rows: np.ndarray, y: Any) -> np.ndarray:
+    found = np.zeros((len(rows), int(y.max()) + 1))
+    found[:, model.classes_] = model.predict_proba(rows)
+    return found
+
+
+def ours(*, teaches: bool = True, **settings: Any) -> Predict:
     def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
         model = AdaptationImputationClassifier(random_state=seed, **settings)
-        return model.fit(source, y, X_target=target).predict_proba(target)
+        with contextlib.ExitStack() as changed:
+            if not teaches:
+                changed.enter_context(mock.patch.object(FitSettings, "teaches", return_value=False))
+            model.fit(source, y, X_target=target)
+        return model.predict_proba(target)
 
     return predict
 
@@ -152,14 +158,20 @@ BASELINES: dict[str, Predict] = {
     "logistic regression, tuned, own scale": plain(tuned_logistic, scaled=True, own=True),
     "LightGBM": plain(boosted),
     "random forest": plain(forest),
+    "ridge to the missing columns, LightGBM": imputed,
+    "LightGBM, importance weights": weighted,
+    "skada, CORAL": adapted("CORALAdapter"),
+    "skada, subspace alignment": adapted("SubspaceAlignmentAdapter"),
 }
 NO_NETWORKS = ["boosted_trees", "forest", "regression"]
 OURS: dict[str, Predict] = {
+    "default": ours(),
     "quick": ours(effort="quick"),
-    "quick, no alignment": ours(effort="quick", align=False),
     "no networks": ours(members=NO_NETWORKS),
     "no trees": ours(members=["networks", "regression"]),
-    "default": ours(),
+    "no teachers": ours(teaches=False),
+    "no alignment": ours(align=False),
+    "networks": ours(members=["networks"]),
 }
 
 
@@ -187,14 +199,10 @@ def main() -> None:
     problems = EVALUATION if given.evaluation else DEVELOPMENT
     for seed in range(given.seeds):
         for problem in given.problems or problems:
-            name, source, target, options = problems[problem]
             wanted = [m for m in methods if (problem, m, seed) not in known]
             if not wanted:
                 continue
-            pair = family(name).reader.load_pair(
-                data_folder(None), source, target, seed=seed, **options
-            )
-            data = frames(pair)
+            data = problems[problem](seed)
             for method in wanted:
                 record = measured(methods[method], data, seed)
                 line = {"problem": problem, "method": method, "seed": seed, **record}
@@ -228,7 +236,7 @@ def print_table(records: list[dict[str, Any]]) -> None:
         cells = []
         for problem in problems:
             found = [r for r in records if (r["problem"], r["method"]) == (problem, method)]
-            key = "accuracy" if problem.startswith("gas") else "auc"
+            key = metric_of(problem)
             if not found:
                 cells.append("–")
                 continue
