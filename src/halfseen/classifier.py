@@ -79,8 +79,9 @@ class AdaptationImputationClassifier(
         What learns beside each other. By default all of them for tables (no networks where
         columns have drifted, or with ``effort="quick"``), and networks alone for images and for
         presets that repeat the paper.
-    effort : {"quick", "default"}
-        How long a fit of tables may take. ``quick`` leaves networks and teachers out.
+    effort : {"quick", "default", "best"}
+        How long a fit of tables may take. ``quick`` leaves networks and teachers out; ``best``
+        has the networks of five folds answer together, however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.

@@ -311,3 +311,22 @@ def test_networks_of_all_folds_answer_together(found, monkeypatch, tmp_path):
         "networks on those that were not held out, 3 of them together"
         in model.metrics["trained_on"]
     )
+
+
+def test_best_holds_every_row_out_however_many_there_are(found, monkeypatch):
+    monkeypatch.setattr(rows, "SMALL", 0)
+    monkeypatch.setattr(rows, "FOLDS", 2)
+    settings = FitSettings(options=TINY, effort="best", members=("networks", "regression"))
+    fit = fit_tables(found, settings)
+    assert [member.kind for member in fit.model.members] == ["networks"] * 2 + ["regression"]
+    assert fit.model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
+
+
+def test_without_networks_there_is_nothing_to_choose(found, monkeypatch):
+    monkeypatch.setattr(rows, "SMALL", 0)
+    said: list[str] = []
+    models = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
+    settings = FitSettings(models=models, members=("regression",))
+    model = fit_tables(found, settings, Hooks(say=said.append)).model
+    assert "The models differ in their networks, which have no part in this fit." in said
+    assert "choice" not in model.metrics

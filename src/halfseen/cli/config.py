@@ -21,7 +21,7 @@ __all__ = ["Effort", "FitConfig", "ReportDetail", "parsed_options", "read_config
 ReportDetail = Literal["aggregates", "none"]
 """What a model keeps for a report; never anything about a single row."""
 
-Effort = Literal["quick", "default"]
+Effort = Literal["quick", "default", "best"]
 """As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
 
 
@@ -41,7 +41,7 @@ class FitConfig(BaseModel):
     members: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="what learns beside each other; all kinds by default"
     )
-    effort: Effort = Field("default", description="how long a fit may take: quick or default")
+    effort: Effort = Field("default", description="how long a fit may take: quick, default or best")
     align: bool = Field(True, description="whether drifted columns are mapped")
     preset: Preset = "default"
     divergence: str = "adversarial"

@@ -78,8 +78,8 @@ def fit(
     effort: Annotated[
         Effort | None,
         typer.Option(
-            help="How long it may take: quick (trees and regression) or default (also networks "
-            "and teachers)."
+            help="How long it may take: quick (trees and regression), default (also networks and "
+            "teachers) or best (networks of five folds)."
         ),
     ] = None,
     seed: Seed = None,

@@ -93,7 +93,12 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
     if is_resident(found, settings):
-        rows = prepared_tables(found, hold_out=settings.holds_out("table"), seed=settings.seed)
+        rows = prepared_tables(
+            found,
+            hold_out=settings.holds_out("table"),
+            seed=settings.seed,
+            thorough=settings.effort == "best",
+        )
     else:
         rows = prepared_streams(found, seed=settings.seed)
     data = {
@@ -190,8 +195,7 @@ class Fit:
         self.counts = tuple(counts)
         self.drift = self._drift()
         self.candidates = [
-            self._candidate(method, self._learners(method))
-            for method in map(method_named, settings.models)
+            self._candidate(method, self._learners(method)) for method in self._methods()
         ]
         self.chosen, self.choice = self._chosen()
         self.model = self._model()
@@ -223,6 +227,15 @@ class Fit:
                 "networks are left out."
             )
         return found
+
+    def _methods(self) -> list[Method]:
+        """Return the models to choose from: they differ in their networks alone."""
+        methods = [method_named(name) for name in self.settings.models]
+        kinds = [learner.name for learner in self._learners(methods[0])]
+        if len(methods) > 1 and NetworksMember.kind not in kinds:
+            self.hooks.say("The models differ in their networks, which have no part in this fit.")
+            return methods[:1]
+        return methods
 
     def _learners(self, method: Method) -> tuple[Learner, ...]:
         resident = self.rows.stream is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,26 +88,35 @@ class PreparedRows:
 
 
 def prepared_in_memory(
-    blocks: Blocks, n_classes: int, source: Sample, target: Matrix, *, hold_out: bool, seed: int
+    blocks: Blocks,
+    n_classes: int,
+    source: Sample,
+    target: Matrix,
+    *,
+    hold_out: bool,
+    seed: int,
+    thorough: bool = False,
 ) -> PreparedRows:
     """Return rows that are in memory, split where some are held out.
 
-    Fewer than :data:`SMALL` source rows are held out fold by fold; of more, a fifth is held out.
+    Fewer than :data:`SMALL` source rows are held out fold by fold, and more if it is to be
+    `thorough`; otherwise a fifth of them is held out.
     """
-    parts = _folds(source, n_classes, seed) if hold_out else []
+    in_turn = thorough or len(source) < SMALL
+    parts = _folds(source, n_classes, seed, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
     return PreparedRows(blocks, n_classes, target, source, parts, None, digest.hexdigest())
 
 
-def prepared_tables(found: Understanding, *, hold_out: bool, seed: int) -> PreparedRows:
-    """Return both tables in memory."""
+def prepared_tables(found: Understanding, **split: Any) -> PreparedRows:
+    """Return both tables in memory, split as by :func:`prepared_in_memory`."""
     source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
     target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
     classes = len(found.schema.classes)
     blocks = found.schema.blocks
-    rows = prepared_in_memory(blocks, classes, source, target, hold_out=hold_out, seed=seed)
+    rows = prepared_in_memory(blocks, classes, source, target, **split)
     return replace(rows, measured=measured_columns(found.schema))
 
 
@@ -153,9 +163,9 @@ def measured_columns(schema: TableSchema) -> Continuous:
     )
 
 
-def _folds(source: Sample, n_classes: int, seed: int) -> list[Fold]:
+def _folds(source: Sample, n_classes: int, seed: int, *, in_turn: bool) -> list[Fold]:
     labels = source.labels
-    if len(labels) < SMALL and rarest_class(labels) >= 2:
+    if in_turn and rarest_class(labels) >= 2:
         splits = list(folds(labels, FOLDS, seed).split(source.inputs, labels))
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), n_classes))

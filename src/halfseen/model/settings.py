@@ -19,11 +19,12 @@ __all__ = ["Effort", "FitSettings", "needs_complete_target"]
 
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
-Effort = Literal["quick", "default"]
+Effort = Literal["quick", "default", "best"]
 TREES_AND_LINES = ("boosted_trees", "forest", "regression")
 EFFORTS: dict[str, tuple[str, ...]] = {
     "quick": TREES_AND_LINES,
     "default": ("networks", *TREES_AND_LINES),
+    "best": ("networks", *TREES_AND_LINES),
 }
 """The members of a table's model at each effort, the simplest last."""
 STREAMED: dict[str, Any] = {
@@ -47,7 +48,8 @@ class FitSettings:
         What learns beside each other; by default all kinds for tables, and networks alone for
         images and for presets that repeat the paper.
     effort
-        How long a fit of tables may take: ``quick`` leaves networks and teachers out.
+        How long a fit of tables may take: ``quick`` leaves networks and teachers out; ``best``
+        holds rows of any table in memory out in five folds, whose networks answer together.
     align
         Whether drifted columns are mapped; by default where target rows are far from the source.
     preset, divergence, options
