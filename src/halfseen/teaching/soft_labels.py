@@ -67,14 +67,20 @@ def lessons(
     labels = task.source.hard_labels
     if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
         return None
-    chosen = teachers or (
-        RegressionLearner(),
+    everything = replace(task, blocks=Blocks(task.blocks.shape, (), task.blocks.names))
+    complete = _out_of_fold(everything, teachers or _teachers(everything))
+    if not control:
+        return Lessons(complete, complete)
+    return Lessons(complete, _out_of_fold(task, teachers or _teachers(task)))
+
+
+def _teachers(task: Task) -> tuple[Learner, ...]:
+    """Return what teaches by default; the regression's penalty serves all folds."""
+    return (
+        RegressionLearner.settled(task),
         BoostedTreesLearner(rounds=100, rate=0.08),
         ForestLearner(size=100),
     )
-    everything = Blocks(task.blocks.shape, (), task.blocks.names)
-    complete = _out_of_fold(replace(task, blocks=everything), chosen)
-    return Lessons(complete, _out_of_fold(task, chosen) if control else complete)
 
 
 def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
