@@ -118,8 +118,8 @@ def fit_regression(
 ) -> Regression:
     """Fit logistic regression with an L2 penalty, by default chosen by likelihood over five folds.
 
-    The chosen one is the strongest penalty within one standard error of the best: the folds cannot tell the
-    two apart, and on a shifted target the simpler one is the safer. A class that the rows lack
+    The chosen one is the strongest within one standard error of the best: the folds cannot tell
+    the two apart, and on a shifted target the simpler one is the safer. A class that the rows lack
     gets the odds of half a row. A row with soft labels counts as one row of each class, weighted
     by that class's probability.
     """
