@@ -18,6 +18,7 @@ sentences as code.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -126,12 +127,12 @@ class TableSchema(_Plain):
         """The columns that only the source has."""
         return tuple(column for column in self.columns if column.role == "missing")
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Names of the networks' inputs, in order."""
         return tuple(name for column in self.columns for name in column.inputs)
 
-    @property
+    @cached_property
     def blocks(self) -> Blocks:
         """Which inputs are missing: all those of a missing column."""
         hidden = [column.role == "missing" for column in self.columns for _ in column.inputs]
