@@ -210,7 +210,7 @@ def expectation(overlap: float, effective_rows: float = 500.0) -> Expectation:
 def test_no_accuracy_is_expected_where_source_rows_do_not_cover_the_target():
     tile = expected_tile(expectation(0.001))
     assert (tile.value, tile.bad) == ("Cannot be told", True)
-    assert "worth 0.1% of their number, below 10%" in tile.words
+    assert "worth 0.1% of their number, below 20%" in tile.words
     assert "87" not in tile.words
     judged, quality = expected_parts(ReportFacts(expectation=expectation(0.001)), None)
     assert [judgement.word for judgement in judged.judgements] == ["refuted", "cannot be told"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from halfseen.errors import InputError
-from halfseen.evidence.density_ratio import LEAST_OVERLAP
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.model.telling import member_words, told
 from halfseen.report.facts import Estimate, Expectation, ReportFacts
 from halfseen.report.page import (
@@ -109,8 +109,8 @@ def _overlap_sentence(found: Expectation) -> str:
         "number"
     )
     if found.tells:
-        return f"{worth}, at least {LEAST_OVERLAP:.0%} as an estimate needs."
-    return f"{worth}, below {LEAST_OVERLAP:.0%}: hardly any of them looks like its rows."
+        return f"{worth}, at least {ENOUGH_OVERLAP:.0%} as an estimate needs."
+    return f"{worth}, below {ENOUGH_OVERLAP:.0%}: too few of them look like its rows."
 
 
 def _quality_grid(found: Expectation, measured_on: str) -> Grid:
