@@ -161,7 +161,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
         heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
         named |= {(member_words(n), weights.get(n, 0.0)): members[n] for n in heaviest}
     named |= {("with the missing block shown", None): held_out.get("with_missing_block")}
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for (title, weight), measured in named.items():
         if measured:
             count, *shares, entropy, auc = (measured.get(name) for name in MEASURES)
