@@ -35,7 +35,7 @@ from halfseen.networks.nets import EncoderFactory, Networks
 from halfseen.networks.training import (
     Augmentation,
     EpochHook,
-    NoProgress,
+    Progress,
     ProgressBar,
     chosen_epochs,
 )
@@ -360,7 +360,7 @@ class AdaptationImputationClassifier(
 
     def _hooks(self) -> Hooks:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
-        progress = ProgressBar if self.verbose else (lambda title: NoProgress())
+        progress = ProgressBar if self.verbose else (lambda title: Progress())
         return Hooks(progress=progress, checkpoints=checkpoint)
 
     def _seed(self) -> int:
