@@ -117,7 +117,7 @@ def _choices(
     """
     names = list(dict.fromkeys(run.model for run in runs))
     own = [[run for run in runs if run.model == name] for name in names]
-    loss = np.array([np.mean([run.measured["cross_entropy"] for run in some]) for some in own])  # type: ignore[arg-type]
+    loss = np.array([np.mean([run.measured["cross_entropy"] for run in some]) for some in own])
     by_score = {
         score: [float(np.mean([run.scores[score] for run in some])) for some in own]
         for score in ONE_FIT_SCORES

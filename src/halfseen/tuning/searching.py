@@ -40,7 +40,9 @@ __all__ = ["SearchResult", "search"]
 
 FIRST_NOT_PRUNED = 5
 """Trials of a model that run to their end before any is pruned."""
-SAME = ("members", "refine", "epoch_choice", "held_out", "patience", "random_state")
+SAME = (
+    "members", "effort", "align", "refine", "epoch_choice", "held_out", "patience", "random_state",
+)  # fmt: skip
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 
@@ -232,8 +234,10 @@ def _fingerprint(runner: TrialRunner, options: Any, held_out: float) -> str:
     rows = runner.rows
     for inputs in (rows.X, rows.X_held_out, rows.X_target):
         read = read_frame(inputs, "rows")
-        is_image = isinstance(read, Images)
-        digest.update(read.array.tobytes() if is_image else str(read.fingerprint()).encode())
+        if isinstance(read, Images):
+            digest.update(read.array.tobytes())
+        else:
+            digest.update(str(read.fingerprint()).encode())
     for labels in (rows.y, rows.y_held_out):
         digest.update(json.dumps(np.asarray(labels).tolist(), default=str).encode())
     return digest.hexdigest()

@@ -176,10 +176,15 @@ def is_more_uniform(images: Tensor, others: Tensor) -> bool:
     return bool(spread[0] < spread[1])
 
 
-def _both(first: str, second: str, pixels: Pixels) -> Augmentation:
-    """Return one augmentation after another."""
-    one, other = AUGMENTATIONS[first](pixels), AUGMENTATIONS[second](pixels)
-    return lambda images: other(one(images))
+@dataclass(frozen=True)
+class _Both:
+    """One augmentation after another."""
+
+    first: Augmentation
+    second: Augmentation
+
+    def __call__(self, images: Tensor) -> Tensor:
+        return self.second(self.first(images))
 
 
 AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
@@ -189,8 +194,8 @@ AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
     "light": lambda pixels: Appearance(0.3, 0.5, pixels.lowest, pixels.highest),
     # Without inversion: statistics of the target must stay those of the rows to be predicted.
     "mild-light": lambda pixels: Appearance(0.65, 0.0, pixels.lowest, pixels.highest),
-    "wide+light": lambda pixels: _both("wide", "light", pixels),
-    "mild+light": lambda pixels: _both("mild", "mild-light", pixels),
+    "wide+light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
+    "mild+light": lambda p: _Both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
     "mask": lambda pixels: MaskNoise(),
 }
 
