@@ -47,8 +47,7 @@ def main(epochs: int | str = "auto") -> None:
     root = Path(os.environ.get("HALFSEEN_DATA", ""))
     there = (root / "heart").is_dir() and "HALFSEEN_DATA" in os.environ
     source, label, target, truth = hearts(root) if there else tumours()
-    observed = list(target.columns)
-    missing = [name for name in source if name not in target]
+    observed, missing = list(target), [name for name in source if name not in target]
     print(f"{len(source)} + {len(target)} patients; never measured in the second: {missing}")
 
     # Before training: what differs, and how far does the source cover the target?

@@ -26,7 +26,7 @@ from halfseen.report.page import (
 )
 from halfseen.report.svg import reliability_plot
 
-__all__ = ["FEW_ROWS", "answer_parts", "expected_parts", "expected_tile", "reliability_parts"]
+__all__ = ["FEW_ROWS", "answer_parts", "expected_parts", "expected_tiles", "reliability_parts"]
 
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
@@ -34,11 +34,14 @@ LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy wit
 MEASURES = ("rows", "accuracy", "balanced_accuracy", "cross_entropy", "auc")
 
 
-def expected_tile(found: Expectation) -> Tile:
-    """Return the headline: the expected accuracy, or that nobody can tell."""
-    title = "Expected accuracy on the target"
-    if not found.tells:
-        return Tile(title, "Cannot be told", f"{_overlap_sentence(found)} {LABEL_SOME}", bad=True)
+def expected_tiles(facts: ReportFacts) -> list[Tile]:
+    """Return the headline: the expected accuracy, or that nobody can tell and why."""
+    title, found = "Expected accuracy on the target", facts.expectation
+    if found is None and "expected" not in facts.left_out:
+        return []
+    if found is None or not found.tells:
+        why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
+        return [Tile(title, "Cannot be told", f"{why} {LABEL_SOME}", bad=True)]
     words = (
         f"95% interval around {found.accuracy.value:.1%}, if only the inputs shifted; "
         f"{found.source_accuracy.value:.1%} on the source."
@@ -46,7 +49,7 @@ def expected_tile(found: Expectation) -> Tile:
     few = found.effective_rows < FEW_ROWS
     if few:
         words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
-    return Tile(title, f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}", words, bad=few)
+    return [Tile(title, f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}", words, bad=few)]
 
 
 def expected_parts(facts: ReportFacts, rehearsal: Mapping[str, Any] | None) -> list[Part]:

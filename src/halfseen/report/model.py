@@ -19,7 +19,7 @@ from halfseen.model.telling import member_words
 from halfseen.report.answer import (
     answer_parts,
     expected_parts,
-    expected_tile,
+    expected_tiles,
     reliability_parts,
 )
 from halfseen.report.facts import FORMAT, ReportFacts
@@ -195,7 +195,7 @@ def _reason(subject: Subject, section: str) -> str:
 def _tiles(subject: Subject) -> tuple[Tile, ...]:
     """Return the first screen: what is most useful and most certain, in that order."""
     facts, metrics = subject.facts, subject.description.metrics
-    tiles = [] if facts.expectation is None else [expected_tile(facts.expectation)]
+    tiles = expected_tiles(facts)
     weights = metrics.get("weights")
     if weights:
         heaviest = sorted(weights, key=lambda name: -weights[name])[:3]
