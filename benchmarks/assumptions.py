@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from halfseen.evidence import imputation_verdict
 from halfseen_bench.conditionals import conditional_change, posterior_change
 from halfseen_bench.data.simulator import SimulatedRows, draw
 from halfseen_bench.data.simulator_world import Dials, World
+from halfseen_bench.imputability import imputation_verdict
 
 ROWS = 1500
 

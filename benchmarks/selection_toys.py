@@ -17,9 +17,9 @@ from halfseen.evidence import (
     estimate_target_prior,
     expected_calibration_error,
     fit_density_ratio,
-    imputation_verdict,
 )
 from halfseen.evidence.risk import deep_embedded_validation, importance_weighted_validation
+from halfseen_bench.imputability import imputation_verdict
 
 
 def table(title: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

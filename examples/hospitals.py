@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from halfseen import AdaptationImputationClassifier
-from halfseen.evidence import feature_shift, imputation_verdict
+from halfseen.evidence import domain_separation, feature_shift
 
 
 def tumours() -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
@@ -47,15 +47,15 @@ def main(epochs: int | str = "auto") -> None:
     root = Path(os.environ.get("HALFSEEN_DATA", ""))
     there = (root / "heart").is_dir() and "HALFSEEN_DATA" in os.environ
     source, label, target, truth = hearts(root) if there else tumours()
-    observed = list(target.columns)
-    missing = [name for name in source if name not in target]
+    observed, missing = list(target), [name for name in source if name not in target]
     print(f"{len(source)} + {len(target)} patients; never measured in the second: {missing}")
 
-    # Before training: what differs, and can imputing help at all?
+    # Before training: what differs, and how far does the source cover the target?
     shift = feature_shift(source[observed].to_numpy(), target.to_numpy(), observed)
     largest = max(shift, key=lambda row: row.population_stability)
     print(f"Largest shift: {largest.name}, stability index {largest.population_stability:.2f}")
-    print(imputation_verdict(source[observed], source[missing], target).verdict)
+    overlap = domain_separation(source[observed], target).overlap
+    print(f"On the target, source rows are worth {overlap:.1%} of their number")
 
     # The method, its relative that ignores the missing columns, and what you would try first.
     X, X_held, y, y_held = train_test_split(source, label, stratify=label, random_state=0)

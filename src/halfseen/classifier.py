@@ -34,7 +34,7 @@ from halfseen.networks.nets import EncoderFactory, Networks
 from halfseen.networks.training import (
     Augmentation,
     EpochHook,
-    NoProgress,
+    Progress,
     ProgressBar,
     chosen_epochs,
 )
@@ -111,14 +111,10 @@ class AdaptationImputationClassifier(
         can be deleted when the model is there.
     on_epoch : callable, optional
         Called after each epoch with the objective and its record.
-    epoch_choice : {"last"} or one of halfseen.selection.ONE_FIT_SCORES
-        Which epoch of the joint phase, and of refinement, is kept: the last, or the best by a
-        score that uses no target label.
-    held_out : float
-        Share of the source rows that such a score is computed on, where it needs any; they are
-        not trained on.
-    patience : int, optional
-        How many epochs without a better score end a phase.
+    epoch_choice, held_out, patience
+        Which epoch of the joint phase, and of refinement, is kept: the last, or the best by one
+        of halfseen.selection.ONE_FIT_SCORES, which use no target label; the share of source rows
+        that is scored on, not trained on; how many epochs without a better score end a phase.
 
     Attributes
     ----------
@@ -360,7 +356,7 @@ class AdaptationImputationClassifier(
 
     def _hooks(self) -> Hooks:
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
-        progress = ProgressBar if self.verbose else (lambda title: NoProgress())
+        progress = ProgressBar if self.verbose else (lambda title: Progress())
         return Hooks(progress=progress, checkpoints=checkpoint)
 
     def _seed(self) -> int:

@@ -173,7 +173,7 @@ def save_latents(
     target = predictor.latents(target_test[:PICTURED_ROWS].numpy())
     if objective.options.networks.prediction_statistics == "target" and networks.method.adapts:
         # In training each domain was normalised by its own statistics.
-        networks.estimate_statistics(tensor(pair.source_train.inputs).split(1024))
+        networks.estimate_statistics(torch.split(tensor(pair.source_train.inputs), 1024))
     shown = np.ascontiguousarray(pair.source_test.inputs[:PICTURED_ROWS])
     arrays: dict[str, npt.NDArray[Any]] = {
         "source": predictor.latents(shown),

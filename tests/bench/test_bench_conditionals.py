@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError
-from halfseen.evidence import imputation_verdict
 from halfseen_bench.conditionals import conditional_change, posterior_change
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_world import Dials, World
+from halfseen_bench.imputability import imputation_verdict
 
 
 def simulated(rows=1000, seed=0, **dials):

@@ -25,7 +25,7 @@ from halfseen.model.fitting import RULE, Hooks, fit_tables, is_resident
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings
 from halfseen.model.streams import StreamedBatches
-from halfseen.networks.training import NoProgress
+from halfseen.networks.training import Progress
 from halfseen.parallel import Ranks
 
 TINY = tiny.TINY | {
@@ -251,7 +251,7 @@ def test_metrics_of_more_classes_and_of_an_absent_one():
     assert metrics_of(probability, np.array([0, 1, 1, 0]))["auc"] is None
 
 
-class Stop(NoProgress):
+class Stop(Progress):
     """Stops everything after some epochs, as Ctrl-C would."""
 
     left = 0

@@ -11,7 +11,6 @@ from halfseen.networks.training import (
     MaskNoise,
     ResidentBatches,
     Rows,
-    SwapNoise,
 )
 from halfseen.networks.training.batches import Batch, balanced_order
 
@@ -90,11 +89,10 @@ def test_affine_augmentation_zooms_and_shifts():
     assert centre.std() > 1.0
 
 
-@pytest.mark.parametrize("noise", [SwapNoise(0.3), MaskNoise(0.3)])
-def test_table_noise_changes_the_stated_share_within_each_column(noise):
+def test_table_noise_changes_the_stated_share_within_each_column():
     torch.manual_seed(0)
     rows = torch.rand(2000, 3) + torch.tensor([0.0, 10.0, 20.0])
-    noisy = noise(rows)
+    noisy = MaskNoise(0.3)(rows)
     changed = (noisy != rows).float().mean().item()
     assert changed == pytest.approx(0.3, abs=0.03)
     assert torch.equal(noisy.floor() // 10, rows.floor() // 10), "values stay in their column"

@@ -31,7 +31,7 @@ OPTIONS = make_options(
         "training.joint_epochs": 3,
         "refinement.epochs": 2,
         "generator.noise_size": 2,
-        "training.augmentation": "swap",
+        "training.augmentation": "mask",
     },
     preset("paper", inputs="table"),
 )

@@ -23,7 +23,7 @@ from halfseen.evidence import population_stability
 from halfseen.model import rows
 from halfseen.model.fitting import fit_tables
 from halfseen.model.settings import IN_MEMORY, FitSettings
-from halfseen.report.answer import answer_parts, expected_parts, expected_tile
+from halfseen.report.answer import answer_parts, expected_parts, expected_tiles
 from halfseen.report.facts import Estimate, Expectation, ReportFacts
 from halfseen.report.gathering import facts_of_fit
 from halfseen.report.model import SECTIONS, model_page, read_subject
@@ -208,17 +208,22 @@ def expectation(overlap: float, effective_rows: float = 500.0) -> Expectation:
 
 
 def test_no_accuracy_is_expected_where_source_rows_do_not_cover_the_target():
-    tile = expected_tile(expectation(0.001))
+    (tile,) = expected_tiles(ReportFacts(expectation=expectation(0.001)))
     assert (tile.value, tile.bad) == ("Cannot be told", True)
-    assert "worth 0.1% of their number, below 10%" in tile.words
+    assert "worth 0.1% of their number, below 20%" in tile.words
     assert "87" not in tile.words
+    (weightless,) = expected_tiles(ReportFacts(left_out={"expected": "Every weight is zero."}))
+    assert weightless.value == tile.value
+    assert weightless.words.startswith("Every weight is zero. To know, label")
     judged, quality = expected_parts(ReportFacts(expectation=expectation(0.001)), None)
     assert [judgement.word for judgement in judged.judgements] == ["refuted", "cannot be told"]
     assert [row[1].text for row in quality.rows[2:]] == ["cannot be told"] * 2
 
 
 def test_the_warning_stands_beside_the_number_it_concerns():
-    sure, careful = (expected_tile(expectation(0.4, rows)) for rows in (500.0, 37.0))
+    (sure,), (careful,) = (
+        expected_tiles(ReportFacts(expectation=expectation(0.4, rows))) for rows in (500.0, 37.0)
+    )
     assert sure.value == careful.value == "72% to 98%"
     assert (sure.bad, careful.bad) == (False, True)
     assert "rests on 37 effective rows" in careful.words

@@ -145,9 +145,9 @@ class Terminal:
 
     def progress(self, title: str) -> Progress:
         """Return the display of one training."""
-        from halfseen.networks.training import NoProgress, ProgressBar
+        from halfseen.networks.training import Progress, ProgressBar
 
-        return NoProgress() if self.errors.quiet else ProgressBar(title)
+        return Progress() if self.errors.quiet else ProgressBar(title)
 
 
 def new_table(*headings: str, title: str | None = None, numbers: bool = False) -> Table:

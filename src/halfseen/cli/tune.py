@@ -105,7 +105,7 @@ def tune(
             f"{trial.seconds:.0f} s {trial.note}".rstrip(),
         )
 
-    budget = {"score": score, "trials": trials, "n_jobs": jobs, "prune": prune}
+    budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs, "prune": prune}
     try:
         result = search_tables(found, settings, **budget, storage=kept, on_trial=tell)
     except KeyboardInterrupt:

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from halfseen.evidence.assumptions import (
-    Dependence,
-    ImputationVerdict,
-    imputation_verdict,
-    missing_block_dependence,
-)
 from halfseen.evidence.calibration import Calibration, fit_bias_corrected_temperature
 from halfseen.evidence.density_ratio import (
     DensityRatio,
@@ -31,10 +25,8 @@ from halfseen.metrics import expected_calibration_error
 __all__ = [
     "Calibration",
     "DensityRatio",
-    "Dependence",
     "DomainSeparation",
     "FeatureShift",
-    "ImputationVerdict",
     "PriorEstimate",
     "category_shift",
     "clip_weights",
@@ -47,8 +39,6 @@ __all__ = [
     "feature_shift",
     "fit_bias_corrected_temperature",
     "fit_density_ratio",
-    "imputation_verdict",
-    "missing_block_dependence",
     "overlap",
     "population_stability",
 ]

@@ -9,22 +9,16 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import spearmanr
-from sklearn.model_selection import cross_val_predict
 
 from halfseen.arrays import Floats, vector
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.density_ratio import (
-    compact_domain_classifier,
-    odds_to_ratio,
-    stacked,
-    two_domains,
-)
-from halfseen.evidence.features import DomainSeparation, domain_separation
-from halfseen.splitting import folds
+from halfseen.evidence.density_ratio import compact_domain_classifier, two_domains
+from halfseen.evidence.features import DomainSeparation, told_apart
 
 __all__ = ["Carving", "carve_pseudo_target", "rank_correlation"]
 
-_FOLDS = 5
+FEWEST_ROWS = 30
+"""Of the slice, and of the rest."""
 _SMALLEST = 1e-6
 """Bounds a weight away from zero, so that its logarithm exists."""
 
@@ -67,25 +61,18 @@ def carve_pseudo_target(
     """
     if not 0.0 < share < 1.0:
         raise OptionError(f"share={share} must lie strictly between 0 and 1.")
-    source, target = two_domains(x1_source, x1_target, least=3 * _FOLDS)
-    if min(share, 1 - share) * len(source) < 6 * _FOLDS:
+    source, target = two_domains(x1_source, x1_target)
+    if min(share, 1 - share) * len(source) < FEWEST_ROWS:
         raise InputError(
             f"The source has {len(source)} rows, too few to rehearse on a slice of {share:.0%}."
         )
-    rows, domain = stacked(source, target)
-    classifier = compact_domain_classifier(source.shape[1], len(rows) // 2)
-    divided = folds(domain, _FOLDS, random_state)
-    is_target = cross_val_predict(classifier, rows, domain, cv=divided, method="predict_proba")
-    ratio = odds_to_ratio(is_target[: len(source), 1], len(source), len(target))
+    compact = compact_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
+    wanted, ratio = told_apart(source, target, classifier=compact, random_state=random_state)
     probability = _drawing(ratio, share)
     chosen = np.random.default_rng(random_state).random(len(source)) < probability
-
-    def apart(first: Floats, second: Floats) -> DomainSeparation:
-        return domain_separation(first, second, classifier=classifier, random_state=random_state)
-
-    return Carving(
-        chosen, probability, apart(source, target), apart(source[~chosen], source[chosen])
-    )
+    rest, played = source[~chosen], source[chosen]
+    obtained, _ = told_apart(rest, played, classifier=compact, random_state=random_state)
+    return Carving(chosen, probability, wanted, obtained)
 
 
 def rank_correlation(

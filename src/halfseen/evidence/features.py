@@ -204,6 +204,13 @@ def domain_separation(
     >>> bool(abs(near.auc - 0.76) < 0.02)
     True
     """
+    return told_apart(source, target, classifier=classifier, random_state=random_state)[0]
+
+
+def told_apart(
+    source: npt.ArrayLike, target: npt.ArrayLike, *, classifier: Any, random_state: int
+) -> tuple[DomainSeparation, Floats]:
+    """Return the separation, and each source row's ratio p_T / p_S, by the same classifiers."""
     first, second = two_domains(source, target, least=3 * FOLDS)
     rows, domain = stacked(first, second)
     model = clone(classifier) if classifier is not None else default_domain_classifier()
@@ -212,11 +219,12 @@ def domain_separation(
     # Against the share of target rows, not 1/2: otherwise the larger domain always wins.
     error = 1.0 - balanced_accuracy_score(domain, probability > domain.mean())
     ratio = odds_to_ratio(probability[: len(first)], len(first), len(second))
-    return DomainSeparation(
+    separation = DomainSeparation(
         float(roc_auc_score(domain, probability)),
         float(2.0 * max(0.0, 1.0 - 2.0 * error)),
         overlap(clip_weights(ratio)) if ratio.any() else 0.0,
     )
+    return separation, ratio
 
 
 def _stability(in_source: npt.NDArray[Any], in_target: npt.NDArray[Any]) -> float:

@@ -117,7 +117,7 @@ class NetworksLearner:
         Which of the seven models, and every setting.
     refine
         Whether a model that adapts ends with self-training.
-    device, encoder, augmentation, target_augmentation, on_epoch
+    device, encoder, augmentation, on_epoch
         As for :func:`halfseen.networks.training.fitting.fit_objective`.
     epoch_choice, held_out, patience
         The score without target labels by which an epoch is kept (``last`` keeps the last), the
@@ -136,7 +136,6 @@ class NetworksLearner:
     epoch_choice: str = "last"
     held_out: float = 0.2
     patience: int | None = None
-    target_augmentation: Augmentation | None = None
 
     @property
     def name(self) -> str:
@@ -177,7 +176,6 @@ class NetworksLearner:
             refine=self.refine and self.method.adapts,
             encoder=self.encoder,
             augmentation=self.augmentation,
-            target_augmentation=self.target_augmentation,
             device=self.device,
             progress=task.progress(title),
             on_epoch=self.on_epoch,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
-from halfseen.networks.training import NoProgress, Progress
+from halfseen.networks.training import Progress
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -95,7 +95,7 @@ class Task:
     stream: tuple[Batches, int] | None = None
     fingerprint: str = ""
     checkpoint: Path | None = None
-    progress: Callable[[str], Progress] = field(default=lambda title: NoProgress())
+    progress: Callable[[str], Progress] = field(default=lambda title: Progress())
     title: str = ""
 
 

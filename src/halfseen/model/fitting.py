@@ -38,7 +38,7 @@ from halfseen.model.rows import (
 )
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
-from halfseen.networks.training import NoProgress, Progress
+from halfseen.networks.training import Progress
 from halfseen.options import Inputs
 from halfseen.parallel import present_ranks
 from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
@@ -69,7 +69,7 @@ class Hooks:
         same rows continues from it; it can be deleted when the model is there.
     """
 
-    progress: Callable[[str], Progress] = field(default=lambda title: NoProgress())
+    progress: Callable[[str], Progress] = field(default=lambda title: Progress())
     say: Callable[[str], None] = field(default=lambda sentence: None)
     checkpoints: Path | None = None
 

@@ -28,17 +28,7 @@ __all__ = ["Losses", "Objective", "PhaseName", "build_objective"]
 
 
 class Objective(nn.Module):
-    """The networks with their terms, giving every loss of a step in one forward pass.
-
-    Parameters
-    ----------
-    networks
-        g1, g2, r, f.
-    terms
-        What is minimised, in the order in which it is computed and shown.
-    options
-        Every setting.
-    """
+    """The networks with their terms, giving every loss of a step in one forward pass."""
 
     def __init__(self, networks: Networks, terms: Mapping[str, Term], options: Options) -> None:
         super().__init__()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -60,8 +61,7 @@ class Predictor:
             drawn = torch.stack([networks(chunk).double().log_softmax(1) for _ in range(samples)])
             return drawn[0] if samples == 1 else drawn.logsumexp(0) - math.log(samples)
 
-        found: Floats = self._asked(rows, averaged, self.seed)
-        return found
+        return self._asked(rows, averaged, self.seed)
 
     def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
         """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
@@ -71,18 +71,15 @@ class Predictor:
         def scored(chunk: Tensor) -> Tensor:
             return self.networks.complete_logits(chunk).double().log_softmax(1)
 
-        found: Floats = self._asked(rows, scored)
-        return found
+        return self._asked(rows, scored)
 
     def latents(self, rows: Matrix, *, draw: int = 0) -> Matrix:
         """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden; `draw` varies the noise."""
-        found: Matrix = self._asked(rows, self.networks.target_latent, self.seed + draw)
-        return found
+        return self._asked(rows, self.networks.target_latent, self.seed + draw)
 
     def complete_latents(self, rows: Matrix) -> Matrix:
         """Return z = (z1, z2) of rows whose missing block is there."""
-        found: Matrix = self._asked(rows, self.networks.source_latent)
-        return found
+        return self._asked(rows, self.networks.source_latent)
 
     @contextmanager
     def source_statistics(self, rows: Matrix) -> Iterator[None]:
@@ -96,7 +93,7 @@ class Predictor:
             yield
             return
         kept = {name: buffer.clone() for name, buffer in networks.named_buffers()}
-        batches = torch.from_numpy(rows).split(_BATCH)
+        batches = torch.split(torch.from_numpy(rows), _BATCH)
         try:
             networks.estimate_statistics(batch.to(self._device) for batch in batches)
             yield
@@ -112,8 +109,9 @@ class Predictor:
     @torch.no_grad()
     def _asked(
         self, rows: Matrix, function: Callable[[Tensor], Tensor], seed: int = 0
-    ) -> npt.NDArray[np.floating]:
-        networks, device, chunks = self.networks, self._device, torch.from_numpy(rows).split(_CHUNK)
+    ) -> npt.NDArray[Any]:
+        networks, device = self.networks, self._device
+        chunks = torch.split(torch.from_numpy(rows), _CHUNK)
         training = networks.training
         networks.eval()
         try:
@@ -122,5 +120,5 @@ class Predictor:
                 found = torch.cat([function(chunk.to(device)).cpu() for chunk in chunks])
         finally:
             networks.train(training)
-        array: npt.NDArray[np.floating] = found.numpy()
+        array: npt.NDArray[Any] = found.numpy()
         return array

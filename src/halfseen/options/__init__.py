@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from halfseen.options.groups import (
     Activation,
-    GeneratorOptions,
     Group,
-    ImageNetworks,
     Initialization,
     Inputs,
-    NetworkOptions,
     Normalization,
-    ObjectiveOptions,
     Options,
-    RefinementOptions,
-    TableNetworks,
-    TrainingOptions,
 )
 from halfseen.options.making import make_options
 from halfseen.options.names import GROUPS, dotted, nested, option_names
@@ -29,19 +22,12 @@ from halfseen.options.presets import Preset, preset
 __all__ = [
     "GROUPS",
     "Activation",
-    "GeneratorOptions",
     "Group",
-    "ImageNetworks",
     "Initialization",
     "Inputs",
-    "NetworkOptions",
     "Normalization",
-    "ObjectiveOptions",
     "Options",
     "Preset",
-    "RefinementOptions",
-    "TableNetworks",
-    "TrainingOptions",
     "dotted",
     "make_options",
     "nested",

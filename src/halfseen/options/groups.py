@@ -28,8 +28,7 @@ Initialization = Literal["torch", "reference"]
 ImageAugmentation = Literal[
     "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
 ]
-TableAugmentation = Literal["mask", "swap"]
-Augmentation = Literal["none", ImageAugmentation, TableAugmentation]
+Augmentation = Literal["none", "mask", ImageAugmentation]
 Inputs = Literal["image", "table"]
 
 Weight = Annotated[float, Field(ge=0)]
@@ -167,7 +166,7 @@ class TrainingOptions(Group):
     )
     augmentation: Augmentation = Field(
         default="none",
-        description="of source batches: mask or swap noise for tables; for images affine changes "
+        description="of source batches: mask noise for tables; for images affine changes "
         "(affine, wide, half as wide: mild), contrast, inversion and brightness (light; mild-light "
         "without inversion), both, or auto: wide, with light where the domains look different",
     )

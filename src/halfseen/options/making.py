@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 
 from halfseen.errors import OptionError
 from halfseen.options.groups import Group, Options
-from halfseen.options.names import GROUPS, check_names, merged, nested
+from halfseen.options.names import GROUPS, merged, nearest, nested, option_names
 
 __all__ = ["TERM_SETTINGS", "make_options"]
 
@@ -44,15 +43,15 @@ def make_options(settings: Mapping[str, Any], base: Options | None = None) -> Op
 objective, training, refinement.
     """
     given = nested(settings)
-    check_names(given)
     if base is not None:
         start = base.model_dump()
         _check_inputs(given, "tables" if base.inputs == "table" else "images")
     else:
         start = {} if given.get("tables") is not None else {"images": {}}
     whole = merged(start, given)
-    objective = whole.get("objective", {})
-    whole["objective"] = {**objective, "terms": _terms(objective.get("terms") or {})}
+    if isinstance(whole.get("objective"), Mapping):
+        terms = _terms(whole["objective"].get("terms") or {})
+        whole["objective"] = {**whole["objective"], "terms": terms}
     try:
         return Options.model_validate(whole)
     except ValidationError as error:
@@ -87,17 +86,9 @@ def _terms(named: Any) -> dict[str, Any]:
         try:
             found[name] = kind(**settings).model_dump()
         except ValidationError as error:
-            first = error.errors()[0]
-            field = str(first["loc"][0]) if first["loc"] else ""
-            if first["type"] == "extra_forbidden":
-                hint = _hint(field, kind.model_fields, f"objective.terms.{name}.")
-                own = ", ".join(kind.model_fields) or "none"
-                raise OptionError(
-                    f"There is no option 'objective.terms.{name}.{field}'.{hint} The options of "
-                    f"{name} are {own}."
-                ) from None
+            names = [f"objective.terms.{name}.{field}" for field in kind.model_fields]
             raise OptionError(
-                f"objective.terms.{name}.{field}={settings.get(field)!r}: {first['msg']}."
+                _sentence(error, settings, f"objective.terms.{name}.", names)
             ) from None
     return found
 
@@ -107,25 +98,43 @@ def _settings_of(name: str) -> type[Group]:
         import_module("halfseen.networks.terms")  # where the library's own terms are registered
     if name not in TERM_SETTINGS:
         raise OptionError(
-            f"There is no term {name!r} for objective.terms.{_hint(name, TERM_SETTINGS)} The terms "
-            f"are {', '.join(sorted(TERM_SETTINGS))}."
+            f"There is no term {name!r} for objective.terms.{_hint(name, list(TERM_SETTINGS))} The "
+            f"terms are {', '.join(sorted(TERM_SETTINGS))}."
         )
     return TERM_SETTINGS[name]
 
 
-def _hint(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """Return a question for the nearest known name, or nothing where none is near."""
-    near = get_close_matches(name, known, n=1)
-    return f" Did you mean {prefix + near[0]!r}?" if near else ""
-
-
-def _sentence(error: ValidationError, given: Mapping[str, Any]) -> str:
-    """Return the first complaint with the dotted name and the value as it was given."""
+def _sentence(
+    error: ValidationError, given: Mapping[str, Any], prefix: str = "", names: Sequence[str] = ()
+) -> str:
+    """Return the first complaint, with the dotted name and the value as it was given."""
     first = error.errors()[0]
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
-    place = [str(part) for part in first["loc"]]
-    if len(place) < 2 or place[0] not in GROUPS:
+    depth = 1 if prefix else 2
+    place = [str(part) for part in first["loc"][:depth]]
+    name = prefix + ".".join(place)
+    if first["type"] == "extra_forbidden":
+        group = name.rpartition(".")[0]
+        known = list(names) or option_names()
+        own = [other.rpartition(".")[2] for other in known if other.startswith(f"{group}.")]
+        kind = f"options of {group.rpartition('.')[2]}" if group else "groups of options"
+        hint = _hint(name, known)
+        return f"There is no option {name!r}.{hint} The {kind} are {', '.join(own or GROUPS)}."
+    if not place:
         return f"{message}."
-    group, name = place[:2]
-    value = given.get(group, {}).get(name) if group in given else first["input"]
-    return f"{group}.{name}={value!r}: {message}."
+    value: Any = given
+    for part in place:
+        value = value.get(part, first["input"]) if isinstance(value, Mapping) else first["input"]
+    if name in GROUPS:
+        example = next(iter(GROUPS[name].model_fields))
+        message = (
+            f"{name} is a group of options; give a mapping, or name one of them, as in "
+            f"{name}.{example}"
+        )
+    return f"{name}={value!r}: {message}."
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    """Return a question for the nearest known name, or nothing where none is near."""
+    near = nearest(name, known)
+    return f" Did you mean {near!r}?" if near else ""

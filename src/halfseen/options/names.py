@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
-from halfseen.errors import OptionError
 from halfseen.options.groups import Group, Inputs, Options
 
-__all__ = ["check_names", "dotted", "nested", "option_names"]
-
-_TERMS = "objective.terms"
+__all__ = ["GROUPS", "dotted", "merged", "nearest", "nested", "option_names"]
 
 
 def _group(annotation: Any) -> type[Group]:
@@ -91,38 +88,13 @@ def merged(start: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
     return found
 
 
-def check_names(given: Mapping[str, Any]) -> None:
-    """Refuse names that are no options, with the nearest that is one."""
-    for group, settings in given.items():
-        if group not in GROUPS:
-            raise OptionError(_unknown(group, f"The groups of options are {', '.join(GROUPS)}."))
-        if settings is None and group in _OTHER.values():
-            continue
-        if not isinstance(settings, Mapping):
-            raise OptionError(
-                f"{group}={settings!r}: {group} is a group of options; give a mapping, or name "
-                f"one of them, as in {group}.{next(iter(GROUPS[group].model_fields))}."
-            )
-        for name in settings:
-            if name not in GROUPS[group].model_fields:
-                own = ", ".join(GROUPS[group].model_fields)
-                raise OptionError(_unknown(f"{group}.{name}", f"The options of {group} are {own}."))
-
-
-def _unknown(name: str, others: str) -> str:
-    nearest = _nearest(name)
-    hint = f" Did you mean {nearest!r}?" if nearest else ""
-    return f"There is no option {name!r}.{hint} {others}"
-
-
-def _nearest(name: str) -> str | None:
-    """Return the option that a wrong name most likely meant: by its last word, or as a whole."""
-    names = option_names()
-    last = name.rpartition(".")[2]
-    group = name.partition(".")[0]
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """Return the name that a wrong one most likely meant: by its last word, or as a whole."""
+    group, _, last = name.rpartition(".")
     within = [known for known in names if known.startswith(f"{group}.")] or names
     for known in (*within, *names):
-        if known.rpartition(".")[2] == last or (within != names and last in known.split(".")[1]):
+        word = known.rpartition(".")[2]
+        if word == last or (within != names and last in word):
             return known
     by_last = {known.rpartition(".")[2]: known for known in within}
     close = get_close_matches(last, by_last, n=1) or get_close_matches(name, names, n=1)

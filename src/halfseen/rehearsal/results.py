@@ -24,43 +24,27 @@ class RehearsedRun:
 
 @dataclass(frozen=True)
 class RehearsedChoice:
-    """What one label-free score would have chosen.
-
-    Parameters
-    ----------
-    score
-        Its name.
-    model
-        The model that it prefers, by its mean over the seeds.
-    lost
-        Cross-entropy of that model on the slice, above the best model's.
-    rank_correlation
-        Between the score and the true cross-entropy, over the models; 1 ranks them perfectly.
-    """
+    """What one label-free score would have chosen."""
 
     score: str
     model: str
+    """The model that it prefers, by its mean over the seeds."""
     lost: float
+    """Cross-entropy of that model on the slice, above the best model's."""
     rank_correlation: float
+    """Between the score and the true cross-entropy, over the models; 1 ranks them perfectly."""
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found.
-
-    Parameters
-    ----------
-    carving
-        The slice, and how its shift compares with the true one.
-    runs
-        Every model with every seed.
-    choices
-        What each score would have chosen, the best first.
-    """
+    """What a rehearsal found."""
 
     carving: Carving
+    """The slice, and how its shift compares with the true one."""
     runs: tuple[RehearsedRun, ...]
+    """Every model with every seed."""
     choices: tuple[RehearsedChoice, ...]
+    """What each score would have chosen, the best first."""
 
     def mean(self, model: str, metric: str) -> float:
         """Return a model's mean on the slice over the seeds; NaN where it is not defined."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.errors import OptionError
@@ -20,7 +17,7 @@ from halfseen.members import Sample
 from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
-from halfseen.networks.training import NoProgress, Progress
+from halfseen.networks.training import Progress
 from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
 from halfseen.rehearsal.stage import BASELINES, ObservedBaseline, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
@@ -42,7 +39,7 @@ def rehearse(
     seeds: int = 3,
     share: float = 1 / 3,
     rows: int = MOST_ROWS,
-    progress: Callable[[str], Progress] = lambda title: NoProgress(),
+    progress: Callable[[str], Progress] = lambda title: Progress(),
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Rehearsal:
     """Rehearse on two tables: carve a slice, train every model, measure models and scores.
@@ -66,7 +63,12 @@ def rehearse(
             "A rehearsal hides the missing block from the models, and Full models need it; name "
             "others."
         )
-    source, target = _read(found, rows)
+    tables = ((found.source, True), (found.target, False))
+    (source_rows, labels), (target, _) = (
+        RowStream(part.table, found.schema, is_source=is_source).at_most(rows, part.rows)
+        for part, is_source in tables
+    )
+    source = Sample(source_rows, labels)
     observed = list(found.schema.blocks.observed)
     carving = carve_pseudo_target(
         source.inputs[:, observed], target[:, observed], share=share, random_state=settings.seed
@@ -82,18 +84,13 @@ def rehearse(
     predicted: dict[str, list[Floats]] = {}
     for seed in range(settings.seed, settings.seed + seeds):
         for name in settings.models:
-            bar = partial(_bar, progress, f"{name}, seed {seed}")
-            model = stage.fit(replace(settings, models=(name,), seed=seed), Hooks(bar))
+            hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
+            model = stage.fit(replace(settings, models=(name,), seed=seed), hooks)
             shown = stage.observed(model)
             runs.append(_measured(name, seed, shown, stage, say))
             predicted.setdefault(name, []).append(shown.target_probabilities)
         runs += [_measured(n, seed, stage.baseline(n, seed), stage, say) for n in BASELINES]
     return Rehearsal(carving, tuple(runs), _choices(runs, predicted))
-
-
-def _bar(progress: Callable[[str], Progress], title: str, _: str) -> Progress:
-    """Return the display of a training under the title that the rehearsal gives it."""
-    return progress(title)
 
 
 def _measured(
@@ -110,16 +107,6 @@ def _measured(
     return RehearsedRun(name, seed, {metric: measured[metric] for metric in _METRICS}, scores)
 
 
-def _read(found: Understanding, rows: int) -> tuple[Sample, npt.NDArray[np.float32]]:
-    """Return prepared rows of both tables, a random part of a long one."""
-    source = RowStream(found.source.table, found.schema, is_source=True)
-    target = RowStream(found.target.table, found.schema, is_source=False)
-    return (
-        Sample(*source.at_most(rows, found.source.rows)),
-        target.at_most(rows, found.target.rows)[0],
-    )
-
-
 def _choices(
     runs: Sequence[RehearsedRun], predicted: dict[str, list[Floats]]
 ) -> tuple[RehearsedChoice, ...]:
@@ -129,9 +116,10 @@ def _choices(
     they can agree.
     """
     names = list(dict.fromkeys(run.model for run in runs))
-    loss = np.array([_mean(runs, n, lambda run: run.measured["cross_entropy"]) for n in names])
+    own = [[run for run in runs if run.model == name] for name in names]
+    loss = np.array([np.mean([run.measured["cross_entropy"] for run in some]) for some in own])
     by_score = {
-        score: [_mean(runs, name, lambda run, s=score: run.scores[s]) for name in names]
+        score: [float(np.mean([run.scores[score] for run in some])) for some in own]
         for score in ONE_FIT_SCORES
     }
     if predicted and all(len(several) > 1 for several in predicted.values()):
@@ -150,7 +138,3 @@ def _choices(
         )
         found.append(RehearsedChoice(score, names[best], float(loss[best] - loss.min()), rank))
     return tuple(sorted(found, key=lambda c: (c.lost, -float(np.nan_to_num(c.rank_correlation)))))
-
-
-def _mean(runs: Sequence[RehearsedRun], model: str, value: Callable[..., Any]) -> float:
-    return float(np.mean([value(run) for run in runs if run.model == model]))

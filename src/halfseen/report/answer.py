@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from halfseen.errors import InputError
-from halfseen.evidence.density_ratio import LEAST_OVERLAP
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.model.telling import member_words, told
 from halfseen.report.facts import Estimate, Expectation, ReportFacts
 from halfseen.report.page import (
@@ -26,7 +26,7 @@ from halfseen.report.page import (
 )
 from halfseen.report.svg import reliability_plot
 
-__all__ = ["FEW_ROWS", "answer_parts", "expected_parts", "expected_tile", "reliability_parts"]
+__all__ = ["FEW_ROWS", "answer_parts", "expected_parts", "expected_tiles", "reliability_parts"]
 
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
@@ -34,11 +34,14 @@ LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy wit
 MEASURES = ("rows", "accuracy", "balanced_accuracy", "cross_entropy", "auc")
 
 
-def expected_tile(found: Expectation) -> Tile:
-    """Return the headline: the expected accuracy, or that nobody can tell."""
-    title = "Expected accuracy on the target"
-    if not found.tells:
-        return Tile(title, "Cannot be told", f"{_overlap_sentence(found)} {LABEL_SOME}", bad=True)
+def expected_tiles(facts: ReportFacts) -> list[Tile]:
+    """Return the headline: the expected accuracy, or that nobody can tell and why."""
+    title, found = "Expected accuracy on the target", facts.expectation
+    if found is None and "expected" not in facts.left_out:
+        return []
+    if found is None or not found.tells:
+        why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
+        return [Tile(title, "Cannot be told", f"{why} {LABEL_SOME}", bad=True)]
     words = (
         f"95% interval around {found.accuracy.value:.1%}, if only the inputs shifted; "
         f"{found.source_accuracy.value:.1%} on the source."
@@ -46,7 +49,7 @@ def expected_tile(found: Expectation) -> Tile:
     few = found.effective_rows < FEW_ROWS
     if few:
         words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
-    return Tile(title, f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}", words, bad=few)
+    return [Tile(title, f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}", words, bad=few)]
 
 
 def expected_parts(facts: ReportFacts, rehearsal: Mapping[str, Any] | None) -> list[Part]:
@@ -109,8 +112,8 @@ def _overlap_sentence(found: Expectation) -> str:
         "number"
     )
     if found.tells:
-        return f"{worth}, at least {LEAST_OVERLAP:.0%} as an estimate needs."
-    return f"{worth}, below {LEAST_OVERLAP:.0%}: hardly any of them looks like its rows."
+        return f"{worth}, at least {ENOUGH_OVERLAP:.0%} as an estimate needs."
+    return f"{worth}, below {ENOUGH_OVERLAP:.0%}: too few of them look like its rows."
 
 
 def _quality_grid(found: Expectation, measured_on: str) -> Grid:
@@ -161,7 +164,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
         heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
         named |= {(member_words(n), weights.get(n, 0.0)): members[n] for n in heaviest}
     named |= {("with the missing block shown", None): held_out.get("with_missing_block")}
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for (title, weight), measured in named.items():
         if measured:
             count, *shares, entropy, auc = (measured.get(name) for name in MEASURES)

@@ -50,18 +50,19 @@ def _facts(
 ) -> ColumnFacts:
     one = source.columns[column.name]
     other = target.columns.get(column.name) if column.role == "observed" else None
-    is_category = isinstance(column, CategoryColumn)
-    histogram, shift = (
-        _of_categories(column, one, other) if is_category else _of_numbers(column, one, other)
-    )
+    if isinstance(column, CategoryColumn):
+        histogram, shift = _of_categories(column, one, other)
+    else:
+        histogram, shift = _of_numbers(column, one, other)
+    is_number = isinstance(column, NumberColumn)
     return ColumnFacts(
         name=column.name,
         kind=column.kind,
         role=column.role,
         source_known=1.0 - one.gap_share,
         target_known=0.0 if other is None else 1.0 - other.gap_share,
-        source_mean=None if is_category else _mean(one),
-        target_mean=None if is_category or other is None else _mean(other),
+        source_mean=_mean(one) if is_number else None,
+        target_mean=_mean(other) if is_number and other is not None else None,
         histogram=histogram,
         shift=shift,
     )

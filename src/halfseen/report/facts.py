@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from halfseen.evidence.density_ratio import LEAST_OVERLAP
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.front.schema import Kind, Role
 
 __all__ = [
@@ -98,7 +98,7 @@ class Expectation(_Fact):
     @property
     def tells(self) -> bool:
         """Whether enough source rows look like the target to say anything about it."""
-        return self.overlap >= LEAST_OVERLAP
+        return self.overlap >= ENOUGH_OVERLAP
 
 
 class ReliabilityBin(_Fact):

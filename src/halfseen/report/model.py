@@ -19,7 +19,7 @@ from halfseen.model.telling import member_words
 from halfseen.report.answer import (
     answer_parts,
     expected_parts,
-    expected_tile,
+    expected_tiles,
     reliability_parts,
 )
 from halfseen.report.facts import FORMAT, ReportFacts
@@ -130,10 +130,12 @@ def model_page(subject: Subject) -> Page:
     }
     absent = {
         "answer": "nothing was measured on held-out rows; `halfseen fit` does so.",
-        "training": "the model has no networks, or no record of their epochs.",
+        "training": "the folder holds no record of the epochs.",
     }
     sections = []
     for name, (title, how) in SECTIONS.items():
+        if name == "training" and not description.networks:
+            continue
         reason = "" if parts[name] else absent.get(name) or _reason(subject, name)
         sections.append(Section(name, title, how, tuple(parts[name]), reason))
     learned = "complete, labelled rows, for"
@@ -193,7 +195,7 @@ def _reason(subject: Subject, section: str) -> str:
 def _tiles(subject: Subject) -> tuple[Tile, ...]:
     """Return the first screen: what is most useful and most certain, in that order."""
     facts, metrics = subject.facts, subject.description.metrics
-    tiles = [] if facts.expectation is None else [expected_tile(facts.expectation)]
+    tiles = expected_tiles(facts)
     weights = metrics.get("weights")
     if weights:
         heaviest = sorted(weights, key=lambda name: -weights[name])[:3]
@@ -241,7 +243,8 @@ def _command_parts(subject: Subject) -> list[Part]:
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
     words = f"{description.method or 'Trees and regression'}, seed {description.seed}"
     parts.append(Paragraph(f"{words}. Trained with {versions or 'unrecorded versions'}."))
-    options = description.networks.get("options", {})
-    settings = json.dumps(options, indent=2, ensure_ascii=False)
-    parts.append(Code("Every setting of the training", settings, folded=True))
+    options = description.networks.get("options")
+    if options:
+        settings = json.dumps(options, indent=2, ensure_ascii=False)
+        parts.append(Code("Every setting of the networks", settings, folded=True))
     return parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,9 @@ __all__ = ["SearchResult", "search"]
 
 FIRST_NOT_PRUNED = 5
 """Trials of a model that run to their end before any is pruned."""
-SAME = ("members", "refine", "epoch_choice", "held_out", "patience", "random_state")
+SAME = (
+    "members", "effort", "align", "refine", "epoch_choice", "held_out", "patience", "random_state",
+)  # fmt: skip
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 
@@ -71,14 +73,13 @@ class SearchResult:
     def table(self) -> list[dict[str, Any]]:
         """Return one plain row per trial, the best first and what did not end well last."""
         sign = 1.0 if SCORES[self.score].better == "lower" else -1.0
-
-        def place(trial: SearchTrial) -> tuple[bool, float]:
-            value = np.inf if trial.value is None else sign * trial.value
-            return trial.state != "complete", value
-
+        places = [
+            (t.state != "complete", np.inf if t.value is None else sign * t.value, place)
+            for place, t in enumerate(self.trials)
+        ]
+        ordered = (self.trials[place] for *_, place in sorted(places))
         return [
-            {"model": t.model, self.score: t.value, "state": t.state, **t.settings}
-            for t in sorted(self.trials, key=place)
+            {"model": t.model, self.score: t.value, "state": t.state, **t.settings} for t in ordered
         ]
 
 
@@ -106,10 +107,8 @@ def search(
 
     Parameters
     ----------
-    estimator
-        What is fitted.
-    X, y, X_target
-        Source rows with labels, and target rows.
+    estimator, X, y, X_target
+        What is fitted, to which source rows with labels and which target rows.
     score
         What decides: ``agreement`` (of three fits) or one of
         :data:`~halfseen.selection.ONE_FIT_SCORES`. The default is the paper's; on the pairs we
@@ -164,7 +163,14 @@ def search(
         own = paper_space(method, options) if space is None else space
         widened, given = with_given(own, estimator, options)
         pruned = prune and score in ONE_FIT_SCORES
-        study = _study(kept, f"{method.name} by {score}", score, prune=pruned)
+        pruners = optuna().pruners
+        study = optuna().create_study(
+            storage=kept,
+            study_name=f"{method.name} by {score}",
+            direction="minimize" if SCORES[score].better == "lower" else "maximize",
+            pruner=pruners.MedianPruner(FIRST_NOT_PRUNED) if pruned else pruners.NopPruner(),
+            load_if_exists=True,
+        )
         runner = TrialRunner(
             study, estimator, widened, score, rows, seed, pruned, checkpoints, this_process(),
             trials,
@@ -172,37 +178,13 @@ def search(
         _check_same(study, _fingerprint(runner, options, held_out))
         _recover(study, given)
         done = sum(is_spent(trial) for trial in study.trials)
-        for number in _ended(runner, range(done, trials), n_jobs):
-            on_trial(SearchTrial.of(method.name, study.trials[number]))
+        # Optuna's own loop would run them in threads, where they share random numbers.
+        jobs = (delayed(_run)(runner, number) for number in range(done, trials))
+        for number in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
+            if number is not None:
+                on_trial(SearchTrial.of(method.name, study.trials[number]))
         ended = [SearchTrial.of(method.name, trial) for trial in study.trials if is_spent(trial)]
     return SearchResult(score, tuple(ended))
-
-
-def _study(storage: Any, name: str, score: str, *, prune: bool) -> Study:
-    pruners = optuna().pruners
-    study: Study = optuna().create_study(
-        storage=storage,
-        study_name=name,
-        direction="minimize" if SCORES[score].better == "lower" else "maximize",
-        pruner=pruners.MedianPruner(FIRST_NOT_PRUNED) if prune else pruners.NopPruner(),
-        load_if_exists=True,
-    )
-    return study
-
-
-def _ended(runner: TrialRunner, numbers: range, n_jobs: int) -> Iterator[int]:
-    """Run trials; yield the number of each as it ends.
-
-    Optuna's own loop would run them in threads, where one fit's random numbers are another's.
-    """
-    if n_jobs == 1:
-        ended: Iterable[int | None] = (_run(runner, number) for number in numbers)
-    else:
-        jobs = (delayed(_run)(runner, number) for number in numbers)
-        ended = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
-    for number in ended:
-        if number is not None:
-            yield number
 
 
 def _run(runner: TrialRunner, number: int) -> int | None:

@@ -81,6 +81,8 @@ def estimator_for(
         categorical=[column.name for column in schema.columns if column.kind == "categorical"],
         model=model,
         members=settings.members,
+        effort=settings.effort,
+        align=settings.align,
         preset=settings.preset,
         divergence=settings.divergence,
         refine=settings.refine and method_named(model).adapts,

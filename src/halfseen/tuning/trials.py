@@ -61,32 +61,18 @@ def optuna() -> Any:
 
 @dataclass(frozen=True)
 class SearchTrial:
-    """One fit of a search.
-
-    Parameters
-    ----------
-    model, number
-        Which model, and its how-manieth trial.
-    settings
-        What was set.
-    state
-        ``complete``, ``pruned`` (stopped early, because others were better by then) or
-        ``failed``.
-    value
-        The score in its natural sense; for a pruned one that of the epoch where it ended.
-    seconds
-        How long it took.
-    note
-        Why it failed.
-    """
+    """One fit of a search."""
 
     model: str
     number: int
     settings: dict[str, Any]
     state: str
+    """``complete``, ``pruned`` (stopped, because others were better by then) or ``failed``."""
     value: float | None
+    """The score in its natural sense; for a pruned one that of the epoch where it ended."""
     seconds: float
     note: str = ""
+    """Why it failed."""
 
     @classmethod
     def of(cls, model: str, trial: FrozenTrial) -> SearchTrial:

@@ -21,23 +21,10 @@ EncoderFactory = Callable[[tuple[int, ...]], nn.Module]
 
 
 class ConvEncoder(nn.Module):
-    """Convolutions with max pooling between them, and a final activation (appendix E).
+    """Convolutions with max pooling after the first `pools`, and a final activation (appendix E).
 
-    Parameters
-    ----------
-    shape
-        (channels, height, width) of an image.
-    channels
-        Filters of each convolution.
-    kernel_size
-        Width of every kernel.
-    padding
-        ``valid`` (the authors' code: 32x32 ends at 1x1, a latent of 128) or ``same``.
-    pools
-        How many convolutions are followed by a 2x2 pooling. ``same`` padding with three
-        pools gives the paper's latent of 2048 for 32x32 images.
-    normalize, latent_activation
-        Normalisation after each convolution; the last activation.
+    With ``valid`` padding, as in the authors' code, an image of 32x32 ends at 1x1, a latent of
+    128; ``same`` padding with three pools gives the paper's latent of 2048.
 
     Examples
     --------
@@ -95,19 +82,9 @@ class ConvEncoder(nn.Module):
 class VectorEncoder(nn.Module):
     """A multi-layer perceptron for table columns, with a final activation (appendix E).
 
-    Parameters
-    ----------
-    shape
-        (columns,) of a row.
-    widths, latent_size
-        Hidden layers, and the width of the latent.
-    normalize, latent_activation
-        Normalisation of each layer; the last activation.
-    dropout
-        Share of the input and of the first hidden layer that is dropped in training.
-    linear_path
-        Whether a linear map runs beside the hidden layers, which then start at zero: few rows
-        are often best served by a model that is nearly linear.
+    Dropout is that of the input and of the first hidden layer. With `linear_path` a linear map
+    runs beside the hidden layers, which then start at zero: few rows are often best served by a
+    model that is nearly linear.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +21,8 @@ from halfseen.networks.nets.encoders import (
     make_encoder,
 )
 from halfseen.networks.nets.layers import initialize, mlp
-from halfseen.options import Options
+from halfseen.options import Group, Options
 
-Encoders = TypeVar("Encoders")
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -70,12 +69,8 @@ class Networks(nn.Module):
 
     Parameters
     ----------
-    blocks, method
-        Which inputs are missing, and what the model does about it.
-    encoder
-        g1; the one encoder g of a model without imputation.
-    classifier
-        f.
+    encoder, classifier
+        g1 (the one encoder g of a model without imputation) and f.
     missing_encoder, generator
         g2 and r, of an imputing model.
     noise_size
@@ -204,29 +199,15 @@ def build_networks(
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Networks:
     """Return the networks of one model, with the sizes in `options` or encoders of one's own."""
+    common: dict[str, Any] = {
+        "normalize": options.networks.normalization,
+        "latent_activation": options.networks.latent_activation,
+    }
 
     def default_encoder(shape: tuple[int, ...]) -> nn.Module:
         if len(shape) == 3:
-            images = _set(options.images, "tables", "images")
-            return ConvEncoder(
-                shape,
-                channels=images.channels,
-                kernel_size=images.kernel_size,
-                padding=images.padding,
-                pools=images.pools,
-                normalize=options.networks.normalization,
-                latent_activation=options.networks.latent_activation,
-            )
-        tables = _set(options.tables, "images", "tables")
-        return VectorEncoder(
-            shape,
-            widths=tables.widths,
-            latent_size=tables.latent_size,
-            normalize=options.networks.normalization,
-            latent_activation=options.networks.latent_activation,
-            dropout=tables.dropout,
-            linear_path=tables.linear_path,
-        )
+            return ConvEncoder(shape, **_set(options.images, "tables", "images"), **common)
+        return VectorEncoder(shape, **_set(options.tables, "images", "tables"), **common)
 
     def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:
         own = encoder is not None
@@ -269,10 +250,10 @@ def build_networks(
     )
 
 
-def _set(group: Encoders | None, meant: str, given: str) -> Encoders:
+def _set(group: Group | None, meant: str, given: str) -> dict[str, Any]:
     if group is None:
         raise OptionError(f"These options are for {meant}, and the inputs are {given}.")
-    return group
+    return group.model_dump()
 
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:

@@ -32,30 +32,19 @@ class State:
 
     What is lazy here is computed once and shared by all terms of the step; a term that asks for
     nothing of the target does not make the networks see it.
-
-    Parameters
-    ----------
-    phase
-        Of the training.
-    networks, options
-        g1, g2, r, f, and every setting.
-    plain
-        Both batches as they came.
-    views
-        How they are augmented.
-    progress
-        Through the phase, in [0, 1].
-    strength
-        The ramp of λ1 and λ2: the factor of gradients that divergences send into the latents.
     """
 
     phase: PhaseName
     networks: Networks
     options: Options
     plain: Batch
+    """Both batches as they came."""
     views: Views = field(default_factory=Views)
+    """How they are augmented."""
     progress: float = 0.0
+    """Through the phase, in [0, 1]."""
     strength: float = 1.0
+    """The ramp of λ1 and λ2: the factor of gradients that divergences send into the latents."""
 
     def __post_init__(self) -> None:
         self.source = _augmented(self.plain.source, self.views.source)

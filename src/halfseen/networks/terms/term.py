@@ -20,24 +20,14 @@ Losses = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Part:
-    """A module with a learning rate of its own.
-
-    Parameters
-    ----------
-    name
-        Of its group in the optimiser.
-    module
-        What is trained.
-    decay
-        a in lr / (1 + a p)^0.75, in phases whose rates decay.
-    rate_factor
-        Multiplies the phase's learning rate.
-    """
+    """A module that is trained with a learning rate of its own."""
 
     name: str
     module: nn.Module
     decay: float = 0.0
+    """a in lr / (1 + a p)^0.75, in phases whose rates decay."""
     rate_factor: float = 1.0
+    """Multiplies the phase's learning rate."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +51,15 @@ class Term(nn.Module):
     A subclass says what they are (`words`), when they apply (`phases`), and computes them
     (`forward`). Submodules that are to be trained are named in `parts`; all submodules and
     buffers are kept in checkpoints.
-
-    Attributes
-    ----------
-    words
-        Every loss that the term brings, with the words it is shown with.
-    phases
-        Phases of the training in which it applies.
-    needs_target
-        Whether it looks at target rows, which a model that does not adapt never sees.
-    Settings
-        Fields that ``objective.terms`` may set.
     """
 
     words: ClassVar[Mapping[str, str]] = {}
+    """Every loss that the term brings, with the words it is shown with."""
     phases: tuple[PhaseName, ...] = ("joint",)
     needs_target: ClassVar[bool] = True
+    """Whether it looks at target rows, which a model that does not adapt never sees."""
     Settings: ClassVar[type[TermSettings]] = TermSettings
+    """Fields that ``objective.terms`` may set."""
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__()

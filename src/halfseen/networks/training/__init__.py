@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise, SwapNoise
+from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise
 from halfseen.networks.training.batches import Batch, Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.choice import EpochChoice, chosen_epochs
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, plan_phases
-from halfseen.networks.training.progress import NoProgress, Progress, ProgressBar
+from halfseen.networks.training.progress import Progress, ProgressBar
 from halfseen.networks.training.schedules import annealed_rate, ramp
 
 __all__ = [
@@ -20,13 +20,11 @@ __all__ = [
     "History",
     "LabelledRows",
     "MaskNoise",
-    "NoProgress",
     "Phase",
     "Progress",
     "ProgressBar",
     "ResidentBatches",
     "Rows",
-    "SwapNoise",
     "Trainer",
     "annealed_rate",
     "chosen_epochs",

@@ -18,7 +18,6 @@ __all__ = [
     "Augmentation",
     "MaskNoise",
     "Pixels",
-    "SwapNoise",
     "is_more_uniform",
     "looks_differ",
     "make_augmentation",
@@ -29,26 +28,16 @@ Augmentation = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Pixels:
-    """What an augmentation of images has to know of the problem's images.
-
-    Parameters
-    ----------
-    shown
-        First row and last plus one that were measured; None where all were.
-    lowest, highest
-        Range of the pixels' values.
-    looks_differ
-        Whether the two domains differ in how bright their pixels are (:func:`looks_differ`).
-    is_uniform
-        Whether the source's images differ less in brightness than the target's
-        (:func:`is_more_uniform`).
-    """
+    """What an augmentation of images has to know of the problem's images."""
 
     shown: tuple[int, int] | None = None
+    """First row and last plus one that were measured; None where all were."""
     lowest: float = -1.0
     highest: float = 1.0
     looks_differ: bool = False
+    """Whether the two domains differ in how bright their pixels are (:func:`looks_differ`)."""
     is_uniform: bool = True
+    """Whether the source's images differ less in brightness than the target's."""
 
 
 @dataclass(frozen=True)
@@ -108,19 +97,6 @@ class AffineImages:
 
 
 @dataclass(frozen=True)
-class SwapNoise:
-    """Replace some cells of a table by the same column's value in another row of the batch."""
-
-    probability: float = 0.1
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        """Return rows with cells swapped in."""
-        other = torch.randint(len(rows), rows.shape, device=rows.device)
-        swap = torch.rand(rows.shape, device=rows.device) < self.probability
-        return torch.where(swap, rows.gather(0, other), rows)
-
-
-@dataclass(frozen=True)
 class MaskNoise:
     """Replace some cells of a table by their column's mean in the batch."""
 
@@ -138,16 +114,8 @@ class Appearance:
 
     With values centred on their range and scaled to [-1, 1], an image becomes
     :math:`\pm a x + b`, with a contrast :math:`a \le 1` and a brightness
-    :math:`|b| \le 1 - a`: it never leaves the range.
-
-    Parameters
-    ----------
-    contrast
-        The smallest a.
-    inversion
-        Probability of the minus sign.
-    lowest, highest
-        The range of values.
+    :math:`|b| \le 1 - a`: it never leaves the range. `contrast` is the smallest a, `inversion`
+    the probability of the minus sign.
 
     Examples
     --------
@@ -219,32 +187,15 @@ class _Both:
         return self.second(self.first(images))
 
 
-def _wide(pixels: Pixels) -> Augmentation:
-    return AffineImages.wide(1.0, pixels.shown)
-
-
-def _mild(pixels: Pixels) -> Augmentation:
-    return AffineImages.wide(0.5, pixels.shown)
-
-
-def _light(pixels: Pixels) -> Augmentation:
-    return Appearance(0.3, 0.5, pixels.lowest, pixels.highest)
-
-
-def _mild_light(pixels: Pixels) -> Augmentation:
-    # Without inversion: statistics of the target must stay those of the rows to be predicted.
-    return Appearance(0.65, 0.0, pixels.lowest, pixels.highest)
-
-
 AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
     "affine": lambda pixels: AffineImages(shown=pixels.shown),
-    "wide": _wide,
-    "mild": _mild,
-    "light": _light,
-    "mild-light": _mild_light,
-    "wide+light": lambda pixels: _Both(_wide(pixels), _light(pixels)),
-    "mild+light": lambda pixels: _Both(_mild(pixels), _mild_light(pixels)),
-    "swap": lambda pixels: SwapNoise(),
+    "wide": lambda pixels: AffineImages.wide(1.0, pixels.shown),
+    "mild": lambda pixels: AffineImages.wide(0.5, pixels.shown),
+    "light": lambda pixels: Appearance(0.3, 0.5, pixels.lowest, pixels.highest),
+    # Without inversion: statistics of the target must stay those of the rows to be predicted.
+    "mild-light": lambda pixels: Appearance(0.65, 0.0, pixels.lowest, pixels.highest),
+    "wide+light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
+    "mild+light": lambda p: _Both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
     "mask": lambda pixels: MaskNoise(),
 }
 

@@ -34,16 +34,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Source rows with their labels.
-
-    Parameters
-    ----------
-    inputs
-        One row each.
-    labels
-        Class positions; or class probabilities (soft labels), one row each.
-    weights
-        How much each row counts; equally by default.
+    """Source rows with their labels: class positions, or class probabilities (soft labels).
 
     Examples
     --------

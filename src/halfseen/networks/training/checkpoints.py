@@ -24,31 +24,20 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a run between two epochs.
-
-    Parameters
-    ----------
-    run
-        Fingerprint of everything that determines the run: data, options, seed.
-    phase, epoch
-        How many phases are finished, and how many epochs of the current one.
-    model
-        All tensors of the objective.
-    optimizer
-        Adam's state, by parameter name and field.
-    history
-        One plain record per finished epoch.
-    best
-        The best epoch of the current phase, where one is chosen.
-    """
+    """The state of a run between two epochs."""
 
     run: str
+    """Fingerprint of everything that determines the run: data, options, seed."""
     phase: int
+    """How many phases are finished."""
     epoch: int
+    """How many epochs of the current phase are finished."""
     model: Mapping[str, Tensor]
     optimizer: Mapping[str, Mapping[str, Tensor]]
+    """Adam's state, by parameter name and field."""
     history: list[dict[str, Any]]
     best: BestEpoch | None = None
+    """The best epoch of the current phase, where one is chosen."""
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

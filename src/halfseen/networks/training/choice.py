@@ -19,43 +19,26 @@ CHOSEN_PHASES = frozenset({"joint", "refine"})
 
 @dataclass(frozen=True)
 class BestEpoch:
-    """The best epoch of a phase so far.
-
-    Parameters
-    ----------
-    epoch
-        Its number, from one.
-    score
-        What was measured after it.
-    model
-        A copy of all tensors of the objective at its end.
-    """
+    """The best epoch of a phase so far."""
 
     epoch: int
+    """Its number, from one."""
     score: float
     model: Mapping[str, Tensor]
+    """A copy of all tensors of the objective at its end."""
 
 
 @dataclass(frozen=True)
 class EpochChoice:
-    """The rule by which an epoch is kept.
-
-    Parameters
-    ----------
-    name
-        What the number is called; part of a run's fingerprint.
-    score
-        Measures an objective after an epoch. A number that is NaN is never the best.
-    higher_is_better
-        Which way is up.
-    patience
-        How many epochs without a better number end a phase; None runs them all.
-    """
+    """The rule by which an epoch is kept."""
 
     name: str
+    """What the number is called; part of a run's fingerprint."""
     score: Callable[[Objective], float]
+    """Measures an objective after an epoch. A number that is NaN is never the best."""
     higher_is_better: bool = False
     patience: int | None = None
+    """How many epochs without a better number end a phase; None runs them all."""
 
     def better(
         self, best: BestEpoch | None, epoch: int, score: float, objective: Objective
@@ -82,14 +65,9 @@ def chosen_epochs(history: list[dict[str, Any]]) -> dict[str, int]:
 
     Examples
     --------
-    >>> chosen_epochs(
-    ...     [
-    ...         {"phase": "warm-up", "epoch": 1},
-    ...         {"phase": "joint", "epoch": 1, "score": 0.4, "chosen": True},
-    ...         {"phase": "joint", "epoch": 2, "score": 0.5},
-    ...     ]
-    ... )
-    {'warm-up': 1, 'joint': 1}
+    >>> first = {"phase": "joint", "epoch": 1, "score": 0.4, "chosen": True}
+    >>> chosen_epochs([first, {"phase": "joint", "epoch": 2, "score": 0.5}])
+    {'joint': 1}
     """
     last = {record["phase"]: record["epoch"] for record in history}
     return last | {r["phase"]: r["epoch"] for r in history if r.get("chosen")}

@@ -28,7 +28,7 @@ from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBa
 from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
-from halfseen.networks.training.progress import NoProgress, Progress
+from halfseen.networks.training.progress import Progress
 from halfseen.options import Options
 
 __all__ = ["TrainingProblem", "fit_objective", "resolve_device", "sample_of"]
@@ -46,28 +46,20 @@ STATISTICS_ROWS = 10_000
 class TrainingProblem:
     """What a model learns from: labelled source rows and unlabelled target rows.
 
-    Parameters
-    ----------
-    blocks, n_classes
-        Which inputs are missing, and how many classes there are.
-    batches
-        A stream of batches; None makes them of the rows in memory.
-    rows
-        How many rows the smaller domain has.
-    source, target
-        Rows in memory: all of them, or with a stream a sample, from which statistics and class
-        proportions are estimated.
-    fingerprint
-        What tells streamed rows from others.
+    `source` and `target` are rows in memory: all of them, or with a stream a sample, from which
+    statistics are estimated.
     """
 
     blocks: Blocks
     n_classes: int
     batches: Batches | None
+    """A stream of batches; None makes them of the rows in memory."""
     rows: int
+    """How many rows the smaller domain has."""
     source: LabelledRows
     target: Rows
     fingerprint: str = ""
+    """What tells streamed rows from others."""
 
     @classmethod
     def resident(cls, blocks: Blocks, source: LabelledRows, target: Rows, n_classes: int) -> Self:
@@ -104,7 +96,6 @@ def fit_objective(
     refine: bool = False,
     encoder: nn.Module | EncoderFactory | None = None,
     augmentation: Augmentation | None = None,
-    target_augmentation: Augmentation | None = None,
     device: str = "auto",
     progress: Progress | None = None,
     on_epoch: EpochHook | None = None,
@@ -115,21 +106,21 @@ def fit_objective(
     """Train one model on a problem; return it with its history.
 
     Scores of epochs and the `on_epoch` hook see the networks as they would predict, at most
-    `evaluations` times in a phase. Augmentations given replace those that the options name.
+    `evaluations` times in a phase. An augmentation given replaces that of the source's options.
     """
     place = resolve_device(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
     objective.to(place)
-    objective.views = _views(problem, method, options, augmentation, target_augmentation)
+    objective.views = _views(problem, method, options, augmentation)
     batches = problem.batches_for(options, place)
     phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
 
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
-            rows = sample_of(problem.target.inputs, STATISTICS_ROWS).split(size)
+            rows = torch.split(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
             # A generator's noise is the seed's here too, and the caller's generator left alone.
             with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
                 torch.manual_seed(derived_seed(seed, _STATISTICS))
@@ -139,7 +130,7 @@ def fit_objective(
         objective,
         batches,
         seed,
-        progress or NoProgress(),
+        progress or Progress(),
         on_epoch,
         checkpoint,
         "" if checkpoint is None else _fingerprint(problem, objective, seed, refine, epoch_choice),
@@ -170,9 +161,8 @@ def _views(
     method: Method,
     options: Options,
     own: Augmentation | None,
-    own_of_target: Augmentation | None,
 ) -> Views:
-    """Return the user's own augmentations, or those that the options name."""
+    """Return the augmentations that the options name, or the user's own of the source."""
     blocks, training = problem.blocks, options.training
     source, target = (
         blocks.flat(sample_of(rows.inputs, PIXEL_ROWS).cpu(), "observed")
@@ -190,8 +180,7 @@ def _views(
         measured = replace(complete, shown=(blocks.observed[0], blocks.observed[-1] + 1))
     return Views(
         own or make_augmentation(training.augmentation, pixels=complete),
-        own_of_target
-        or make_augmentation(training.target_augmentation, of_target=True, pixels=measured),
+        make_augmentation(training.target_augmentation, of_target=True, pixels=measured),
     )
 
 

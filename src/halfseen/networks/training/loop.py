@@ -27,7 +27,7 @@ from halfseen.networks.training.checkpoints import (
 )
 from halfseen.networks.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
 from halfseen.networks.training.phases import Phase
-from halfseen.networks.training.progress import NoProgress, Progress
+from halfseen.networks.training.progress import Progress
 from halfseen.networks.training.schedules import ramp
 from halfseen.parallel import Ranks, present_ranks
 
@@ -54,41 +54,25 @@ class Trainer:
     part of every batch; the first one alone scores, shows progress, calls hooks and writes
     checkpoints.
 
-    Parameters
-    ----------
-    objective
-        Trained in place, on the device where it is.
-    batches
-        The data.
-    seed
-        Determines batches, dropout, noise and augmentation.
-    progress
-        Told of every step and epoch.
-    on_epoch
-        Called after each epoch.
-    checkpoint, run
-        File that keeps the state after every epoch, and the run's fingerprint in it.
-    epoch_choice
-        How the epoch of the joint phase, and of refinement, is chosen; by default the last.
-    before_looking
-        Called after an epoch, before it is scored or shown to `on_epoch`.
-    looks
-        The most epochs of a phase that are scored or shown, evenly spread, the last one always;
-        by default all.
-    ranks
-        The processes that train together.
+    The objective is trained in place, on the device where it is.
     """
 
     objective: Objective
     batches: Batches
     seed: int
-    progress: Progress = field(default_factory=NoProgress)
+    """Determines batches, dropout, noise and augmentation."""
+    progress: Progress = field(default_factory=Progress)
     on_epoch: EpochHook | None = None
     checkpoint: Path | None = None
+    """File that keeps the state after every epoch."""
     run: str = ""
+    """The run's fingerprint, in the checkpoint."""
     epoch_choice: EpochChoice | None = None
+    """How the epoch of the joint phase, and of refinement, is chosen; by default the last."""
     before_looking: Callable[[], None] | None = None
+    """Called after an epoch, before it is scored or shown to `on_epoch`."""
     looks: int | None = None
+    """The most epochs of a phase that are scored or shown, the last one always; or all."""
     ranks: Ranks = field(default_factory=present_ranks)
 
     def train(self, phases: Sequence[Phase]) -> History:
@@ -99,7 +83,7 @@ class Trainer:
             self.objective.load_state_dict(saved.model)
             history = saved.history
         if not self.ranks.is_first:
-            self.progress = NoProgress()
+            self.progress = Progress()
         # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
             self.progress.start(phases, done=len(history))

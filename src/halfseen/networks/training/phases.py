@@ -27,31 +27,20 @@ ALL_NETWORKS = SOURCE_NETWORKS | {"generator"}
 
 @dataclass(frozen=True)
 class Phase:
-    """Some epochs with one loss, one batch size and one rule for the learning rates.
-
-    Parameters
-    ----------
-    name
-        ``warm-up``, ``joint`` or ``refine``.
-    epochs, batch_size
-        How long, and how many rows of each domain a step sees.
-    learning_rate
-        At the start of the phase.
-    networks
-        Which of g1, g2, r and f are updated. What a term brings is updated in the term's phases.
-    anneals
-        Whether rates decay as lr / (1 + a p)^0.75, with each part's own a.
-    epoch_steps
-        Steps after which an epoch ends, where a pass over the source has more.
-    """
+    """Some epochs with one loss, one batch size and one rule for the learning rates."""
 
     name: PhaseName
     epochs: int
     batch_size: int
+    """How many rows of each domain a step sees."""
     learning_rate: float
+    """At the start of the phase."""
     networks: frozenset[str] = ALL_NETWORKS
+    """Which of g1, g2, r and f are updated; what a term brings is in the term's phases."""
     anneals: bool = False
+    """Whether rates decay as lr / (1 + a p)^0.75, with each part's own a."""
     epoch_steps: int | None = None
+    """Steps after which an epoch ends, where a pass over the source has more."""
 
     def steps(self, batches: Batches) -> int:
         """Return how many steps an epoch takes."""

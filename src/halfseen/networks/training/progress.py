@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self
+from contextlib import AbstractContextManager
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,61 +13,30 @@ from rich.progress import Progress as RichProgress
 from halfseen.networks.terms import loss_words
 from halfseen.networks.training.phases import Phase
 
-__all__ = ["NoProgress", "Progress", "ProgressBar"]
+__all__ = ["Progress", "ProgressBar"]
 
 
-class Progress(Protocol):
-    """Told by the loop how far it is."""
+class Progress(AbstractContextManager["Progress"]):
+    """Told by the loop how far it is; shows nothing by itself."""
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *raised: object) -> None:
+        """End the display."""
 
     def start(self, phases: Sequence[Phase], done: int) -> None:
-        """Announce the phases, of which `done` epochs were finished by an earlier run."""
+        """Take note of the phases, of which `done` epochs were finished by an earlier run."""
 
     def step(self, phase: Phase, epoch: int, step: int, steps: int) -> None:
-        """Announce one step."""
+        """Take note of one step."""
 
     def end_epoch(self, record: Mapping[str, Any]) -> None:
-        """Announce the record of one epoch."""
+        """Take note of the record of one epoch."""
 
 
-class NoProgress:
-    """Shows nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
-
-    def start(self, phases: Sequence[Phase], done: int) -> None:
-        """Do nothing."""
-
-    def step(self, phase: Phase, epoch: int, step: int, steps: int) -> None:
-        """Do nothing."""
-
-    def end_epoch(self, record: Mapping[str, Any]) -> None:
-        """Do nothing."""
-
-
-class ProgressBar(NoProgress):
+class ProgressBar(Progress):
     """One line on standard error: phase, epoch, bar, losses, time left."""
 
     def __init__(self, title: str = "training") -> None:
         self.title = title
-        self._losses = ""
         self._bar = RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -78,17 +47,12 @@ class ProgressBar(NoProgress):
             console=Console(stderr=True),
         )
 
-    def __enter__(self) -> Self:
-        self._bar.__enter__()
+    def __enter__(self) -> ProgressBar:
+        self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self._bar.stop()
 
     def start(self, phases: Sequence[Phase], done: int) -> None:
         """Open the bar over all epochs."""

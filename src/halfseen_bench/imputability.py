@@ -22,7 +22,6 @@ from sklearn.preprocessing import StandardScaler
 
 from halfseen.arrays import Floats, matrix, same_length
 from halfseen.errors import InputError
-from halfseen.evidence.density_ratio import LEAST_OVERLAP
 from halfseen.evidence.features import DomainSeparation, domain_separation
 
 __all__ = ["Dependence", "ImputationVerdict", "imputation_verdict", "missing_block_dependence"]
@@ -31,6 +30,8 @@ SIGNIFICANCE = 0.01
 """Largest p-value at which the missing block is called dependent on the observed one."""
 LEAST_R2 = 0.01
 """Explaining less than this share of x2 is not worth imputing it, however significant."""
+LEAST_OVERLAP = 0.05
+"""Below this hardly a source row is like any of the target's."""
 PERMUTATIONS = 999
 FEWEST_ROWS = 20
 MOST_COMPONENTS = 8

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError
-from halfseen.evidence import assumptions, imputation_verdict, missing_block_dependence
+from halfseen_bench import imputability
+from halfseen_bench.imputability import imputation_verdict, missing_block_dependence
 
 
 def gaussian_blocks(rows: int, correlation: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -24,8 +25,8 @@ def test_the_share_explained_is_that_of_the_gaussian(correlation: float) -> None
 
 
 def test_independent_blocks_are_rarely_called_dependent(monkeypatch) -> None:
-    monkeypatch.setattr(assumptions, "PERMUTATIONS", 99)
-    monkeypatch.setattr(assumptions, "_boosting", assumptions._ridge)  # trees take seconds
+    monkeypatch.setattr(imputability, "PERMUTATIONS", 99)
+    monkeypatch.setattr(imputability, "_boosting", imputability._ridge)  # trees take seconds
     p_values = [missing_block_dependence(*gaussian_blocks(100, 0.0, s)).p_value for s in range(60)]
     # Half of the p-values are uniform: 6 below 0.2 expected, over 14 have a chance below 0.001.
     assert np.mean(np.array(p_values) <= 0.2) <= 14 / 60

@@ -1,0 +1,33 @@
+"""A search on two tables tries the model that `halfseen fit` would fit to them."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+from halfseen.model.settings import FitSettings
+from halfseen.tuning.tables import estimator_for
+
+
+def test_the_estimator_has_every_setting_of_the_fit():
+    age, stage, ward = (
+        SimpleNamespace(name=name, kind=kind)
+        for name, kind in (("age", "numeric"), ("stage", "numeric"), ("ward", "categorical"))
+    )
+    columns = [age, stage, ward]
+    schema = SimpleNamespace(columns=columns, observed=[age, ward], missing=[stage])
+    settings = FitSettings(
+        members=("networks", "regression"),
+        effort="quick",
+        align=False,
+        preset="paper",
+        divergence="transport",
+        refine=True,
+        options={"training.joint_epochs": 3},
+        seed=5,
+        device="cpu",
+    )
+    found = estimator_for("Adaptation-Imputation", SimpleNamespace(schema=schema), settings)
+    assert (found.missing, found.keep, found.categorical) == (["stage"], ["age", "ward"], ["ward"])
+    own = found._settings(found.random_state)
+    assert replace(own, memory=settings.memory, measure=True) == settings
+    source = estimator_for("Source-Full", SimpleNamespace(schema=schema), settings)
+    assert not source.refine, "a model that does not adapt has nothing to refine"
