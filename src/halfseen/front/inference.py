@@ -275,6 +275,7 @@ def _fitted(
         log=log,
         mean=moments.mean if roles.scale else 0.0,
         scale=moments.spread if roles.scale and moments.spread > 0 else 1.0,
+        shape=column.shape() if role == "observed" else None,
     )
 
 
@@ -293,6 +294,7 @@ def _fitted_category(column: ColumnSummary, role: Role) -> CategoryColumn:
         categories=tuple(sorted(values)),
         other=column.has_more or len(values) < len(column.counts),
         values=column.stored,
+        shape=column.shape() if role == "observed" else None,
     )
 
 

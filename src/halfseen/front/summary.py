@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from halfseen.errors import InputError
 from halfseen.front.labels import count_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
+from halfseen.front.schema import Shape
 from halfseen.front.tables import Table
 
 __all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
@@ -140,6 +141,33 @@ class ColumnSummary:
         """The median of the numbers."""
         sample = self.sample
         return float(np.median(sample)) if len(sample) else self.plain.mean
+
+    def shape(self) -> Shape:
+        """Return how the values are distributed, as plain data."""
+        known = max(self.rows - self.gaps, 1)
+        if self.values == "text":
+            shares = {value: count / known for value, count in self.counts.most_common(64)}
+            distinct = 0 if self.has_more else len(self.counts)
+            return Shape(rows=self.rows, gaps=self.gap_share, distinct=distinct, shares=shares)
+        values = np.sort(self.sample)
+        if not len(values):
+            return Shape(rows=self.rows, gaps=self.gap_share, distinct=0)
+        first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each value
+        ends = np.r_[first[1:], len(values)]
+        steps = np.rint(np.linspace(0, len(values) - 1, 21)).astype(np.int64)
+        second = min(1, len(first) - 1)
+        edges = [
+            (float(values[first[own]]), float((ends - first)[own] / len(values)), float(values[o]))
+            for own, o in ((0, first[second]), (-1, first[-1 - second]))
+        ]
+        return Shape(
+            rows=self.rows,
+            gaps=self.gap_share,
+            distinct=len(first),
+            quantiles=tuple(values[steps].tolist()),
+            low=edges[0],
+            high=edges[1],
+        )
 
     def share(self, value: Any) -> float:
         """Return how much of what has a value has this one, at most."""
