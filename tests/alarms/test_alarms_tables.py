@@ -10,12 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from halfseen.alarms import Alarm, column_alarms, refuse, table_alarms
+from halfseen.alarms import (
+    Alarm,
+    Watch,
+    drift_alarms,
+    prediction_alarms,
+    refuse,
+    table_alarms,
+)
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
-from halfseen.front.summary import summarize
 from halfseen.front.tables import ArrowTable
+from halfseen_bench.data import heart
 
 Columns = dict[str, np.ndarray]
 Change = Callable[[Columns, np.random.Generator], Columns]
@@ -139,9 +146,7 @@ CLEAN: dict[str, Change] = {
     "half as rich": times("income", 0.5),
     "twice as rich": times("income", 2),
     "half more visits": lambda t, random: t | {"visits": random.poisson(4, len(t["age"])) * 1.0},
-    "twice the visits": lambda t, random: (
-        t | {"visits": random.poisson(5, len(t["age"])) * 1.0}
-    ),
+    "twice the visits": lambda t, random: t | {"visits": random.poisson(5, len(t["age"])) * 1.0},
     "wider scores": times("score", 1.6),
     "narrower scores": times("score", 0.6),
     "more smokers": chosen(lambda t: np.where(t["smoker"] > 0, 0.9, 0.1)),
@@ -201,3 +206,86 @@ def test_alarms_find_the_faulty_tables_and_are_silent_on_the_clean():
           f"on {len(false)} of {3 * len(CLEAN)} clean ones: {false}")  # fmt: skip
     assert not false
     assert detected >= DETECTED, missed
+
+
+def understood(target: Columns) -> Understanding:
+    random = np.random.default_rng(0)
+    source = people(220, random) | {"test": random.normal(size=220)}
+    source["sick"] = (source["age"] > 54).astype(int)
+    found = understand(table_of(source, "s"), table_of(target, "t"), Roles("sick"))
+    assert isinstance(found, Understanding)
+    return found
+
+
+def test_sentences_name_column_figures_and_what_to_do():
+    target = people(260, np.random.default_rng(1))
+    target["income"] = target["income"] / 1000
+    target |= {"age": target["glucose"], "glucose": target["age"]}
+    target["weight"][:30] = 999
+    says = {alarm.kind: alarm.says for alarm in table_alarms(understood(target))}
+    assert says["unit"].startswith(
+        "income on the target is about 1,000 times smaller than the source's (median "
+    )
+    assert says["unit"].endswith("another unit? Convert one of them.")
+    assert "age on the target looks like glucose in the source" in says["swapped"]
+    assert "weight is 999 in 12% of the target's rows" in says["sentinel"]
+    assert says.keys() == {"unit", "swapped", "sentinel"}
+
+
+def test_rows_that_are_scored_are_watched_batch_by_batch():
+    found = understood(people(260, np.random.default_rng(1)))
+    assert not table_alarms(found)
+    new = people(200, np.random.default_rng(2))
+    new |= {"weight": new["weight"] * 1000, "visits": np.full(200, 3.0), "smoker": np.zeros(200)}
+    new["age"][:150] = np.nan
+    watch = Watch(found.schema, [0.5, 0.5])
+    for batch in table_of(new, "n").table.to_batches(max_chunksize=64):
+        watch.add(batch, np.tile([0.7, 0.3], (batch.num_rows, 1)))
+    kinds = {alarm.kind: alarm.columns for alarm in watch.alarms() if alarm.kind != "constant"}
+    assert kinds == {"unit": ("weight",), "gaps": ("age",), "one class": ()}
+    constant = [alarm.columns for alarm in watch.alarms() if alarm.kind == "constant"]
+    assert constant == [("visits",), ("smoker",)]
+    few = Watch(found.schema, [0.5, 0.5])
+    few.add(table_of(new, "n").table.slice(0, 19), np.tile([0.7, 0.3], (19, 1)))
+    assert few.alarms() == []
+
+
+@pytest.mark.parametrize(
+    ("shares", "prior", "kinds"),
+    [
+        ([1.0, 0.0], [0.5, 0.5], ["one class"]),
+        ([1.0, 0.0], [0.9, 0.1], []),  # a rare class may be predicted nowhere
+        ([0.9, 0.1], [0.4, 0.6], ["class shares"]),
+        ([0.6, 0.4], [0.4, 0.6], []),
+    ],
+)
+def test_predictions_raise_alarms(shares, prior, kinds):
+    first = np.arange(200) < 200 * shares[0]
+    probability = np.where(first[:, None], [0.95, 0.05], [0.05, 0.95])
+    assert [a.kind for a in prediction_alarms(probability, prior, ["no", "yes"])] == kinds
+
+
+def test_far_rows_raise_an_alarm():
+    assert drift_alarms(1.4) == []
+    assert "5.1 times as far" in drift_alarms(5.1)[0].says
+
+
+def test_strict_makes_one_error_of_all():
+    refuse([])
+    with pytest.raises(InputError, match=r"^2 alarms, refused as asked: One\. Two\.$"):
+        refuse([Alarm("unit", "One."), Alarm("range", "Two.")])
+
+
+@pytest.mark.parametrize("hospital", ["hungarian", "switzerland", "va"])
+def test_silence_on_the_hearts_of_four_hospitals(hospital):
+    root = Path(os.environ.get("HALFSEEN_DATA", "nowhere"))
+    if not (root / "heart").is_dir():
+        pytest.skip("HALFSEEN_DATA has no folder 'heart'")
+    source, label = heart.read_hospital(root, "cleveland")
+    target, _ = heart.read_hospital(root, hospital)
+    there = dict(zip(heart.COLUMNS, source.T, strict=True)) | {"label": label}
+    here = {n: c for n, c in zip(heart.COLUMNS, target.T, strict=True) if not np.isnan(c).all()}
+    here = {n: c for n, c in here.items() if n not in ("slope", "ca", "thal")}
+    found = understand(table_of(there, "s"), table_of(here, "t"), Roles("label", keep=tuple(here)))
+    assert isinstance(found, Understanding)
+    assert table_alarms(found) == []

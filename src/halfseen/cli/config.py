@@ -54,6 +54,7 @@ class FitConfig(BaseModel):
     report_data: ReportDetail = Field(
         "all", description="what the model keeps for `halfseen report`: all, aggregates or none"
     )
+    strict: bool = Field(False, description="whether an alarm ends the command")
     options: dict[str, Any] = Field(
         {}, description="fields of halfseen.Options, in groups: [options.training]"
     )

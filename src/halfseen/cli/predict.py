@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from halfseen.cli.fit import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs
@@ -35,6 +36,9 @@ def predict(
             "corrected for the class proportions estimated with them, or refused.",
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Take every alarm as an error, and write nothing.")
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -74,10 +78,12 @@ def predict(
             output,
             use_missing=use_missing,
             prior=prior,
+            strict=strict,
             on_rows=lambda rows: progress.advance(task, rows),
         )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
+    show_alarms([alarm.to_dict() for alarm in scored.alarms], terminal)
     rate = scored.rows / max(scored.seconds, 1e-9)
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
@@ -88,6 +94,7 @@ def predict(
             "rows": scored.rows,
             "seconds": round(scored.seconds, 3),
             "notes": scored.notes,
+            "alarms": scored.alarms,
             "target_prior": _proportions(loaded, prior),
         }
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.alarms import drift_alarms, prediction_alarms, table_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
@@ -47,6 +48,8 @@ from halfseen.weights.combining import Weights
 __all__ = ["RULE", "Candidate", "Fit", "fit_images", "fit_rows", "fit_tables", "is_resident"]
 
 FEWEST_TARGET_ROWS = 10
+MOST_LOOKED_AT = 3_000
+"""Target rows whose predictions may raise an alarm."""
 RULE = (
     "lowest cross-entropy on held-out source rows, each weighted by how much more often its "
     "observed columns occur on the target (a domain classifier's odds); no target label is used"
@@ -101,7 +104,10 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
         "target": found.target.table.fingerprint() | {"rows": found.target.rows},
     }
     front = TableFront(found.schema)
-    return fit_rows(front, rows, settings, hooks, counts=found.class_counts, training_data=data)
+    fit = fit_rows(front, rows, settings, hooks, counts=found.class_counts, training_data=data)
+    alarms = [alarm.to_dict() for alarm in table_alarms(found)]
+    fit.model.metrics["alarms"] = alarms + fit.model.metrics["alarms"]
+    return fit
 
 
 def fit_images(
@@ -311,7 +317,18 @@ class Fit:
         metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
         metrics["trained_on"] = trained_on
         metrics |= {"choice": self.choice} if self.choice else {}
-        return Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
+        return model
+
+    def _alarms(self, model: Model) -> list[dict[str, Any]]:
+        """Return what looks wrong with the target's rows and with what is said of them."""
+        target = self.rows.target
+        some = target[np.random.default_rng(0).permutation(len(target))[:MOST_LOOKED_AT]]
+        prior = model.metrics["class_prior"]
+        alarms = prediction_alarms(model.score(some), prior, self._class_names())
+        drift = drift_alarms(self.drift.distance) if self.drift is not None else []
+        return [alarm.to_dict() for alarm in drift + alarms]
 
     def _refitted(self, chosen: Candidate, whole: Sample) -> tuple[Member, ...]:
         """Return the members fitted on all rows; large networks as the last fold left them."""

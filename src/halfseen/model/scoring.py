@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from halfseen.alarms import Alarm, Watch, refuse
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
@@ -44,11 +46,14 @@ class Scored:
         How many, and how long it took.
     notes
         Sentences for the user.
+    alarms
+        What looks wrong with the rows (the first 100,000) and with their scores.
     """
 
     rows: int
     seconds: float
     notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
 
 
 def score_table(
@@ -58,6 +63,7 @@ def score_table(
     *,
     use_missing: bool = False,
     prior: PriorEstimate | None = None,
+    strict: bool = False,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Scored:
     """Write one row of scores for each row of the table, in its order, whole or not at all.
@@ -75,6 +81,8 @@ def score_table(
         Whether rows that have the missing block are scored with it.
     prior
         Class proportions that the probabilities are corrected for; refused if not trustworthy.
+    strict
+        Whether an alarm is an error, so that nothing is written.
     on_rows
         Told after each batch how many rows it had.
     """
@@ -83,12 +91,20 @@ def score_table(
         model, table.names, use_missing=use_missing, prior=prior, where=str(table.path)
     )
     rows, started = 0, time.perf_counter()
-    with written_whole(output) as partial, _writer(partial) as write:
-        for batch in table.batches(scorer.columns):
-            write(scorer(batch, first_row=rows + 1))
-            rows += batch.num_rows
-            on_rows(batch.num_rows)
-    return Scored(rows, time.perf_counter() - started, scorer.notes)
+    watch = Watch(model.schema, model.metrics.get("class_prior"))
+    names = score_names(model.schema)
+    with written_whole(output) as partial:
+        with _writer(partial) as write:
+            for batch in table.batches(scorer.columns):
+                scores = scorer(batch, first_row=rows + 1)
+                write(scores)
+                watch.add(batch, np.stack([scores[name] for name in names], axis=1), table.where)
+                rows += batch.num_rows
+                on_rows(batch.num_rows)
+        alarms = watch.alarms()
+        if strict:
+            refuse(alarms)
+    return Scored(rows, time.perf_counter() - started, scorer.notes, tuple(alarms))
 
 
 @dataclass(frozen=True)

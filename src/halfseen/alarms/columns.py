@@ -1,13 +1,8 @@
-"""What looks wrong with a target: other units, swapped columns, sentinels, far rows, one class.
-
-Pure functions on the distributions of columns (:class:`halfseen.front.schema.Shape`), which a fit
-makes of both tables and keeps of the source, and on predictions. An alarm is raised only where no
-honest shift is likely to look so: thresholds are wide, and few rows raise none.
-"""
+"""Columns of a target beside those of the source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import Any
@@ -15,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from halfseen.arrays import Floats
-from halfseen.errors import InputError
-from halfseen.front.inference import Understanding
 from halfseen.front.schema import Shape, TableSchema
 
-__all__ = ["Alarm", "column_alarms", "drift_alarms", "prediction_alarms", "refuse", "table_alarms"]
+__all__ = ["FEWEST_ROWS", "Alarm", "column_alarms"]
 
 FEWEST_ROWS = 20
 """Values on each side below which a distribution says nothing."""
@@ -30,7 +23,7 @@ SMALL_FACTOR = 1.5
 APART, ALIKE = 0.6, 0.25
 """Largest difference of two cumulated shares: of different columns at least, of alike at most."""
 WIDER = 1.6
-"""How much wider the middle half of a column may be in another unit; a shift widens nothing."""
+"""How much the width of the middle half may differ once the unit is converted."""
 OUTSIDE = 0.2
 """Share of target rows outside the source's range."""
 MARGIN = 0.1
@@ -48,12 +41,6 @@ USED = {0.0, -1.0} | {sign * float(d * n) for d in "789" for n in range(1, 8) fo
 """Numbers that stand for gaps: 999, -1, 0."""
 MOST_PAIRED = 60
 """Columns at most that are compared crosswise."""
-FAR = 2.0
-"""Target rows so many times as far from source rows as those are from each other."""
-SHARES = 0.3
-"""Part of the rows that would have to change class to give the source's shares."""
-RARE = 0.2
-"""A class that is rarer may well be predicted nowhere."""
 
 
 @dataclass(frozen=True)
@@ -81,24 +68,6 @@ class Alarm:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self) | {"columns": list(self.columns)}
-
-
-def refuse(alarms: Sequence[Alarm]) -> None:
-    """Make alarms an error, as ``--strict`` asks."""
-    if alarms:
-        count = "An alarm" if len(alarms) == 1 else f"{len(alarms)} alarms"
-        raise InputError(f"{count}, refused as asked: {' '.join(alarm.says for alarm in alarms)}")
-
-
-def table_alarms(found: Understanding) -> list[Alarm]:
-    """Return what looks wrong with the target of two understood tables.
-
-    Constant and mostly empty columns are left to :func:`~halfseen.front.inference.understand`,
-    which asks about them.
-    """
-    there = {name: column.shape() for name, column in found.target.columns.items()}
-    alarms = column_alarms(found.schema, there)
-    return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
 
 
 def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm]:
@@ -131,62 +100,6 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
         found = (check(name, *pair) for check in checks)
         alarms += [alarm for alarm in found if alarm is not None][:1]
     return alarms
-
-
-def drift_alarms(distance: float) -> list[Alarm]:
-    """Say so where target rows are far from any source row (:func:`halfseen.align.drift_of`)."""
-    if distance < FAR:
-        return []
-    says = (
-        f"Target rows are {distance:.1f} times as far from source rows as those are from each "
-        "other: the model guesses where it has seen nothing. Look for columns that mean something "
-        "else on the target, and label some of its rows to measure (`halfseen evaluate`)."
-    )
-    return [Alarm("drift", says, figures={"distance": distance})]
-
-
-def prediction_alarms(
-    probability: Floats, prior: Sequence[float], names: Sequence[str]
-) -> list[Alarm]:
-    """Compare predicted classes with the source's.
-
-    Parameters
-    ----------
-    probability
-        Of each class, one row each.
-    prior, names
-        The source's class shares, and what the classes are called.
-
-    Examples
-    --------
-    >>> (alarm,) = prediction_alarms(np.tile([0.9, 0.1], (50, 1)), [0.5, 0.5], ["no", "yes"])
-    >>> alarm.kind, alarm.says[:51]
-    ('one class', "All 50 rows are predicted to be 'no', which 50% of ")
-    """
-    rows = len(probability)
-    if rows < FEWEST_ROWS:
-        return []
-    share = np.asarray(prior, dtype=np.float64)
-    counts = np.bincount(probability.argmax(1), minlength=len(share))
-    most = int(counts.argmax())
-    if counts[most] == rows and 1 - share[most] > RARE:
-        says = (
-            f"All {rows:,} rows are predicted to be {names[most]!r}, which {share[most]:.0%} of "
-            "the source's rows are: look at the columns' units and gaps before using this."
-        )
-        return [Alarm("one class", says, figures={"rows": rows, "source": float(share[most])})]
-    estimated = probability.mean(0)
-    moved = float(np.abs(estimated - share).sum() / 2)
-    if moved <= SHARES:
-        return []
-    k = int(np.abs(estimated - share).argmax())
-    says = (
-        f"Class {names[k]!r} is estimated to have {estimated[k]:.0%} of these rows, and has "
-        f"{share[k]:.0%} of the source's: if nothing explains that, do not trust the scores; label "
-        "some rows to measure (`halfseen evaluate`)."
-    )
-    figures = {"estimated": float(estimated[k]), "source": float(share[k])}
-    return [Alarm("class shares", says, figures=figures)]
 
 
 # --- one column -----------------------------------------------------------------------------
@@ -251,10 +164,9 @@ def _sentinel(name: str, source: Shape, target: Shape) -> Alarm | None:
             if share < SPIKE or rows < 3 or own.distinct < 6 or not spread > 0:
                 continue
             gap = abs(value - following)
-            negative = value in USED and value < 0 <= min(rest)
-            if not (
-                gap >= 2 * spread or (value in USED and (gap >= ISOLATED * spread or negative))
-            ):
+            isolated = gap >= ISOLATED * spread and gap > 3 * spread / (own.distinct - 2)
+            negative = value < 0 <= min(rest)
+            if not (gap >= 2 * spread or (value in USED and (isolated or negative))):
                 continue
             there = _at(other, value)
             inside = other.low[0] < value < other.high[0]
