@@ -203,8 +203,8 @@ def _unit(name: str, source: Shape, target: Shape) -> Alarm | None:
         else f"about {_about(1 / factor)} times smaller than"
     )
     says = (
-        f"{name} on the target is {times} the source's (median {np.median(there):,.4g} against "
-        f"{np.median(here):,.4g}), with the same shape: another unit? Convert one of them."
+        f"{name} on the target is {times} the source's (median {_median(there)} against "
+        f"{_median(here)}), with the same shape: another unit? Convert one of them."
     )
     return Alarm("unit", says, (name,), {"factor": factor})
 
@@ -248,8 +248,8 @@ def _swapped(pairs: Mapping[str, tuple[Shape, Shape]]) -> Iterator[Alarm]:
             continue
         says = (
             f"{one} on the target looks like {other} in the source, and the other way round "
-            f"(medians {np.median(there):,.4g} and {np.median(there_too):,.4g} against "
-            f"{np.median(here):,.4g} and {np.median(here_too):,.4g}): are the two columns swapped?"
+            f"(medians {_median(there)} and {_median(there_too)} against {_median(here)} and "
+            f"{_median(here_too)}): are the two columns swapped?"
         )
         yield Alarm("swapped", says, (one, other), {"straight": straight[one], "cross": crosswise})
 
@@ -267,6 +267,12 @@ def _at(shape: Shape, value: float) -> float:
         if edge[0] == value:
             return edge[1]
     return shape.quantiles.count(value) / len(shape.quantiles)
+
+
+def _median(values: Floats) -> str:
+    """Return a median with four digits, as people write it."""
+    median = float(f"{np.median(values):.4g}")
+    return f"{median:,.0f}" if abs(median) >= 1000 else f"{median:g}"
 
 
 def _about(factor: float) -> str:
