@@ -86,7 +86,11 @@ def understand(
     if extra:
         notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
     if roles.label in target.names:
-        notes.append(f"The target's column {roles.label!r} is not read.")
+        measure = "model.evaluate" if roles.in_python else "`halfseen evaluate`"
+        notes.append(
+            f"The target has the label column {roles.label!r}: it is not used for training; "
+            f"{measure} measures the model with it."
+        )
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
     missing, doubts = _find_missing(seen, there, names, roles)

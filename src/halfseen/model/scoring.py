@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
@@ -20,7 +21,9 @@ from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
+from halfseen.front.preprocessing import as_categories
 from halfseen.front.schema import TableSchema
+from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 
 __all__ = [
@@ -28,6 +31,7 @@ __all__ = [
     "Scored",
     "Scorer",
     "check_output",
+    "evaluate_table",
     "is_scores",
     "score_names",
     "score_table",
@@ -105,6 +109,36 @@ def score_table(
         if strict:
             refuse(alarms)
     return Scored(rows, time.perf_counter() - started, scorer.notes, tuple(alarms))
+
+
+def evaluate_table(model: Model, table: TableFiles, label: str | None = None) -> dict[str, Any]:
+    """Measure a model on a table's labelled rows (:meth:`Model.evaluate`); others are left out.
+
+    `label` is the column of the labels, by default the one that the model was fitted on.
+    """
+    name = model.schema.label if label is None else label
+    if name not in table.names:
+        raise InputError(
+            f"{table.where} has no column {name!r} to take labels from (--label names another)."
+        )
+    scorer = Scorer.of(model, table.names, where=table.where)
+    watch = Watch(model.schema, model.metrics.get("class_prior"))
+    names, rows = score_names(model.schema), 0
+    probabilities, labels = [], []
+    for batch in table.batches(list(dict.fromkeys([*scorer.columns, name]))):
+        texts = as_categories(batch.column(name), name, where=table.where)
+        known = pc.is_valid(texts)
+        scores = scorer(batch, first_row=rows + 1)
+        probability = np.stack([scores[name] for name in names], axis=1)
+        watch.add(batch, probability, table.where)
+        probabilities.append(probability[known.to_numpy(zero_copy_only=False)])
+        labels += texts.filter(known).to_pylist()
+        rows += batch.num_rows
+    found = evaluation(
+        np.concatenate(probabilities), model.positions(labels), model.class_prior, model.metrics
+    )
+    alarms = [alarm.to_dict() for alarm in watch.alarms()]
+    return found | {"unlabelled": rows - len(labels), "alarms": alarms}
 
 
 @dataclass(frozen=True)
