@@ -19,8 +19,8 @@ from halfseen.metrics import (
 
 __all__ = ["evaluation"]
 
-RESAMPLES = 1_000
-FEWER_RESAMPLES = 200
+RESAMPLES = 400
+FEWER_RESAMPLES = 100
 MANY_ROWS = 5_000
 """Rows from which intervals are narrow, and fewer resamples tell them."""
 LEVEL = 0.95
