@@ -11,7 +11,7 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
-from halfseen.front.schema import TableSchema
+from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.summary import ColumnSummary
 
 __all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "table_alarms"]
@@ -66,8 +66,13 @@ class Watch:
         if self._rows >= LOOKED_AT:
             return
         for column, expected in zip(self._columns, self._schema.observed, strict=True):
-            categorical = expected.kind == "categorical"
-            column.add(batch.column(column.name), where=where, first_row=1, categorical=categorical)
+            column.add(
+                batch.column(column.name),
+                where=where,
+                first_row=1,
+                categorical=expected.kind == "categorical",
+                numeric=isinstance(expected, NumberColumn) and expected.strays,
+            )
         self._probabilities.append(probability)
         self._rows += batch.num_rows
 

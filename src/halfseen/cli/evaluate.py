@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.fit import show_alarms
+from halfseen.cli.config import open_renamed
+from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 __all__ = ["evaluate"]
@@ -21,6 +22,7 @@ def evaluate(
     label: Annotated[
         str | None, typer.Option(help="Column of the labels, where it is not called as at fit.")
     ] = None,
+    rename: Rename = None,
     as_json: Json = False,
 ) -> None:
     """Measure a model on labelled rows: a few dozen of the target's are worth every estimate.
@@ -30,14 +32,13 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.front.files import open_table
     from halfseen.model.loading import load_table_model
     from halfseen.model.scoring import evaluate_table
 
     terminal = Terminal(as_json=as_json)
     loaded = load_table_model(model)
     with terminal.status("Scoring"):
-        found = evaluate_table(loaded, open_table(labelled), label)
+        found = evaluate_table(loaded, open_renamed(labelled, rename), label)
     if found["unlabelled"]:
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
     table = new_table("", "value", "95% interval", "expected at fit", "source's shares",

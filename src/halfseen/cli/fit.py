@@ -49,6 +49,10 @@ Keep = Annotated[
 Categorical = Annotated[
     Names, typer.Option(help="Columns of numbers that are names of categories.")
 ]
+Numeric = Annotated[Names, typer.Option(help="Columns of numbers in which texts stand for gaps.")]
+Rename = Annotated[
+    Names, typer.Option(metavar="OLD=NEW", help="Another name for a column of either table.")
+]
 Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
 Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
 Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
@@ -81,6 +85,8 @@ def fit(
     missing: Missing = None,
     keep: Keep = None,
     categorical: Categorical = None,
+    numeric: Numeric = None,
+    rename: Rename = None,
     drop: Drop = None,
     id: Id = None,
     positive: Positive = None,
@@ -118,7 +124,8 @@ def fit(
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id,
         positive=positive, models=models, members=members, effort=effort, seed=seed,
         report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
@@ -143,7 +150,7 @@ def fit(
 def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
     """Return what the command line says of columns and training, less what it leaves open."""
     found = {
-        name: split_names(value) if isinstance(value, list) else value
+        name: split_names(value) if isinstance(value, list) and name != "rename" else value
         for name, value in given.items()
         if value is not None
     }
@@ -185,7 +192,6 @@ def _fit(
     ranks: Ranks,
 ) -> None:
     from halfseen.alarms import Alarm, refuse, table_alarms
-    from halfseen.front.files import open_table
     from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
@@ -194,7 +200,7 @@ def _fit(
 
     def look() -> Any:
         with terminal.status("Reading the tables"):
-            tables = open_table(source), open_table(target)
+            tables = config.open(source), config.open(target)
         return understood(*tables, config, terminal.errors)
 
     found = ranks.from_first(look)

@@ -128,14 +128,13 @@ def _tune(
     jobs: int,
     prune: bool,
 ) -> None:
-    from halfseen.front.files import open_table
     from halfseen.model.fitting import is_resident
     from halfseen.networks.methods import method_named
     from halfseen.tuning import MOST_ROWS, search_tables
 
     settings = config.settings()
     with terminal.status("Reading the tables"):
-        tables = open_table(source), open_table(target)
+        tables = config.open(source), config.open(target)
     found = understood(*tables, config, terminal.errors)
     print_understanding(found, terminal.console)
     if not is_resident(found, settings):

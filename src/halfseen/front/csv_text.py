@@ -189,8 +189,12 @@ def _matching(sample: Any, pattern: str, *, every: bool) -> list[str]:
 
 
 def _has_decimal_commas(sample: Any) -> bool:
-    numbers = _matching(sample, r"^[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?$", every=True)
-    return bool(set(numbers) & set(_matching(sample, r"\d,\d", every=False)))
+    """Whether some column has decimal commas, and none has decimal points."""
+    commas = _matching(sample, CsvFormat(decimal=",").number, every=True)
+    points = _matching(sample, r"^[-+]?\d+(\.\d+)?$", every=True)
+    if set(points) & set(_matching(sample, r"\.", every=False)) - set(commas):
+        return False
+    return bool(set(commas) & set(_matching(sample, r"\d,\d", every=False)))
 
 
 def _zero_led(sample: Any) -> list[str]:

@@ -80,6 +80,7 @@ class NumberColumn(_Plain):
     log: bool = Field(description="whether v becomes sign(v) log(1 + |v|)")
     mean: float = Field(description="subtracted after fill and log")
     scale: Annotated[float, Field(gt=0)] = Field(description="divides what is left")
+    strays: bool = Field(False, description="whether texts that are no numbers are gaps")
     shape: Shape | None = Field(None, description="how the source's values are distributed")
 
     @property

@@ -174,18 +174,28 @@ class ColumnSummary:
         known = max(self.rows - self.gaps, 1)
         return 0.5 if self.has_more else float(self.counts[value] / known)
 
-    def add(self, column: Any, *, where: str, first_row: int, categorical: bool) -> None:
-        """Take in one batch of the column."""
+    def add(
+        self,
+        column: Any,
+        *,
+        where: str,
+        first_row: int,
+        categorical: bool = False,
+        numeric: bool = False,
+    ) -> None:
+        """Take in one batch of the column; `numeric` takes texts for gaps among numbers."""
         kind = decoded(column, self.name, where).type
         if self.values == "nothing" and not pa.types.is_null(kind):
             is_boolean = pa.types.is_boolean(kind)
             self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"
-            self.values = "text" if categorical else self.stored
+            self.values = "text" if categorical else "number" if numeric else self.stored
         if categorical or self.values == "text":
             self._add_categories(as_categories(column, self.name, where=where))
         else:
             first = first_row + self.rows
-            self._add_numbers(as_numbers(column, self.name, where=where, first_row=first))
+            self._add_numbers(
+                as_numbers(column, self.name, where=where, first_row=first, strays=numeric)
+            )
         self.rows += len(column)
 
     def _add_categories(self, texts: Any) -> None:
@@ -245,6 +255,7 @@ def summarize(
     columns: Collection[str],
     *,
     categorical: Collection[str] = (),
+    numeric: Collection[str] = (),
     label: str | None = None,
 ) -> TableSummary:
     """Pass over a table once and return what is known of the given columns."""
@@ -258,6 +269,7 @@ def summarize(
                 where=where,
                 first_row=first_row,
                 categorical=name in categorical,
+                numeric=name in numeric,
             )
         if label is not None:
             summary.labels += count_labels(

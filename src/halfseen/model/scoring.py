@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -108,7 +109,8 @@ def score_table(
         alarms = watch.alarms()
         if strict:
             refuse(alarms)
-    return Scored(rows, time.perf_counter() - started, scorer.notes, tuple(alarms))
+    notes = (*table.notes, *scorer.notes)
+    return Scored(rows, time.perf_counter() - started, notes, tuple(alarms))
 
 
 def evaluate_table(model: Model, table: TableFiles, label: str | None = None) -> dict[str, Any]:
@@ -186,7 +188,8 @@ class Scorer:
         if absent:
             raise InputError(
                 f"{where} lacks column {absent[0]!r}, which the model observes"
-                + (f" (and {len(absent) - 1} more)." if len(absent) > 1 else ".")
+                + (f" (and {len(absent) - 1} more)" if len(absent) > 1 else "")
+                + _meant(absent[0], names)
             )
         if use_missing:
             blocks = [column.name for column in schema.missing if column.name in names]
@@ -260,6 +263,13 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     if clashing:
         raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
     return tuple(notes)
+
+
+def _meant(name: str, names: Sequence[str]) -> str:
+    """Return the end of a sentence on an absent column: one that is spelled alike, if any."""
+    close = difflib.get_close_matches(name.casefold(), [n.casefold() for n in names], n=1)
+    found = [other for other in names if other.casefold() in close]
+    return f"; did you mean {found[0]!r}? --rename '{found[0]}={name}'." if found else "."
 
 
 def score_names(schema: TableSchema) -> list[str]:
