@@ -191,7 +191,7 @@ def _fit(
     dry_run: bool,
     ranks: Ranks,
 ) -> None:
-    from halfseen.alarms import Alarm, refuse, table_alarms
+    from halfseen.alarms import refuse, table_alarms
     from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
@@ -243,7 +243,7 @@ def _fit(
     model = fit.model
     later = model.metrics["alarms"][len(alarms) :]
     if config.strict:
-        refuse([Alarm(**alarm) for alarm in later])
+        refuse(model.alarms)
     if config.report_data != "none":
         from halfseen.report.facts.sources import facts_of_fit
 

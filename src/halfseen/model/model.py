@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.alarms import Alarm
 from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
@@ -85,6 +86,11 @@ class Model:
         if not isinstance(self.front, TableFront):
             raise InputError("This model takes images, which have no columns.")
         return self.front.schema
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """What looked wrong when the model was fitted."""
+        return [Alarm(**alarm) for alarm in self.metrics.get("alarms", ())]
 
     @property
     def networks_member(self) -> NetworksMember:
