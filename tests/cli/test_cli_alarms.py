@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pyarrow.compute as pc
 from tables_cli import check_refused, halfseen, replaced, target_table, write
 
 import halfseen as library
+from halfseen.serve.scorer import open_scorer
 
 UNIT = "Alarm: basket on the target is about 1,000 times the source's (median "
 
@@ -53,3 +55,13 @@ def test_scored_rows_raise_alarms_and_strict_writes_nothing(tables, out, tmp_pat
     assert UNIT in run.out
     (out / "scores.parquet").unlink()
     check_refused(predict(rows, "--strict"), out, "refused as asked")
+
+
+def test_the_server_names_kind_and_column_without_figures(tables):
+    scorer = open_scorer(tables / "model")
+    table = target_table()
+    rows = replaced(table, "basket", pc.multiply(table["basket"], 1000.0))
+    probabilities = np.tile([0.4, 0.6], (len(rows), 1))
+    assert scorer.alarms(rows, probabilities) == ["unit: basket"]
+    assert scorer.alarms(rows.slice(0, 19), probabilities[:19]) == []
+    assert scorer.alarms(table, probabilities) == []

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import difflib
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
-
 from halfseen.errors import InputError, capitalized
+from halfseen.front.asking import as_gaps, check_spelling, check_strays
 from halfseen.front.labels import FEWEST_ROWS, ordered_classes
-from halfseen.front.preprocessing import are_numbers, is_number_text
+from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import Roles
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
@@ -27,10 +25,6 @@ SKEWED = 2.0
 """Skewness from which a count is shown to the networks as its logarithm."""
 MOSTLY_EMPTY = 0.5
 """Share of gaps on the target from which a column is asked about."""
-FEWEST_NUMBERS = 10
-"""Different numbers from which a column of texts looks like numbers,"""
-MOST_STRAYS = 0.2
-"""where at most this share of its rows holds other texts."""
 CHANCE = 1e-3
 """A constant that chance would give less often than this is asked about."""
 
@@ -86,11 +80,11 @@ def understand(
     apart = {roles.label, *roles.id, *roles.drop}
     candidates = [name for name in source.names if name not in apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
-    _check_spelling(candidates, target, roles)
+    check_spelling(candidates, target, roles)
     seen = summarize(
         source, candidates, categorical=roles.categorical, numeric=roles.numeric, label=roles.label
     )
-    _check_strays(seen, roles)
+    check_strays(seen, roles)
     there = summarize(target, shared, categorical=_categories(seen), numeric=roles.numeric)
     notes = [*source.notes, *target.notes]
     extra = [name for name in target.names if name not in source.names]
@@ -172,50 +166,6 @@ def _check_roles(source: Table, target: Table, roles: Roles) -> None:
             raise InputError(
                 f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
             )
-
-
-def _check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
-    """Refuse a column that the target seems to lack only because its name is spelled otherwise."""
-    lacking = {_spelling(n): n for n in names if n not in (*target.names, *roles.missing)}
-    for other in target.names:
-        name = lacking.get(_spelling(other))
-        if name is not None and other not in (*names, *roles.id):
-            how = "rename it" if roles.in_python else f"--rename '{other}={name}'"
-            raise InputError(
-                f"{capitalized(target.where)} has a column {other!r}, and the source {name!r}: if "
-                f"they are the same, {how}; if not, {roles.option('missing', name)}."
-            )
-
-
-def _spelling(name: str) -> str:
-    """Return a name without what people spell differently: capitals, spaces, dashes."""
-    return re.sub(r"[\s_\-.]+", "", name).casefold()
-
-
-def _check_strays(seen: TableSummary, roles: Roles) -> None:
-    """Refuse a column of numbers among which there are a few texts."""
-    for name, column in seen.columns.items():
-        if column.values != "text" or column.has_more or name in roles.categorical:
-            continue
-        texts = list(column.counts)
-        numbers = are_numbers(pa.array(texts, pa.string())).to_pylist()
-        strays = [text for text, is_number in zip(texts, numbers, strict=True) if not is_number]
-        rows = sum(column.counts[text] for text in strays)
-        known = column.rows - column.gaps
-        if strays and len(texts) - len(strays) > FEWEST_NUMBERS and rows <= MOST_STRAYS * known:
-            more = f" and {len(strays) - 1} other texts" if len(strays) > 1 else ""
-            raise InputError(
-                f"Column {name!r} looks like numbers except for {strays[0]!r}{more} in {rows:,} "
-                f"row{'s' if rows > 1 else ''}: {_as_gaps(name, roles)}, or "
-                f"{roles.option('categorical', name)} takes all for categories."
-            )
-
-
-def _as_gaps(name: str, roles: Roles) -> str:
-    """Return how texts among numbers become gaps."""
-    if roles.in_python:
-        return "replace such texts by NaN"
-    return f"{roles.option('numeric', name)} takes such texts for gaps"
 
 
 def _categories(summary: TableSummary) -> list[str]:
@@ -375,7 +325,7 @@ def _compare(
             raise InputError(
                 f"Column {column.name!r} holds numbers in the source and texts such as "
                 f"{texts[0]!r} in {there.table.where}. Are they gaps? Then "
-                f"{_as_gaps(column.name, roles)}."
+                f"{as_gaps(column.name, roles)}."
             )
     if target.gaps and not source.gaps:
         filled = "most frequent category" if isinstance(column, CategoryColumn) else "median"
