@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
     from halfseen.model.loading import load
     from halfseen.options import Options, preset
+    from halfseen.tables import fit
 
 __version__ = "0.2.0.dev0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "Options",
     "TrainingDivergedError",
     "__version__",
+    "fit",
     "load",
     "preset",
 ]
@@ -36,6 +38,7 @@ _HOMES = {
     "OptionError": "halfseen.errors",
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
+    "fit": "halfseen.tables",
     "load": "halfseen.model.loading",
     "preset": "halfseen.options",
 }

@@ -87,7 +87,7 @@ def test_files_of_a_folder_may_have_their_columns_in_another_order(tmp_path):
 
 @pytest.mark.parametrize("late", ["2.5", "many", "1e30", "true", "2020-01-01"])
 def test_a_csv_column_has_one_type_however_late_it_shows(late, tmp_path, monkeypatch):
-    monkeypatch.setattr("halfseen.front.files._BLOCK", 4096)
+    monkeypatch.setattr("halfseen.front.csv_text.BLOCK", 4096)
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1,x\n" * 5_000 + f"{late},x\n")
     values = [v for b in open_table(path).batches(["a"]) for v in b.column(0).to_pylist()]

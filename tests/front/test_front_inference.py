@@ -168,7 +168,7 @@ def test_positive_goes_last(tables):
 
 def test_a_label_of_the_target_is_not_read(tables):
     found = understood(tables(target={"y": [[1]] * 100}))  # it would be refused if it were
-    assert any("'y' is not read" in note for note in found.notes)
+    assert any("'y': it is not used for training" in note for note in found.notes)
 
 
 def test_a_column_said_to_be_missing_is_not_read(tables):

@@ -84,6 +84,6 @@ def test_what_a_perfect_teacher_knows_does_not_make_its_students_sure(small_budg
 @pytest.mark.parametrize(("positives", "told"), [(0, "hold one class, 0"), (2, "has 2 rows")])
 def test_classes_too_rare_to_learn_end_in_a_sentence(positives, told):
     source, labels, target = plain()
+    rare = (np.arange(len(labels)) < positives).astype(int)
     with pytest.raises(InputError, match=told):
-        rare = (np.arange(len(labels)) < positives).astype(int)
         AdaptationImputationClassifier().fit(source, rare, X_target=target)

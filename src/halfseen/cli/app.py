@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from halfseen.cli.evaluate import evaluate
 from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.inspect import inspect
@@ -56,6 +57,7 @@ def root(
 app.command()(fit)
 app.command()(tune)
 app.command()(predict)
+app.command()(evaluate)
 app.command()(rehearse)
 app.command()(inspect)
 app.command()(report)

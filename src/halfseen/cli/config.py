@@ -13,10 +13,11 @@ from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
 if TYPE_CHECKING:
+    from halfseen.front.files import TableFiles
     from halfseen.front.roles import Roles
     from halfseen.model.settings import FitSettings
 
-__all__ = ["Effort", "FitConfig", "ReportDetail", "parsed_options", "read_config"]
+__all__ = ["Effort", "FitConfig", "ReportDetail", "open_renamed", "parsed_options", "read_config"]
 
 ReportDetail = Literal["aggregates", "none"]
 """What a model keeps for a report; never anything about a single row."""
@@ -34,6 +35,8 @@ class FitConfig(BaseModel):
     missing: list[str] = []
     keep: list[str] = []
     categorical: list[str] = []
+    numeric: list[str] = []
+    rename: list[str] = Field([], description="columns of either table as old=new")
     drop: list[str] = []
     id: list[str] = []
     positive: str | int | bool | None = None
@@ -53,6 +56,7 @@ class FitConfig(BaseModel):
     report_data: ReportDetail = Field(
         "aggregates", description="what the model keeps for `halfseen report`: aggregates or none"
     )
+    strict: bool = Field(False, description="whether an alarm ends the command")
     options: dict[str, Any] = Field(
         {}, description="fields of halfseen.Options, in groups: [options.training]"
     )
@@ -70,7 +74,12 @@ class FitConfig(BaseModel):
             tuple(self.drop),
             tuple(self.id),
             None if self.positive is None else class_name(self.positive),
+            numeric=tuple(self.numeric),
         )
+
+    def open(self, path: Path) -> TableFiles:
+        """Open a table, with the names that are said for its columns."""
+        return open_renamed(path, self.rename)
 
     def settings(self) -> FitSettings:
         """Return what is said of the training."""
@@ -122,6 +131,19 @@ def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
                 f"{', '.join(FitConfig.model_fields)}."
             ) from None
         raise OptionError(f"{field}={first['input']!r}: {first['msg']}.") from None
+
+
+def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
+    """Open a table whose columns get other names, each said as old=new."""
+    from halfseen.front.files import open_table
+
+    found = {}
+    for entry in renames or ():
+        old, equals, new = entry.partition("=")
+        if not equals or not new.strip():
+            raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
+        found[old] = new.strip()
+    return open_table(path).renamed(found)
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,9 +22,18 @@ from halfseen.outputs import Output, check_outputs, head
 if TYPE_CHECKING:
     from halfseen.parallel import Ranks
 
-__all__ = ["fit", "given_settings", "print_understanding", "understanding", "understood"]
+__all__ = [
+    "fit",
+    "given_settings",
+    "print_understanding",
+    "show_alarms",
+    "understanding",
+    "understood",
+]
 
 Names = list[str] | None
+MOST_SHOWN = 5
+"""Alarms of one kind that are shown."""
 
 
 # Arguments that the commands on two tables share.
@@ -38,6 +48,10 @@ Keep = Annotated[
 ]
 Categorical = Annotated[
     Names, typer.Option(help="Columns of numbers that are names of categories.")
+]
+Numeric = Annotated[Names, typer.Option(help="Columns of numbers in which texts stand for gaps.")]
+Rename = Annotated[
+    Names, typer.Option(metavar="OLD=NEW", help="Another name for a column of either table.")
 ]
 Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
 Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
@@ -56,6 +70,7 @@ Set = Annotated[
         help="Any option of the networks by its dotted name: training.joint_epochs=50.",
     ),
 ]
+Strict = Annotated[bool | None, typer.Option("--strict", help="Take every alarm as an error.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with these settings and any other.")]
 
@@ -70,6 +85,8 @@ def fit(
     missing: Missing = None,
     keep: Keep = None,
     categorical: Categorical = None,
+    numeric: Numeric = None,
+    rename: Rename = None,
     drop: Drop = None,
     id: Id = None,
     positive: Positive = None,
@@ -92,6 +109,7 @@ def fit(
             "none."
         ),
     ] = None,
+    strict: Strict = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -106,9 +124,10 @@ def fit(
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id,
         positive=positive, models=models, members=members, effort=effort, seed=seed,
-        report_data=report_data, set_=set_,
+        report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
     settings = read_config(config, given)
     if output is None and not dry_run:
@@ -131,7 +150,7 @@ def fit(
 def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
     """Return what the command line says of columns and training, less what it leaves open."""
     found = {
-        name: split_names(value) if isinstance(value, list) else value
+        name: split_names(value) if isinstance(value, list) and name != "rename" else value
         for name, value in given.items()
         if value is not None
     }
@@ -172,7 +191,7 @@ def _fit(
     dry_run: bool,
     ranks: Ranks,
 ) -> None:
-    from halfseen.front.files import open_table
+    from halfseen.alarms import refuse, table_alarms
     from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
@@ -181,11 +200,15 @@ def _fit(
 
     def look() -> Any:
         with terminal.status("Reading the tables"):
-            tables = open_table(source), open_table(target)
+            tables = config.open(source), config.open(target)
         return understood(*tables, config, terminal.errors)
 
     found = ranks.from_first(look)
     print_understanding(found, terminal.console)
+    alarms = table_alarms(found)
+    if config.strict:
+        refuse(alarms)
+    show_alarms([alarm.to_dict() for alarm in alarms], terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = (
@@ -202,6 +225,7 @@ def _fit(
         terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)
     document = understanding(found) | {"models": settings.models, "seed": settings.seed}
+    document["alarms"] = alarms
     if dry_run or output is None:
         terminal.document(document | {"model": None})
         return
@@ -217,6 +241,9 @@ def _fit(
     if not ranks.is_first:
         return
     model = fit.model
+    later = model.metrics["alarms"][len(alarms) :]
+    if config.strict:
+        refuse(model.alarms)
     if config.report_data != "none":
         from halfseen.report.gathering import facts_of_fit
 
@@ -226,6 +253,7 @@ def _fit(
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)
+    show_alarms(later, terminal)
     seconds = time.perf_counter() - started
     terminal.detail(f"{seconds:.1f} s in all.")
     terminal.result(f"Model: {output}")
@@ -234,6 +262,7 @@ def _fit(
         | {
             "model": output,
             "method": model.title,
+            "alarms": model.metrics["alarms"],
             "metrics": model.metrics,
             "seconds": round(seconds, 3),
         }
@@ -283,6 +312,18 @@ def print_understanding(found: Any, console: Console) -> None:
     plain(console, f"Label: {schema.label}, with classes {shares}.")
     for note in found.notes:
         plain(console, f"Note: {note}")
+
+
+def show_alarms(alarms: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
+    """Show alarms, also with ``--quiet``; of many of one kind the first few."""
+    kinds = [alarm["kind"] for alarm in alarms]
+    for place, alarm in enumerate(alarms):
+        before = kinds[:place].count(alarm["kind"])
+        if before < MOST_SHOWN:
+            terminal.result(f"Alarm: {alarm['says']}")
+        elif before == MOST_SHOWN:
+            rest = kinds.count(alarm["kind"]) - MOST_SHOWN
+            terminal.result(f"Alarm: {rest} more of this kind ({alarm['kind']}; --json lists all).")
 
 
 def understanding(found: Any) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from halfseen.cli.config import open_renamed
+from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs
@@ -35,7 +37,11 @@ def predict(
             "corrected for the class proportions estimated with them, or refused.",
         ),
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Take every alarm as an error, and write nothing.")
+    ] = False,
     force: Force = False,
+    rename: Rename = None,
     as_json: Json = False,
 ) -> None:
     """Score the rows of a table: one probability per class, and the most probable class.
@@ -44,7 +50,6 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.front.files import open_table
     from halfseen.model.loading import load_table_model
     from halfseen.model.scoring import check_output, is_scores, score_table
 
@@ -53,13 +58,13 @@ def predict(
     check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     loaded = load_table_model(model)
     with terminal.status("Reading the table"):
-        table = open_table(data)
+        table = open_renamed(data, rename)
     check_output(output, table)
     prior = None
     if correct_prior is not None:
         if use_missing:
             raise InputError("--correct-prior and --use-missing cannot be combined.")
-        prior = _estimated(loaded, open_table(correct_prior), table, terminal)
+        prior = _estimated(loaded, open_renamed(correct_prior, rename), table, terminal)
     columns = (
         TextColumn("scoring"),
         BarColumn(),
@@ -74,10 +79,12 @@ def predict(
             output,
             use_missing=use_missing,
             prior=prior,
+            strict=strict,
             on_rows=lambda rows: progress.advance(task, rows),
         )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
+    show_alarms([alarm.to_dict() for alarm in scored.alarms], terminal)
     rate = scored.rows / max(scored.seconds, 1e-9)
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
@@ -88,6 +95,7 @@ def predict(
             "rows": scored.rows,
             "seconds": round(scored.seconds, 3),
             "notes": scored.notes,
+            "alarms": scored.alarms,
             "target_prior": _proportions(loaded, prior),
         }
     )

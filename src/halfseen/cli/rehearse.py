@@ -51,7 +51,6 @@ def rehearse(
     Example: halfseen rehearse source.csv target.csv --label click
     """
     from halfseen.files import write_text
-    from halfseen.front.files import open_table
     from halfseen.networks.methods import method_named
     from halfseen.rehearsal import MODELS
     from halfseen.rehearsal import rehearse as run
@@ -71,7 +70,7 @@ def rehearse(
         check_outputs([found_before], inputs, force=force)
     training = settings.settings()
     with terminal.status("Reading the tables"):
-        tables = open_table(source), open_table(target)
+        tables = settings.open(source), settings.open(target)
     found = understood(*tables, settings, terminal.errors)
     print_understanding(found, terminal.console)
     terminal.settings(training.options_for(method_named(training.models[0]), resident=True))

@@ -71,7 +71,6 @@ def tune(
 
     Example: halfseen tune source.csv target.csv --label click -o best.toml
     """
-    from halfseen.front.files import open_table
     from halfseen.model.fitting import is_resident
     from halfseen.networks.methods import method_named
     from halfseen.tuning.tables import MOST_ROWS, search_tables
@@ -86,7 +85,7 @@ def tune(
     check_outputs(_outputs(output, storage, kept), inputs, force=force)
     settings, terminal = fit_config.settings(), Terminal(as_json=as_json)
     with terminal.status("Reading the tables"):
-        tables = open_table(source), open_table(target)
+        tables = fit_config.open(source), fit_config.open(target)
     found = understood(*tables, fit_config, terminal.errors)
     print_understanding(found, terminal.console)
     if not is_resident(found, settings):

@@ -131,7 +131,9 @@ def graph_input(
     ['b', '']
     """
     if isinstance(column, NumberColumn):
-        return as_numbers(values, column.name, where=where, first_row=first_row)
+        return as_numbers(
+            values, column.name, where=where, first_row=first_row, strays=column.strays
+        )
     texts = as_categories(values, column.name, where=where)
     filled: npt.NDArray[Any] = np.array(texts.fill_null(GAP).to_pylist(), dtype=object)
     return filled

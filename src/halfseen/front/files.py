@@ -7,21 +7,28 @@ depend on their length; and in parts (row groups, record batches) that can be vi
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
 from halfseen.errors import InputError
 from halfseen.front import ipc
+from halfseen.front.csv_text import (
+    NOT_UTF8,
+    CsvFormat,
+    csv_error,
+    find_format,
+    header_format,
+    open_csv,
+    read_csv,
+)
 
 __all__ = ["BATCH_ROWS", "Part", "TableFiles", "column_names", "open_table"]
 
@@ -38,12 +45,9 @@ FORMATS: dict[str, Format] = {
     ".feather": "Arrow",
     ".ipc": "Arrow",
 }
-NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
-"""Texts that stand for no value in a CSV file."""
 
-_BLOCK = 4 * 2**20
-_WIDER = {"null": pa.int64(), "int64": pa.float64()}
-"""What a CSV column becomes when a later value does not fit; all else becomes text."""
+
+_PACKED = (".csv.gz", ".tsv.gz")
 
 
 class Part(NamedTuple):
@@ -65,16 +69,21 @@ class TableFiles:
         The files, in order of their names, and what they are.
     names
         The columns, in the order of the first file.
-    csv_types, delimiter
+    csv
         How CSV is read.
+    notes
+        Sentences on how it is written, where that is unusual.
+    renames
+        Other names for columns: from the file's to the user's.
     """
 
     path: Path
     files: tuple[Path, ...]
     format: Format
     names: tuple[str, ...]
-    csv_types: dict[str, Any] | None = None
-    delimiter: str = ","
+    csv: CsvFormat = field(default_factory=CsvFormat)
+    notes: tuple[str, ...] = ()
+    renames: Mapping[str, str] = field(default_factory=dict)
     first_row: int = 1
 
     @property
@@ -109,12 +118,22 @@ class TableFiles:
         parts
             Which pieces, in which order; all in order by default.
         """
-        wanted = list(self.names if columns is None else columns)
+        names = list(self.names if columns is None else columns)
+        stored = {new: old for old, new in self.renames.items()}
+        wanted = [stored.get(name, name) for name in names]
         for part in self.parts() if parts is None else parts:
             with _reading(part.path, self.format):
                 for batch in self._read(part, wanted):
+                    batch = batch.rename_columns(names) if stored else batch
                     for start in range(0, batch.num_rows, BATCH_ROWS):
                         yield batch.slice(start, BATCH_ROWS)
+
+    def renamed(self, renames: Mapping[str, str]) -> TableFiles:
+        """Return the table with other names for those of the columns that it has."""
+        own = {old: new for old, new in renames.items() if old in self.names}
+        names = [own.get(name, name) for name in self.names]
+        _check_names(self.path, names)
+        return replace(self, names=tuple(names), renames=own)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the files' names, sizes and hashes."""
@@ -127,8 +146,7 @@ class TableFiles:
 
     def _read(self, part: Part, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
-            types = self.csv_types or {}
-            yield from _open_csv(part.path, self.delimiter, types, columns)
+            yield from read_csv(part.path, self.csv, columns)
         elif self.format == "Parquet":
             groups = None if part.number is None else [part.number]
             # Through a small buffer: otherwise whole column chunks are held.
@@ -165,8 +183,9 @@ def open_table(path: str | Path) -> TableFiles:
     files, format = _find(path)
     table = TableFiles(path, files, format, ())
     if format == "CSV":
-        delimiter = "\t" if files[0].suffix.lower() == ".tsv" else _delimiter(files[0])
-        table = TableFiles(path, files, format, (), _csv_types(files, delimiter), delimiter)
+        with _reading(path, format):
+            csv, notes = find_format(files)
+        table = replace(table, csv=csv, notes=notes)
     names = [_names(table, file) for file in files]
     for file, those in zip(files, names, strict=True):
         _check_names(file, those)
@@ -180,7 +199,7 @@ def open_table(path: str | Path) -> TableFiles:
             ipc.check_batches(file)
         elif format == "Parquet":
             _check_parquet(file)
-    opened = TableFiles(path, files, format, tuple(names[0]), table.csv_types, table.delimiter)
+    opened = replace(table, names=tuple(names[0]))
     if next(opened.batches(), None) is None:
         raise InputError(f"{path} holds column names and no rows.")
     return opened
@@ -189,8 +208,9 @@ def open_table(path: str | Path) -> TableFiles:
 def column_names(path: Path) -> list[str]:
     """Return the columns of one file, without reading it through."""
     files, format = _find(path)
-    delimiter = _delimiter(path) if format == "CSV" else ","
-    return _names(TableFiles(path, files, format, (), delimiter=delimiter), path)
+    with _reading(path, format):
+        csv = header_format(path) if format == "CSV" else CsvFormat()
+    return _names(TableFiles(path, files, format, (), csv), path)
 
 
 def _valid(batch: Any) -> Any:
@@ -202,10 +222,10 @@ def _valid(batch: Any) -> Any:
 def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
     if path.is_dir():
         inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
-        files = tuple(p for p in inside if p.suffix.lower() in FORMATS and p.is_file())
+        files = tuple(p for p in inside if _ending(p) in FORMATS and p.is_file())
         if not files:
             raise InputError(f"The folder {path} holds no file that ends in {_endings()}.")
-        formats = {FORMATS[p.suffix.lower()] for p in files}
+        formats = {FORMATS[_ending(p)] for p in files}
         if len(formats) > 1:
             raise InputError(
                 f"The folder {path} holds {' and '.join(sorted(formats))} files; one table is one "
@@ -216,11 +236,17 @@ def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
         raise InputError(f"There is no file {path}.")
     if not path.is_file():
         raise InputError(f"{path} is neither a file nor a folder.")
-    if path.suffix.lower() not in FORMATS:
+    if _ending(path) not in FORMATS:
         raise InputError(f"{path} does not end in {_endings()}, so its kind is not known.")
     if not path.stat().st_size:
         raise InputError(f"{path} is empty.")
-    return (path,), FORMATS[path.suffix.lower()]
+    return (path,), FORMATS[_ending(path)]
+
+
+def _ending(path: Path) -> str:
+    """Return how a file's name ends; packed CSV ends as CSV does."""
+    name = path.name.lower()
+    return Path(name.removesuffix(".gz") if name.endswith(_PACKED) else name).suffix
 
 
 def _endings() -> str:
@@ -232,7 +258,7 @@ def _names(table: TableFiles, file: Path) -> list[str]:
     """Return the column names of one file, duplicates included."""
     with _reading(file, table.format):
         if table.format == "CSV":
-            return list(_open_csv(file, table.delimiter, table.csv_types or {}).schema.names)
+            return list(open_csv(file, table.csv).schema.names)
         if table.format == "Parquet":
             return list(pa.parquet.read_schema(file).names)
         with pa.memory_map(str(file)) as mapped:
@@ -255,7 +281,7 @@ def _check_names(file: Path, names: list[str]) -> None:
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
-            raise InputError(f"Column {position} of {file}: {_NOT_UTF8}") from None
+            raise InputError(f"Column {position} of {file}: {NOT_UTF8}") from None
 
 
 def _check_parquet(file: Path) -> None:
@@ -272,89 +298,6 @@ def _check_parquet(file: Path) -> None:
                     )
 
 
-# --- CSV ---------------------------------------------------------------------------------
-
-_NOT_UTF8 = "the text is not UTF-8. Convert the file first, for example with iconv -t UTF-8."
-
-
-def _delimiter(path: Path) -> str:
-    """Return which of comma, semicolon and tab the header uses most."""
-    with path.open("rb") as file:
-        header = file.readline(_BLOCK)
-    if header[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\x00" in header:
-        raise InputError(f"{path}: {_NOT_UTF8}")
-    try:
-        text = header.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}, line 1: {_NOT_UTF8}") from None
-    return max((",", ";", "\t"), key=text.count)
-
-
-def _csv_types(files: Sequence[Path], delimiter: str) -> dict[str, Any]:
-    """Return each column's narrowest type that fits every value of all files."""
-    types: dict[str, Any] = {}
-    for file in files:
-        while True:
-            reader = None
-            try:
-                with _reading(file, "CSV", explain=False):
-                    reader = _open_csv(file, delimiter, types)
-                    for _ in reader:
-                        pass
-            except pa.ArrowInvalid as error:
-                column = re.match(r"In CSV column #(\d+): .*conversion error to", str(error))
-                invalid = "invalid UTF8" in str(error)
-                if column is None or reader is None or invalid:
-                    raise _csv_error(file, error) from None
-                field = reader.schema.field(int(column[1]))
-                types[field.name] = _WIDER.get(str(field.type), pa.string())
-                continue
-            break
-        for field in reader.schema:
-            if pa.types.is_binary(field.type):
-                raise InputError(f"{file}, column {field.name!r}: {_NOT_UTF8}")
-            types[field.name] = field.type
-    return types
-
-
-def _open_csv(
-    path: Path, delimiter: str, types: dict[str, Any], columns: Sequence[str] | None = None
-) -> Any:
-    return pa.csv.open_csv(
-        path,
-        read_options=pa.csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-        parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(
-            column_types=types,
-            null_values=list(NULLS),
-            strings_can_be_null=True,
-            include_columns=columns,
-        ),
-    )
-
-
-def _csv_error(path: Path, error: Exception) -> InputError:
-    text = " ".join(str(error).split())
-    row = re.search(r"Row #(\d+): ", text)
-    place = f"{path}, line {row[1]}" if row else str(path)
-    ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
-    if ragged:
-        return InputError(
-            f"{place}: there are {ragged[2]} fields, and the header names {ragged[1]} columns."
-        )
-    if "UTF8" in text:
-        return InputError(f"{place}: {_NOT_UTF8}")
-    if "Empty CSV" in text:
-        with path.open("rb") as file:
-            has_header = bool(file.read(_BLOCK).strip())
-        return InputError(
-            f"{path} holds column names and no rows." if has_header else f"{path} is empty."
-        )
-    if "straddl" in text:
-        return InputError(f"{path} has a line of more than {_BLOCK:,} bytes; is it CSV?")
-    return InputError(f"{place} cannot be read as CSV: {text}.")
-
-
 # --- errors ------------------------------------------------------------------------------
 
 
@@ -367,10 +310,10 @@ def _reading(path: Path, format: Format, *, explain: bool = True) -> Iterator[No
         if not explain:
             raise
         if format == "CSV":
-            raise _csv_error(path, error) from None
+            raise csv_error(path, error) from None
         raise _unreadable(path, format, error) from None
     except UnicodeDecodeError:
-        raise InputError(f"{path}: {_NOT_UTF8}") from None
+        raise InputError(f"{path}: {NOT_UTF8}") from None
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, format, error) from None
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from halfseen.errors import InputError, capitalized
+from halfseen.front.asking import as_gaps, check_spelling, check_strays
 from halfseen.front.labels import FEWEST_ROWS, ordered_classes
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import Roles
@@ -79,14 +80,22 @@ def understand(
     apart = {roles.label, *roles.id, *roles.drop}
     candidates = [name for name in source.names if name not in apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
-    seen = summarize(source, candidates, categorical=roles.categorical, label=roles.label)
-    there = summarize(target, shared, categorical=_categories(seen))
-    notes: list[str] = []
+    check_spelling(candidates, target, roles)
+    seen = summarize(
+        source, candidates, categorical=roles.categorical, numeric=roles.numeric, label=roles.label
+    )
+    check_strays(seen, roles)
+    there = summarize(target, shared, categorical=_categories(seen), numeric=roles.numeric)
+    notes = [*source.notes, *target.notes]
     extra = [name for name in target.names if name not in source.names]
     if extra:
         notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
     if roles.label in target.names:
-        notes.append(f"The target's column {roles.label!r} is not read.")
+        measure = "model.evaluate" if roles.in_python else "`halfseen evaluate`"
+        notes.append(
+            f"The target has the label column {roles.label!r}: it is not used for training; "
+            f"{measure} measures the model with it."
+        )
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
     missing, doubts = _find_missing(seen, there, names, roles)
@@ -101,7 +110,8 @@ def understand(
     )
     for column in columns:
         if column.role == "observed":
-            _compare(column, seen.columns[column.name], there.columns[column.name], there, notes)
+            both = seen.columns[column.name], there.columns[column.name]
+            _compare(column, *both, there, notes, roles)
     classes = ordered_classes(seen.labels, roles.label, roles.positive, fewest=fewest)
     schema = TableSchema(
         columns=columns,
@@ -130,6 +140,7 @@ def _check_roles(source: Table, target: Table, roles: Roles) -> None:
         "missing": roles.missing,
         "keep": roles.keep,
         "categorical": roles.categorical,
+        "numeric": roles.numeric,
         "drop": roles.drop,
         "id": roles.id,
     }
@@ -275,6 +286,8 @@ def _fitted(
         log=log,
         mean=moments.mean if roles.scale else 0.0,
         scale=moments.spread if roles.scale and moments.spread > 0 else 1.0,
+        strays=column.name in roles.numeric,
+        shape=column.shape() if role == "observed" else None,
     )
 
 
@@ -293,6 +306,7 @@ def _fitted_category(column: ColumnSummary, role: Role) -> CategoryColumn:
         categories=tuple(sorted(values)),
         other=column.has_more or len(values) < len(column.counts),
         values=column.stored,
+        shape=column.shape() if role == "observed" else None,
     )
 
 
@@ -302,6 +316,7 @@ def _compare(
     target: ColumnSummary,
     there: TableSummary,
     notes: list[str],
+    roles: Roles,
 ) -> None:
     """Note what differs on the target, and refuse what cannot be the same column."""
     if target.values == "text" and isinstance(column, NumberColumn):
@@ -309,7 +324,8 @@ def _compare(
         if texts:
             raise InputError(
                 f"Column {column.name!r} holds numbers in the source and texts such as "
-                f"{texts[0]!r} in {there.table.where}."
+                f"{texts[0]!r} in {there.table.where}. Are they gaps? Then "
+                f"{as_gaps(column.name, roles)}."
             )
     if target.gaps and not source.gaps:
         filled = "most frequent category" if isinstance(column, CategoryColumn) else "median"

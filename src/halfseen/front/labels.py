@@ -64,10 +64,18 @@ def ordered_classes(
             "every row; two or more classes are needed."
         )
     numbers = [value for value in labels if isinstance(value, float)]
-    if any(not math.isfinite(v) or v != np.rint(v) for v in numbers) or len(labels) > MOST_CLASSES:
+    is_amount = all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels)
+    rare = is_amount and len(labels) > 10 and float(np.median(list(labels.values()))) < fewest
+    if (
+        rare
+        or any(not math.isfinite(v) or v != np.rint(v) for v in numbers)
+        or len(labels) > MOST_CLASSES
+    ):
         raise InputError(
             f"The label {name!r} has {len(labels):,} different values such as "
-            f"{next(iter(labels))!r}; classes are needed, at most {MOST_CLASSES}. Bin it first."
+            f"{next(iter(labels))!r}"
+            + (", as an amount (regression) has" if is_amount else "")
+            + f"; classes are needed, at most {MOST_CLASSES}. Bin it first."
         )
     if any(not isinstance(value, bool | int | float | str) for value in labels):
         raise InputError(f"The label {name!r} must hold numbers, texts or booleans.")

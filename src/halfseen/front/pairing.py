@@ -12,12 +12,12 @@ import pyarrow as pa
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.front.frames import named_like, with_label
-from halfseen.front.inference import Understanding, understand
+from halfseen.front.inference import Doubt, Understanding, understand
 from halfseen.front.labels import FEWEST_ROWS
 from halfseen.front.roles import Missing, Roles
 from halfseen.front.tables import ArrowTable
 
-__all__ = ["understand_frames"]
+__all__ = ["doubtful", "understand_frames"]
 
 
 def understand_frames(
@@ -81,11 +81,16 @@ def understand_frames(
     found = understand(whole, target, roles, complete=complete, fewest=fewest)
     if isinstance(found, Understanding):
         return found
-    reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in found)
-    doubtful = [doubt.name for doubt in found]
-    raise InputError(
-        f"Was it measured on the target? Column {reasons}. Say missing={doubtful} if not, "
-        f"keep={doubtful} if so."
+    raise doubtful(found)
+
+
+def doubtful(doubts: Sequence[Doubt]) -> InputError:
+    """Return the error that asks whether columns were measured on the target."""
+    reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
+    names = [doubt.name for doubt in doubts]
+    return InputError(
+        f"Was it measured on the target? Column {reasons}. Say missing={names} if not, "
+        f"keep={names} if so."
     )
 
 

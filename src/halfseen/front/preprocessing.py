@@ -13,7 +13,14 @@ from halfseen.errors import InputError
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 
-__all__ = ["as_categories", "as_numbers", "has_missing_block", "text_bytes", "transform"]
+__all__ = [
+    "are_numbers",
+    "as_categories",
+    "as_numbers",
+    "has_missing_block",
+    "text_bytes",
+    "transform",
+]
 
 Matrix = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.float64]
@@ -67,7 +74,10 @@ def transform(
             values = _named(table, column.name, where)
             block = inputs[:, start:stop]
             if isinstance(column, NumberColumn):
-                numbers = as_numbers(values, column.name, where=where, first_row=first_row)
+                strays = column.strays
+                numbers = as_numbers(
+                    values, column.name, where=where, first_row=first_row, strays=strays
+                )
                 _write_number(block, column, numbers, schema.clip)
             else:
                 _write_category(block, column, as_categories(values, column.name, where=where))
@@ -86,8 +96,12 @@ def has_missing_block(schema: TableSchema, table: Any) -> npt.NDArray[np.bool_]:
     return complete
 
 
-def as_numbers(column: Any, name: str, *, where: str, first_row: int = 1) -> Numbers:
+def as_numbers(
+    column: Any, name: str, *, where: str, first_row: int = 1, strays: bool = False
+) -> Numbers:
     """Return a column as numbers, NaN where it has a gap.
+
+    With `strays`, texts that are no numbers are gaps; otherwise they are refused.
 
     Examples
     --------
@@ -101,6 +115,8 @@ needed.
     if pa.types.is_boolean(kind):
         values = values.cast(pa.int8())
     elif is_text(kind):
+        if strays:
+            values = pc.if_else(are_numbers(values), values, pa.scalar(None, values.type))
         values = _parsed_numbers(values, name, where, first_row)
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
@@ -187,6 +203,11 @@ def is_number(kind: Any) -> bool:
         or pa.types.is_decimal(kind)
         or pa.types.is_boolean(kind)
     )
+
+
+def are_numbers(texts: Any) -> Any:
+    """Say of each text whether it can be read as a number."""
+    return pc.match_substring_regex(texts, r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
 
 
 def is_number_text(text: str) -> bool:

@@ -28,6 +28,8 @@ class Roles:
         Columns that the target lacks, and columns that it has although they look otherwise.
     categorical, drop, id
         Numbers that are names of categories, columns not to use, and columns carried through.
+    numeric
+        Columns of numbers in which texts stand for gaps.
     positive
         The class of two that metrics speak of.
     scale
@@ -45,6 +47,7 @@ class Roles:
     positive: str | None = None
     scale: bool = True
     in_python: bool = False
+    numeric: tuple[str, ...] = ()
 
     def option(self, name: str, *columns: str) -> str:
         """Return how the user would say it.

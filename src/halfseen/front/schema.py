@@ -25,7 +25,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from halfseen.blocks import Blocks
 
-__all__ = ["CategoryColumn", "Column", "Kind", "NumberColumn", "Role", "Scalar", "TableSchema"]
+__all__ = [
+    "CategoryColumn",
+    "Column",
+    "Kind",
+    "NumberColumn",
+    "Role",
+    "Scalar",
+    "Shape",
+    "TableSchema",
+]
 
 Kind = Literal["numeric", "count", "boolean", "categorical"]
 Role = Literal["observed", "missing"]
@@ -36,6 +45,29 @@ Scalar = bool | int | float | str
 
 class _Plain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Shape(_Plain):
+    """How a column is distributed: what alarms compare another table with."""
+
+    rows: int
+    gaps: float = Field(description="share of the rows without a value")
+    distinct: int = Field(description="how many different values; 0 where they were not counted")
+    quantiles: Annotated[tuple[float, ...], Field(max_length=21)] = Field(
+        (), description="of numbers, at equal steps from the least to the greatest"
+    )
+    low: tuple[float, float, float] = Field(
+        (0.0, 0.0, 0.0), description="the least number, its share, and the one after it"
+    )
+    high: tuple[float, float, float] = Field((0.0, 0.0, 0.0), description="the greatest, alike")
+    shares: Annotated[dict[str, float], Field(max_length=64)] = Field(
+        {}, description="of the most frequent categories"
+    )
+
+    @property
+    def known(self) -> float:
+        """How many rows have a value."""
+        return self.rows * (1 - self.gaps)
 
 
 class NumberColumn(_Plain):
@@ -49,6 +81,8 @@ class NumberColumn(_Plain):
     log: bool = Field(description="whether v becomes sign(v) log(1 + |v|)")
     mean: float = Field(description="subtracted after fill and log")
     scale: Annotated[float, Field(gt=0)] = Field(description="divides what is left")
+    strays: bool = Field(False, description="whether texts that are no numbers are gaps")
+    shape: Shape | None = Field(None, description="how the source's values are distributed")
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -70,6 +104,7 @@ class CategoryColumn(_Plain):
         description="what the source's file holds; a number is written as '3' or '0.5', a "
         "boolean as 'true' or 'false'"
     )
+    shape: Shape | None = Field(None, description="how the source's values are distributed")
 
     @property
     def inputs(self) -> tuple[str, ...]:

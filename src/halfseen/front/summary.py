@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from halfseen.errors import InputError
 from halfseen.front.labels import count_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
+from halfseen.front.schema import Shape
 from halfseen.front.tables import Table
 
 __all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
@@ -141,23 +142,60 @@ class ColumnSummary:
         sample = self.sample
         return float(np.median(sample)) if len(sample) else self.plain.mean
 
+    def shape(self) -> Shape:
+        """Return how the values are distributed, as plain data."""
+        known = max(self.rows - self.gaps, 1)
+        if self.values == "text":
+            shares = {value: count / known for value, count in self.counts.most_common(64)}
+            distinct = 0 if self.has_more else len(self.counts)
+            return Shape(rows=self.rows, gaps=self.gap_share, distinct=distinct, shares=shares)
+        values = np.sort(self.sample)
+        if not len(values):
+            return Shape(rows=self.rows, gaps=self.gap_share, distinct=0)
+        first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each value
+        ends = np.r_[first[1:], len(values)]
+        steps = np.rint(np.linspace(0, len(values) - 1, 21)).astype(np.int64)
+        second = min(1, len(first) - 1)
+        edges = [
+            (float(values[first[own]]), float((ends - first)[own] / len(values)), float(values[o]))
+            for own, o in ((0, first[second]), (-1, first[-1 - second]))
+        ]
+        return Shape(
+            rows=self.rows,
+            gaps=self.gap_share,
+            distinct=len(first),
+            quantiles=tuple(values[steps].tolist()),
+            low=edges[0],
+            high=edges[1],
+        )
+
     def share(self, value: Any) -> float:
         """Return how much of what has a value has this one, at most."""
         known = max(self.rows - self.gaps, 1)
         return 0.5 if self.has_more else float(self.counts[value] / known)
 
-    def add(self, column: Any, *, where: str, first_row: int, categorical: bool) -> None:
-        """Take in one batch of the column."""
+    def add(
+        self,
+        column: Any,
+        *,
+        where: str,
+        first_row: int,
+        categorical: bool = False,
+        numeric: bool = False,
+    ) -> None:
+        """Take in one batch of the column; `numeric` takes texts for gaps among numbers."""
         kind = decoded(column, self.name, where).type
         if self.values == "nothing" and not pa.types.is_null(kind):
             is_boolean = pa.types.is_boolean(kind)
             self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"
-            self.values = "text" if categorical else self.stored
+            self.values = "text" if categorical else "number" if numeric else self.stored
         if categorical or self.values == "text":
             self._add_categories(as_categories(column, self.name, where=where))
         else:
             first = first_row + self.rows
-            self._add_numbers(as_numbers(column, self.name, where=where, first_row=first))
+            self._add_numbers(
+                as_numbers(column, self.name, where=where, first_row=first, strays=numeric)
+            )
         self.rows += len(column)
 
     def _add_categories(self, texts: Any) -> None:
@@ -217,6 +255,7 @@ def summarize(
     columns: Collection[str],
     *,
     categorical: Collection[str] = (),
+    numeric: Collection[str] = (),
     label: str | None = None,
 ) -> TableSummary:
     """Pass over a table once and return what is known of the given columns."""
@@ -230,6 +269,7 @@ def summarize(
                 where=where,
                 first_row=first_row,
                 categorical=name in categorical,
+                numeric=name in numeric,
             )
         if label is not None:
             summary.labels += count_labels(

@@ -35,6 +35,10 @@ class Table(Protocol):
     def first_row(self) -> int:
         """The number of the first row: people count lines of a file from one, Python from zero."""
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on how it is written, where that is unusual."""
+
     def parts(self) -> list[Any]:
         """Return the pieces in the order of the rows."""
 
@@ -65,6 +69,7 @@ class ArrowTable:
     where: str
     positional: bool = False
     first_row: int = 0
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

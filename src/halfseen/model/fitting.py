@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.alarms import drift_alarms, prediction_alarms, table_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
@@ -47,6 +48,8 @@ from halfseen.weights.combining import Weights
 __all__ = ["RULE", "Candidate", "Fit", "fit_images", "fit_rows", "fit_tables", "is_resident"]
 
 FEWEST_TARGET_ROWS = 10
+MOST_LOOKED_AT = 3_000
+"""Target rows whose predictions may raise an alarm."""
 RULE = (
     "lowest cross-entropy on held-out source rows, each weighted by how much more often its "
     "observed columns occur on the target (a domain classifier's odds); no target label is used"
@@ -106,7 +109,10 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
         "target": found.target.table.fingerprint() | {"rows": found.target.rows},
     }
     front = TableFront(found.schema)
-    return fit_rows(front, rows, settings, hooks, counts=found.class_counts, training_data=data)
+    fit = fit_rows(front, rows, settings, hooks, counts=found.class_counts, training_data=data)
+    alarms = [alarm.to_dict() for alarm in table_alarms(found)]
+    fit.model.metrics["alarms"] = alarms + fit.model.metrics["alarms"]
+    return fit
 
 
 def fit_images(
@@ -324,7 +330,18 @@ class Fit:
         each = [share for share, group in zip(shared, groups, strict=True) for _ in group]
         weights = replace(weights, members=tuple(each))
         members = tuple(member for group in groups for member in group)
-        return Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
+        return model
+
+    def _alarms(self, model: Model) -> list[dict[str, Any]]:
+        """Return what looks wrong with the target's rows and with what is said of them."""
+        target = self.rows.target
+        some = target[np.random.default_rng(0).permutation(len(target))[:MOST_LOOKED_AT]]
+        prior = model.metrics["class_prior"]
+        alarms = prediction_alarms(model.score(some), prior, self._class_names())
+        drift = drift_alarms(self.drift.distance) if self.drift is not None else []
+        return [alarm.to_dict() for alarm in drift + alarms]
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:
         """Return what answers in the end for each learner, and the rows it learned from.
@@ -333,9 +350,7 @@ class Fit:
         those of several folds answer together instead, and one of many rows stays as it is.
         """
         rows, learners = self.rows, chosen.learners
-        by_fold = [tuple(members[k] for members in chosen.folds) for k in range(len(learners))] or [
-            ()
-        ] * len(learners)
+        by_fold = [tuple(members[k] for members in chosen.folds) for k in range(len(learners))]
         if rows.whole is None:
             return by_fold, "the source rows that were not held out"
         again = [

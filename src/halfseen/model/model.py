@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.alarms import Alarm
 from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
@@ -20,6 +21,7 @@ from halfseen.front.schema import TableSchema, class_name
 from halfseen.members.aligned import Aligned
 from halfseen.members.networks import NetworksMember
 from halfseen.members.tasks import Member
+from halfseen.model.evaluating import evaluation
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
@@ -83,6 +85,11 @@ class Model:
         if not isinstance(self.front, TableFront):
             raise InputError("This model takes images, which have no columns.")
         return self.front.schema
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """What looked wrong when the model was fitted."""
+        return [Alarm(**alarm) for alarm in self.metrics.get("alarms", ())]
 
     @property
     def networks_member(self) -> NetworksMember:
@@ -255,21 +262,45 @@ class Model:
         PriorEstimate
             `prior`, `interval` and `verdict`; pass it to `predict_proba` as `target_prior`.
         """
-        rows, labels = self.prepare(X), np.asarray(y)
-        same_length(X=rows, y=labels)
-        position = {class_name(label): k for k, label in enumerate(self.classes_.tolist())}
-        names = [class_name(label) for label in labels.tolist()]
-        unknown = [name for name in names if name not in position]
-        if unknown:
-            raise InputError(f"The label {unknown[0]!r} is none of the model's classes.")
+        rows = self.prepare(X)
+        positions = self.positions(y)
+        same_length(X=rows, y=positions)
         with self.source_statistics(rows):
             source = self.score(rows)
         return estimate_target_prior(
             source,
-            [position[name] for name in names],
+            positions,
             self.score(self.prepare(X_target, where="the target")),
             random_state=random_state,
         )
+
+    def positions(self, y: Any) -> npt.NDArray[np.int64]:
+        """Return labels as positions among the classes."""
+        position = {class_name(label): k for k, label in enumerate(self.classes_.tolist())}
+        names = [class_name(label) for label in np.asarray(y).tolist()]
+        unknown = [name for name in names if name not in position]
+        if unknown:
+            raise InputError(
+                f"The label {unknown[0]!r} is none of the model's classes: {', '.join(position)}."
+            )
+        return np.array([position[name] for name in names], dtype=np.int64)
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, Any]:
+        """Measure the model on labelled rows of the target, as ``halfseen evaluate`` does.
+
+        Parameters
+        ----------
+        X, y
+            Rows, as for `predict_proba`, and their labels.
+
+        Returns
+        -------
+        dict
+            As :func:`halfseen.model.evaluating.evaluation` returns it.
+        """
+        probability, positions = self.predict_proba(X), self.positions(y)
+        same_length(X=probability, y=positions)
+        return evaluation(probability, positions, self.class_prior, self.metrics)
 
     def _corrected(self, probability: Floats, target_prior: TargetPrior) -> Floats:
         """Return probabilities under the target's proportions; refuse an untrusted estimate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,16 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from halfseen.alarms import Alarm, Watch, refuse
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
+from halfseen.front.preprocessing import as_categories
 from halfseen.front.schema import TableSchema
+from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "Scored",
     "Scorer",
     "check_output",
+    "evaluate_table",
     "is_scores",
     "score_names",
     "score_table",
@@ -44,11 +51,14 @@ class Scored:
         How many, and how long it took.
     notes
         Sentences for the user.
+    alarms
+        What looks wrong with the rows (the first 100,000) and with their scores.
     """
 
     rows: int
     seconds: float
     notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
 
 
 def score_table(
@@ -58,6 +68,7 @@ def score_table(
     *,
     use_missing: bool = False,
     prior: PriorEstimate | None = None,
+    strict: bool = False,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Scored:
     """Write one row of scores for each row of the table, in its order, whole or not at all.
@@ -75,6 +86,8 @@ def score_table(
         Whether rows that have the missing block are scored with it.
     prior
         Class proportions that the probabilities are corrected for; refused if not trustworthy.
+    strict
+        Whether an alarm is an error, so that nothing is written.
     on_rows
         Told after each batch how many rows it had.
     """
@@ -83,12 +96,51 @@ def score_table(
         model, table.names, use_missing=use_missing, prior=prior, where=str(table.path)
     )
     rows, started = 0, time.perf_counter()
-    with written_whole(output) as partial, _writer(partial) as write:
-        for batch in table.batches(scorer.columns):
-            write(scorer(batch, first_row=rows + 1))
-            rows += batch.num_rows
-            on_rows(batch.num_rows)
-    return Scored(rows, time.perf_counter() - started, scorer.notes)
+    watch = Watch(model.schema, model.metrics.get("class_prior"))
+    names = score_names(model.schema)
+    with written_whole(output) as partial:
+        with _writer(partial) as write:
+            for batch in table.batches(scorer.columns):
+                scores = scorer(batch, first_row=rows + 1)
+                write(scores)
+                watch.add(batch, np.stack([scores[name] for name in names], axis=1), table.where)
+                rows += batch.num_rows
+                on_rows(batch.num_rows)
+        alarms = watch.alarms()
+        if strict:
+            refuse(alarms)
+    notes = (*table.notes, *scorer.notes)
+    return Scored(rows, time.perf_counter() - started, notes, tuple(alarms))
+
+
+def evaluate_table(model: Model, table: TableFiles, label: str | None = None) -> dict[str, Any]:
+    """Measure a model on a table's labelled rows (:meth:`Model.evaluate`); others are left out.
+
+    `label` is the column of the labels, by default the one that the model was fitted on.
+    """
+    name = model.schema.label if label is None else label
+    if name not in table.names:
+        raise InputError(
+            f"{table.where} has no column {name!r} to take labels from (--label names another)."
+        )
+    scorer = Scorer.of(model, table.names, where=table.where)
+    watch = Watch(model.schema, model.metrics.get("class_prior"))
+    names, rows = score_names(model.schema), 0
+    probabilities, labels = [], []
+    for batch in table.batches(list(dict.fromkeys([*scorer.columns, name]))):
+        texts = as_categories(batch.column(name), name, where=table.where)
+        known = pc.is_valid(texts)
+        scores = scorer(batch, first_row=rows + 1)
+        probability = np.stack([scores[name] for name in names], axis=1)
+        watch.add(batch, probability, table.where)
+        probabilities.append(probability[known.to_numpy(zero_copy_only=False)])
+        labels += texts.filter(known).to_pylist()
+        rows += batch.num_rows
+    found = evaluation(
+        np.concatenate(probabilities), model.positions(labels), model.class_prior, model.metrics
+    )
+    alarms = [alarm.to_dict() for alarm in watch.alarms()]
+    return found | {"unlabelled": rows - len(labels), "alarms": alarms}
 
 
 @dataclass(frozen=True)
@@ -136,7 +188,8 @@ class Scorer:
         if absent:
             raise InputError(
                 f"{where} lacks column {absent[0]!r}, which the model observes"
-                + (f" (and {len(absent) - 1} more)." if len(absent) > 1 else ".")
+                + (f" (and {len(absent) - 1} more)" if len(absent) > 1 else "")
+                + _meant(absent[0], names)
             )
         if use_missing:
             blocks = [column.name for column in schema.missing if column.name in names]
@@ -210,6 +263,13 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     if clashing:
         raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
     return tuple(notes)
+
+
+def _meant(name: str, names: Sequence[str]) -> str:
+    """Return the end of a sentence on an absent column: one that is spelled alike, if any."""
+    close = difflib.get_close_matches(name.casefold(), [n.casefold() for n in names], n=1)
+    found = [other for other in names if other.casefold() in close]
+    return f"; did you mean {found[0]!r}? --rename '{found[0]}={name}'." if found else "."
 
 
 def score_names(schema: TableSchema) -> list[str]:

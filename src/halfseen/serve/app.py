@@ -130,6 +130,7 @@ class _Predict:
         read = read_arrow if media == ARROW else read_json
         form, table, ignored = read(body, self._scorer.columns, self._limits)
         probabilities, prediction = self._scorer.score(table, is_over)
+        alarms = self._scorer.alarms(table, probabilities)
         names = contract.output_names(self._scorer.schema)
         answers = dict(zip(names, [*probabilities.T.tolist(), prediction.tolist()], strict=True))
         if arrow_wanted:
@@ -138,7 +139,7 @@ class _Predict:
         if form == "records":
             rows = zip(*answers.values(), strict=True)
             answer = [dict(zip(names, row, strict=True)) for row in rows]
-        content = JSONResponse({form: answer, "ignored": ignored}).body
+        content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
         return bytes(content), JSON, len(prediction)
 
 

@@ -54,7 +54,7 @@ def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) ->
     answered = _forms(
         {**dict.fromkeys(probabilities, probability), prediction: {"enum": list(schema.classes)}},
         {},
-        {"ignored": {"type": "array", "items": {"type": "string"}}},
+        {key: {"type": "array", "items": {"type": "string"}} for key in ("ignored", "alarms")},
     )
     gate = {429} | ({401} if token else set()) | ({421} if hosts else set())
     any_object = {"application/json": {"schema": {"type": "object"}}}

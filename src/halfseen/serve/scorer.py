@@ -14,6 +14,7 @@ import onnxruntime
 import pyarrow as pa
 from pydantic import ValidationError
 
+from halfseen.alarms import FEWEST_ROWS, Watch
 from halfseen.arrays import normalized
 from halfseen.errors import InputError
 from halfseen.export.onnx import (
@@ -73,6 +74,16 @@ class Scorer:
             parts.append(self._session.run([PROBABILITIES, PREDICTION], inputs))
         probabilities = normalized(np.concatenate([part[0] for part in parts]))
         return probabilities, np.concatenate([part[1] for part in parts])
+
+    def alarms(self, table: Any, probabilities: npt.NDArray[np.float64]) -> list[str]:
+        """Name what looks wrong with the columns; the source's figures stay inside.
+
+        Examples are ``unit: weight`` and ``swapped: age, pulse``; a request of few rows has none.
+        """
+        watch = Watch(self.schema)
+        if table.num_rows >= FEWEST_ROWS:
+            watch.add(table, probabilities)
+        return [f"{alarm.kind}: {', '.join(alarm.columns)}" for alarm in watch.alarms()]
 
     def _inputs(self, table: Any, first_row: int) -> dict[str, npt.NDArray[Any]]:
         inputs = {}

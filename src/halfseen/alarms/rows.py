@@ -1,0 +1,143 @@
+"""Rows of a target, as they are understood and as they are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
+from halfseen.arrays import Floats
+from halfseen.errors import InputError
+from halfseen.front.inference import Understanding
+from halfseen.front.schema import NumberColumn, TableSchema
+from halfseen.front.summary import ColumnSummary
+
+__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "table_alarms"]
+
+LOOKED_AT = 100_000
+"""Rows of a table that may raise alarms as they are scored: the first ones."""
+FAR = 2.0
+"""Target rows so many times as far from source rows as those are from each other."""
+SHARES = 0.3
+"""Part of the rows that would have to change class to give the source's shares."""
+RARE = 0.2
+"""A class that is rarer may well be predicted nowhere."""
+
+
+def refuse(alarms: Sequence[Alarm]) -> None:
+    """Make alarms an error, as ``--strict`` asks."""
+    if alarms:
+        count = "An alarm" if len(alarms) == 1 else f"{len(alarms)} alarms"
+        raise InputError(f"{count}, refused as asked: {' '.join(alarm.says for alarm in alarms)}")
+
+
+def table_alarms(found: Understanding) -> list[Alarm]:
+    """Return what looks wrong with the target of two understood tables.
+
+    Constant and mostly empty columns are left to :func:`~halfseen.front.inference.understand`,
+    which asks about them.
+    """
+    there = {name: column.shape() for name, column in found.target.columns.items()}
+    alarms = column_alarms(found.schema, there)
+    return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
+
+
+class Watch:
+    """Looks at rows as they are scored, and says what looks wrong with them.
+
+    Parameters
+    ----------
+    schema
+        Of the model; it holds how the source's columns are distributed.
+    prior
+        The source's class shares, where they are known.
+    """
+
+    def __init__(self, schema: TableSchema, prior: Sequence[float] | None = None) -> None:
+        self._schema, self._prior = schema, prior
+        self._columns = [ColumnSummary(column.name) for column in schema.observed]
+        self._probabilities: list[Floats] = []
+        self._rows = 0
+
+    def add(self, batch: Any, probability: Floats, where: str = "the table") -> None:
+        """Take in some rows and their scores, until :data:`LOOKED_AT` were seen."""
+        if self._rows >= LOOKED_AT:
+            return
+        for column, expected in zip(self._columns, self._schema.observed, strict=True):
+            column.add(
+                batch.column(column.name),
+                where=where,
+                first_row=1,
+                categorical=expected.kind == "categorical",
+                numeric=isinstance(expected, NumberColumn) and expected.strays,
+            )
+        self._probabilities.append(probability)
+        self._rows += batch.num_rows
+
+    def alarms(self) -> list[Alarm]:
+        """Return what looks wrong."""
+        if self._rows < FEWEST_ROWS:
+            return []
+        found = column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
+        if self._prior is None:
+            return found
+        probability = np.concatenate(self._probabilities)
+        return found + prediction_alarms(probability, self._prior, self._schema.class_names)
+
+
+def drift_alarms(distance: float) -> list[Alarm]:
+    """Say so where target rows are far from any source row (:func:`halfseen.align.drift_of`)."""
+    if distance < FAR:
+        return []
+    says = (
+        f"Target rows are {distance:.1f} times as far from source rows as those are from each "
+        "other: the model guesses where it has seen nothing. Look for columns that mean something "
+        "else on the target, and label some of its rows to measure (`halfseen evaluate`)."
+    )
+    return [Alarm("drift", says, figures={"distance": distance})]
+
+
+def prediction_alarms(
+    probability: Floats, prior: Sequence[float], names: Sequence[str]
+) -> list[Alarm]:
+    """Compare predicted classes with the source's.
+
+    Parameters
+    ----------
+    probability
+        Of each class, one row each.
+    prior, names
+        The source's class shares, and what the classes are called.
+
+    Examples
+    --------
+    >>> (alarm,) = prediction_alarms(np.tile([0.9, 0.1], (50, 1)), [0.5, 0.5], ["no", "yes"])
+    >>> alarm.kind, alarm.says[:51]
+    ('one class', "All 50 rows are predicted to be 'no', which 50% of ")
+    """
+    rows = len(probability)
+    if rows < FEWEST_ROWS:
+        return []
+    share = np.asarray(prior, dtype=np.float64)
+    counts = np.bincount(probability.argmax(1), minlength=len(share))
+    most = int(counts.argmax())
+    if counts[most] == rows and 1 - share[most] > RARE:
+        says = (
+            f"All {rows:,} rows are predicted to be {names[most]!r}, which {share[most]:.0%} of "
+            "the source's rows are: look at the columns' units and gaps before using this."
+        )
+        return [Alarm("one class", says, figures={"rows": rows, "source": float(share[most])})]
+    estimated = probability.mean(0)
+    moved = float(np.abs(estimated - share).sum() / 2)
+    if moved <= SHARES:
+        return []
+    k = int(np.abs(estimated - share).argmax())
+    says = (
+        f"Class {names[k]!r} is estimated to have {estimated[k]:.0%} of these rows, and has "
+        f"{share[k]:.0%} of the source's: if nothing explains that, do not trust the scores; label "
+        "some rows to measure (`halfseen evaluate`)."
+    )
+    figures = {"estimated": float(estimated[k]), "source": float(share[k])}
+    return [Alarm("class shares", says, figures=figures)]
