@@ -206,7 +206,7 @@ def test_a_damaged_checkpoint_is_never_gone_on_with(tmp_path):
         damaged = bytearray(content)
         damaged[position // 8] ^= 1 << position % 8
         path.write_bytes(damaged)
-        with pytest.raises(InputError, match="is not a readable|was changed after it was written"):
+        with pytest.raises(InputError, match=r"is not a readable|was changed after it was written"):
             kept.append(read_checkpoint(path, kept[0].run))
     path.write_bytes(content)
     assert read_checkpoint(path, kept[0].run).epoch == kept[0].epoch
