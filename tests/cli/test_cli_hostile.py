@@ -187,7 +187,8 @@ def test_texts_of_parquet_that_are_not_utf8(column, encoding, tmp_path, out, fit
     )
     says = f"Column '{column}' of {path} holds a text in row 42 that is not UTF-8"
     check_refused(predict(path), out, says)
-    check_refused(fit(target=path), out, says)
+    if column == "shop":  # a fit does not look at ids
+        check_refused(fit(target=path), out, says)
 
 
 # --- values that cannot be used ----------------------------------------------------------------

@@ -20,6 +20,7 @@ from halfseen.cli.report import report
 from halfseen.cli.serve import serve
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
+from halfseen.cli.verify import verify
 from halfseen.errors import HalfseenError, reason
 
 __all__ = ["app", "command", "main"]
@@ -61,6 +62,7 @@ app.command()(inspect)
 app.command()(report)
 app.command()(export)
 app.command()(serve)
+app.command()(verify)
 
 
 def add_installed(app: typer.Typer) -> None:
