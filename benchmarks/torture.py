@@ -3,8 +3,8 @@
     python benchmarks/torture.py --seconds 60 --seed 0
 
 Each class of cases gets the same time. A case survives if nothing is lost, nothing is accepted with
-another answer, and whatever is refused is refused with a sentence of halfseen's own (over HTTP: with
-a status of class 4xx). The input of a case that fails is kept in ``--failures``.
+another answer, and what is refused is refused with a sentence of halfseen's own (over HTTP: with a
+status of class 4xx). The input of a case that fails is kept in ``--failures``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,10 @@ NOT_IMPORTED = {"skorch"}
 """Declared because something declared here needs it to be there: skada.deep imports skorch."""
 
 
+COMES_WITH = {"distributed": "dask"}
+"""Installed by the extra of another: dask[distributed]."""
+
+
 def plain(requirement: str) -> str:
     """Return the name of a distribution in its normal form."""
     return re.sub(r"[-_.]+", "-", re.split(r"[ <>=!~;\[]", requirement, maxsplit=1)[0]).lower()
@@ -61,7 +65,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(package):
     distributions = packages_distributions()
     used = set()
     for name, path in imported(folder).items():
-        candidates = {plain(d) for d in distributions.get(name, [name])}
+        candidates = {plain(COMES_WITH.get(d, d)) for d in distributions.get(name, [name])}
         assert candidates & ours, f"{path} imports {name}, which {project} does not declare"
         used |= candidates
     own = declared(project)[0]
@@ -71,7 +75,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(package):
 def test_every_version_of_the_tests_is_pinned():
     """The file says which versions the tests run with: all of them, and these are they."""
     lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = {plain(line): line.partition("==")[2] for line in lines if not line.startswith("#")}
     assert pins["torch"] == "2.13.0"
     needed = set().union(
         *(ours | others for ours, others in map(declared, (p for _, p in PACKAGES.values())))
@@ -80,3 +84,17 @@ def test_every_version_of_the_tests_is_pinned():
     assert needed - optional - {"halfseen"} <= set(pins)
     for name in ("numpy", "onnxruntime", "starlette"):
         assert pins[name] == version(name), f"constraints.txt is not of this environment: {name}"
+
+
+def test_every_promise_names_a_test_that_exists():
+    text = (ROOT / "docs/security.md").read_text()
+    known = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))
+    }
+    named = set(re.findall(r"`(test_\w+)`", text))
+    assert named - known == set()
+    promises = re.findall(r"^\| ([A-Z`].*?) \| (.*) \|$", text, re.MULTILINE)
+    assert len(promises) > 25
+    assert [promise for promise, tests in promises if "`test_" not in tests] == []

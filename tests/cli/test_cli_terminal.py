@@ -11,11 +11,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from rich.console import Console
 from tables_cli import TINY, halfseen, write
 
 from halfseen.cli import terminal
-from halfseen.cli.terminal import EXIT_CODES
+from halfseen.cli.terminal import EXIT_CODES, SafeConsole
 
 DOCS = Path(__file__).parents[2] / "docs"
 ESCAPE = "\x1b["
@@ -99,7 +98,9 @@ def test_colours_are_for_terminals(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def shown(**settings: bool) -> str:
-        monkeypatch.setattr(terminal, "Console", lambda **given: Console(**given, **settings))
+        monkeypatch.setattr(
+            terminal, "SafeConsole", lambda **given: SafeConsole(**given, **settings)
+        )
         console = terminal.make_console()
         with console.capture() as text:
             terminal.print_failures(["[one] of two"], console)
