@@ -49,7 +49,9 @@ def imported(folder: Path) -> dict[str, Path]:
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
-            elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+                ("import_module", "optional_module")
+            ):
                 names = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
             found |= {name.split(".")[0]: path for name in names}
     own = {"halfseen", "halfseen_bench", "__future__"}

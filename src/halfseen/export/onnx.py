@@ -112,7 +112,7 @@ def sealed(content: bytes) -> bytes:
     """
     entry = onnx.ModelProto()
     entry.metadata_props.add(key=SEAL, value=hashlib.sha256(content).hexdigest())
-    return content + entry.SerializeToString()
+    return content + bytes(entry.SerializeToString())
 
 
 def is_sealed(content: bytes) -> bool:

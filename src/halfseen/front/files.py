@@ -172,13 +172,20 @@ def open_table(path: str | Path) -> TableFiles:
             )
         if format == "Arrow":
             ipc.check_batches(file)
-        elif format == "Parquet":
-            with _reading(file, format):
-                parquet.check_chunks(file)
     opened = TableFiles(path, files, format, tuple(names[0]), table.csv_types, table.delimiter)
-    if next(opened.batches(), None) is None:
+    if not _has_rows(opened):
         raise InputError(f"{path} holds column names and no rows.")
     return opened
+
+
+def _has_rows(table: TableFiles) -> bool:
+    if table.format != "Parquet":
+        return next(table.batches(), None) is not None
+    for file in table.files:
+        with _reading(file, table.format):
+            if parquet.count_rows(file):
+                return True
+    return False
 
 
 def column_names(path: Path) -> list[str]:

@@ -2,6 +2,9 @@
 
 A text that is repeated is stored once, so texts are read as dictionaries, measured, and only then
 written out row by row. Parquet does not check that its texts are UTF-8; this does.
+
+Nothing here asks for the metadata of a column chunk: where they are damaged, pyarrow does not raise
+but ends the process. Reading such a chunk raises.
 """
 
 from __future__ import annotations
@@ -15,53 +18,56 @@ import pyarrow.parquet
 
 from halfseen.errors import InputError
 from halfseen.front import ipc
-from halfseen.front.preprocessing import check_text_bytes, is_text
+from halfseen.front.preprocessing import check_text_bytes, decoded, is_text
 
-__all__ = ["check_chunks", "read_batches"]
-
-_SMALLEST_VALUE = 8  # bytes that one value of a list is reckoned to take at least
+__all__ = ["count_rows", "read_batches"]
 
 
-def check_chunks(path: Path) -> None:
-    """Refuse a file whose column chunks unpack to too many bytes at once."""
-    metadata = pa.parquet.read_metadata(path)
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
-            size = column.total_uncompressed_size
-            if metadata.schema.column(number).max_repetition_level:  # a row may be a long list
-                size = max(size, _SMALLEST_VALUE * column.num_values)
-            if size > ipc.LARGEST_BATCH:
-                raise InputError(
-                    f"{path} holds a row group in which one column unpacks to {size:,} bytes; "
-                    f"at most {ipc.LARGEST_BATCH:,} are read. Write smaller row groups."
-                )
+def count_rows(path: Path) -> int:
+    """Return how many rows a file has."""
+    return int(pa.parquet.read_metadata(path).num_rows)
 
 
 def read_batches(path: Path, group: int | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """Yield record batches of at most so many rows, of one row group or of all."""
     metadata = pa.parquet.read_metadata(path)
-    groups = list(range(metadata.num_row_groups)) if group is None else [group]
-    dictionaries = []
-    for number in range(metadata.num_columns):
-        leaf = metadata.schema.column(number)
-        if leaf.physical_type == "BYTE_ARRAY":
-            chunks = [metadata.row_group(each).column(number) for each in groups]
-            if not any("DELTA" in encoding for chunk in chunks for encoding in chunk.encodings):
-                dictionaries.append(leaf.path)
-                continue
-            # Arrow reads no dictionary of these, and each text may repeat all of the one before.
-            size = max(chunk.total_uncompressed_size for chunk in chunks)
-            rows = min(rows, max(1, ipc.LARGEST_BATCH // max(1, size)))
-    row = 1 + sum(metadata.row_group(before).num_rows for before in range(group or 0))
+    leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    schema = pa.parquet.read_schema(path)
+    for name in columns:
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):  # refused before a row that is a very long list is read
+            decoded(pa.array([], kind), name, str(path))
+    for number in range(metadata.num_row_groups) if group is None else [group]:
+        first = 1 + sum(metadata.row_group(before).num_rows for before in range(number))
+        done = 0
+        try:
+            for batch in _batches(path, number, columns, rows, texts):
+                yield _written_out(batch, path, first + done)
+                done += batch.num_rows
+        except OSError as error:
+            if "Not yet implemented" not in str(error):
+                raise
+            # Texts of which each may repeat all of the one before are no dictionary for Arrow.
+            size = max(1, path.stat().st_size, metadata.row_group(number).total_byte_size)
+            few = min(rows, max(1, ipc.LARGEST_BATCH // size))
+            row = 0
+            for batch in _batches(path, number, columns, few, []):
+                row += batch.num_rows
+                if row > done:
+                    new = batch.slice(max(0, batch.num_rows - (row - done)))
+                    yield _written_out(new, path, first + row - new.num_rows)
+
+
+def _batches(
+    path: Path, group: int, columns: Sequence[str], rows: int, dictionaries: Sequence[str]
+) -> Iterator[Any]:
     # Through a small buffer: otherwise whole column chunks are held.
-    options = {"pre_buffer": False, "buffer_size": 2**20, "read_dictionary": dictionaries}
+    options = {"pre_buffer": False, "buffer_size": 2**20, "read_dictionary": list(dictionaries)}
     with pa.parquet.ParquetFile(path, **options) as file:
-        for batch in file.iter_batches(
-            rows, row_groups=groups, columns=list(columns), use_threads=False
-        ):
-            yield _written_out(batch, path, row)
-            row += batch.num_rows
+        yield from file.iter_batches(
+            rows, row_groups=[group], columns=list(columns), use_threads=False
+        )
 
 
 def _written_out(batch: Any, path: Path, first_row: int) -> Any:

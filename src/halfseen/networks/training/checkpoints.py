@@ -128,7 +128,7 @@ def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
     found = hashlib.sha256(header.encode("utf-8", "surrogatepass"))
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        found.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
