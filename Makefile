@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test lint types pytest test-engines format bench clean
+.PHONY: demo docs test lint types pytest test-engines format bench torture clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -37,6 +37,12 @@ test-engines: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py --output docs/results/speed.json
 
+# Kills, full disks, flipped bits, hostile tables and requests; `make torture SECONDS=28800` for a night.
+SECONDS ?= 60
+SEED ?= 0
+torture: $(READY)
+	$(BIN)/python benchmarks/torture.py --seconds $(SECONDS) --seed $(SEED)
+
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -47,4 +53,4 @@ $(READY): pyproject.toml src/halfseen_bench/pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) docs/_build demo-output .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) docs/_build demo-output torture-failures .pytest_cache .mypy_cache .ruff_cache

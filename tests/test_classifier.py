@@ -322,6 +322,8 @@ def test_patience_and_held_out_rows():
         ({"patience": 3}, "name one in epoch_choice"),
         ({"epoch_choice": "dev", "patience": 0}, "patience=0"),
         ({"epoch_choice": "dev", "held_out": 1.5}, "held_out=1.5"),
+        ({"random_state": 10**30}, "The seed 1000.* must be a whole number from 0 to 4294967295"),
+        ({"random_state": -1}, "The seed -1 must be"),
     ):
         with pytest.raises(OptionError, match=message):
             classifier(missing=[3], **wrong).fit(source, labels, target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 __all__ = [
     "DownloadError",
     "HalfseenError",
@@ -9,7 +11,20 @@ __all__ = [
     "OptionError",
     "TrainingDivergedError",
     "capitalized",
+    "reason",
 ]
+
+_REMEDIES = {
+    errno.ENOSPC: "free some space, or name a place on another disk",
+    errno.EDQUOT: "free some space, or name a place on another disk",
+    errno.EFBIG: "name a place that takes files of this size",
+    errno.EACCES: "name another place, or ask for the right to this one",
+    errno.EPERM: "name another place, or ask for the right to this one",
+    errno.EROFS: "name another place",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "name what the links should lead to",
+    errno.EMFILE: "allow more open files (ulimit -n)",
+}
 
 
 class HalfseenError(Exception):
@@ -41,3 +56,16 @@ def capitalized(phrase: str) -> str:
     ('The source', 'a.csv')
     """
     return f"T{phrase[1:]}" if phrase.startswith("the ") else phrase
+
+
+def reason(error: OSError) -> str:
+    """Return what the system says and what can be done about it, as the end of a sentence.
+
+    Examples
+    --------
+    >>> reason(OSError(errno.ENAMETOOLONG, "File name too long"))
+    'File name too long; choose a shorter name.'
+    """
+    said = (error.strerror or str(error)).rstrip(".")
+    remedy = _REMEDIES.get(error.errno or 0)
+    return f"{said}; {remedy}." if remedy else f"{said}."

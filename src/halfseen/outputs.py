@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from halfseen.errors import OptionError
+from halfseen.errors import OptionError, reason
+from halfseen.files import remove_leftovers
 
 __all__ = ["Output", "check_outputs", "derived_path", "head"]
 
@@ -82,6 +83,7 @@ another place with -o.
     """
     try:
         for output in outputs:
+            remove_leftovers(output.path)  # of a run that was killed
             _check_kind(output)
         for first, second in combinations(outputs, 2):
             _check_apart(first, second)
@@ -92,7 +94,7 @@ another place with -o.
             _check_no_model(output)
             _check_replaceable(output, force)
     except OSError as error:
-        raise OptionError(f"An output cannot be written: {error}.") from None
+        raise OptionError(f"{error.filename} cannot be written: {reason(error)}") from None
 
 
 def derived_path(output: Path, ending: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -126,6 +127,87 @@ def test_views_of_one_long_text(tmp_path, out, predict):
     shop = pa.Array.from_buffers(pa.string_view(), 600, buffers)
     table = replaced(target_table(600), "shop", shop)
     check_refused(predict(write(table, tmp_path / "bomb.arrow")), out, "long texts")
+
+
+def test_a_few_bytes_of_parquet_that_repeat_one_long_text(tmp_path, out, predict):
+    """They asked for gigabytes, whether the column is used, carried through or not looked at."""
+    text = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(20_000, np.int32)), pa.array(["x" * 100_000])
+    )
+    for name in ("shop", "user"):
+        table = replaced(target_table(20_000), name, text)
+        path = write(table, tmp_path / f"{name}.parquet", store_schema=False)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        check_refused(
+            predict(path), out, "repeats long texts: 20,000 rows would take 2,000,000,000"
+        )
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000
+
+
+def test_ids_of_one_long_text(tmp_path, out, predict):
+    indices = pa.array(np.zeros(60_000, np.int32))
+    user = pa.DictionaryArray.from_arrays(indices, pa.array(["x" * 100_000]))
+    path = write(replaced(target_table(60_000), "user", user), tmp_path / "bomb.arrow")
+    check_refused(predict(path), out, "Column 'user' of")
+
+
+def test_a_row_that_is_a_very_long_list(tmp_path, out, predict):
+    """It is refused by its type, before it is read."""
+    lists = pa.ListArray.from_arrays(
+        pa.array([0, *[60_000_000] * 70], pa.int32()), pa.array(np.zeros(60_000_000, np.int8))
+    )
+    path = write(replaced(GOOD_TARGET, "visits", lists), tmp_path / "bomb.parquet")
+    del lists
+    assert path.stat().st_size < 200_000
+    before = pa.total_allocated_bytes()
+    check_refused(predict(path), out, "Flatten it")
+    assert pa.total_allocated_bytes() - before < 1_000_000
+
+
+def test_no_flipped_bit_of_a_parquet_footer_ends_the_process(tmp_path):
+    """pyarrow aborts where damaged metadata of a column are asked for; so they are not."""
+    content = write(
+        pa.table({"a": [1, 2], "b": ["x", None]}), tmp_path / "good.parquet"
+    ).read_bytes()
+    length = int.from_bytes(content[-8:-4], "little")
+    code = f"""
+from pathlib import Path
+from halfseen import HalfseenError
+from halfseen.front.files import open_table
+path, content = Path({str(tmp_path / "bad.parquet")!r}), {content!r}
+for bit in range(8 * 90):
+    damaged = bytearray(content)
+    damaged[-8 - {length} + bit // 8] ^= 1 << bit % 8
+    path.write_bytes(damaged)
+    try:
+        list(open_table(path).batches())
+    except HalfseenError:
+        pass
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-500:]
+
+
+@pytest.mark.parametrize("encoding", ["dictionary", "PLAIN", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("column", ["shop", "user"])
+def test_texts_of_parquet_that_are_not_utf8(column, encoding, tmp_path, out, fit, predict):
+    """Parquet does not look; ids went into an output that nobody could read, with exit code 0."""
+    offsets = pa.array([0, *range(5, 5 * 70 + 1, 5)], pa.int32()).buffers()[1]
+    content = bytearray(b"north" * 70)
+    content[5 * 41] = 0xFF
+    texts = pa.StringArray.from_buffers(70, offsets, pa.py_buffer(bytes(content)))
+    how = {} if encoding == "dictionary" else {"column_encoding": {column: encoding}}
+    path = write(
+        replaced(GOOD_TARGET, column, texts),
+        tmp_path / "bad.parquet",
+        use_dictionary=encoding == "dictionary",
+        row_group_size=30,
+        **how,
+    )
+    says = f"Column '{column}' of {path} holds a text in row 42 that is not UTF-8"
+    check_refused(predict(path), out, says)
+    if column == "shop":  # a fit does not look at ids
+        check_refused(fit(target=path), out, says)
 
 
 # --- values that cannot be used ----------------------------------------------------------------
@@ -347,6 +429,26 @@ def test_places_that_cannot_be_written(tables, tmp_path, out, predict):
     run = halfseen("fit", tables / "source.parquet", data, "--label", "click", "-o", copied)
     check_refused(run, out, "thesis.doc")
     assert (copied / "thesis.doc").read_text() == "mine"
+
+
+def test_faults_of_the_system_are_sentences(tables, tmp_path, out, fit, predict):
+    data = tables / "target.parquet"
+    check_refused(fit(tmp_path / ("n" * 300 + ".csv")), out, "too long; choose a shorter name")
+    check_refused(predict(data, to=out / ("n" * 300 + ".csv")), out, "choose a shorter name")
+    check_refused(predict(data, model=tmp_path / ("n" * 300)), out, "choose a shorter name")
+    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
+    check_refused(fit(tmp_path / "loop.csv"), out, "loop.csv")
+    check_refused(predict(data, model=tmp_path / "loop.csv"), out, "loop.csv")
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied", "a/b"), MemoryError()])
+def test_what_nobody_expected_of_the_system_is_a_sentence(error, out, predict, tables, monkeypatch):
+    def failing(path):
+        raise error
+
+    monkeypatch.setattr("halfseen.model.loading.read_folder", failing)
+    says = "a/b: Permission denied; name another" if error.args else "not enough memory"
+    check_refused(predict(tables / "target.parquet"), out, says)
 
 
 # --- by a real process ------------------------------------------------------------------------

@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
-from rich.console import Console
 from tables_cli import TINY, halfseen, write
 
 from halfseen.cli import terminal
-from halfseen.cli.terminal import EXIT_CODES
+from halfseen.cli.terminal import EXIT_CODES, SafeConsole
 
 DOCS = Path(__file__).parents[2] / "docs"
 ESCAPE = "\x1b["
@@ -97,7 +98,9 @@ def test_colours_are_for_terminals(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
 
     def shown(**settings: bool) -> str:
-        monkeypatch.setattr(terminal, "Console", lambda **given: Console(**given, **settings))
+        monkeypatch.setattr(
+            terminal, "SafeConsole", lambda **given: SafeConsole(**given, **settings)
+        )
         console = terminal.make_console()
         with console.capture() as text:
             terminal.print_failures(["[one] of two"], console)
@@ -217,3 +220,21 @@ def test_labels_of_held_out_rows_must_be_known(clicks, tmp_path):
                    tmp_path / "s.csv", "--correct-prior", path)  # fmt: skip
     assert run.code == 2
     assert "'maybe', which is none of the model's classes (no, yes)" in run.err
+
+
+def test_no_column_name_reaches_the_terminal_as_a_command(tmp_path, tables):
+    """A title is changed, a line cleared, a file written by some terminals: by text alone."""
+    hostile = "\x1b]0;owned\x07 \x9b2J \u202esecret"
+    for name in ("source", "target"):
+        table = pa.parquet.read_table(tables / f"{name}.parquet")
+        names = [hostile if column == "shop" else column for column in table.column_names]
+        write(table.rename_columns(names), tmp_path / f"{name}.parquet")
+    both = tmp_path / "source.parquet", tmp_path / "target.parquet"
+    fit = ("fit", *both, "--label", "click", "--id", "user", "--config", tables / "tiny.toml",
+           "-o", tmp_path / "model")  # fmt: skip
+    wrong = ("fit", *both, "--label", hostile, "-o", tmp_path / "other")
+    for run in (halfseen(*fit), halfseen("inspect", tmp_path / "model"), halfseen(*wrong),
+                halfseen(*fit, "--json", "--force")):  # fmt: skip
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", run.out + run.err)
+    names = [column["name"] for column in json.loads(run.out)["columns"]]
+    assert hostile in names

@@ -11,7 +11,6 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from halfseen.errors import InputError
 from halfseen.front.files import BATCH_ROWS, open_table
 
 TABLE = pa.table(
@@ -126,10 +125,3 @@ def test_fingerprints_change_with_the_content(tmp_path):
     second = open_table(written(TABLE.slice(1), tmp_path / "a.parquet")).fingerprint()
     assert first["files"][0]["name"] == "a.parquet"
     assert first["files"][0]["sha256"] != second["files"][0]["sha256"]
-
-
-def test_a_row_group_that_unpacks_to_too_much(tmp_path, monkeypatch):
-    path = written(pa.table({"a": np.arange(10_000)}), tmp_path / "a.parquet")
-    monkeypatch.setattr("halfseen.front.ipc.LARGEST_BATCH", 10_000)
-    with pytest.raises(InputError, match="row group"):
-        open_table(path)

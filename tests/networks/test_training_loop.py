@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from halfseen import Blocks, InputError, TrainingDivergedError, preset
+from halfseen import Blocks, HalfseenError, InputError, TrainingDivergedError, preset
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 
@@ -192,6 +194,43 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="is not a readable checkpoint"):
         fit(checkpoint=path)
+
+
+def test_a_damaged_checkpoint_is_never_gone_on_with(tmp_path):
+    """Scrambled bytes went on into a model that predicts NaN."""
+    path = tmp_path / "run.safetensors"
+    fit(checkpoint=path)
+    content = path.read_bytes()
+    kept = [read_checkpoint(path, json.loads(header_of(content))["run"])]
+    for position in np.random.default_rng(0).choice(8 * len(content), 300, replace=False):
+        damaged = bytearray(content)
+        damaged[position // 8] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"is not a readable|was changed after it was written"):
+            kept.append(read_checkpoint(path, kept[0].run))
+    path.write_bytes(content)
+    assert read_checkpoint(path, kept[0].run).epoch == kept[0].epoch
+
+
+def header_of(content):
+    length = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + length])["__metadata__"]["halfseen"]
+
+
+def test_a_checkpoint_on_a_full_disk_is_a_sentence_and_keeps_the_last_one(tmp_path):
+    path = tmp_path / "run.safetensors"
+    fit(checkpoint=path)
+    before = path.read_bytes()
+    kept = read_checkpoint(path, json.loads(header_of(before))["run"])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, limits[1]))
+    try:
+        with pytest.raises(HalfseenError, match=r"run\.safetensors could not be written"):
+            write_checkpoint(path, kept)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["run.safetensors"]
 
 
 def test_a_loss_that_is_not_finite_stops_with_a_sentence():

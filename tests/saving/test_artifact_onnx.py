@@ -26,6 +26,7 @@ from halfseen.export.onnx_tables import graph_input
 from halfseen.front import TableSchema
 from halfseen.graph import GraphBuilder
 from halfseen.members.linear import Regression
+from halfseen.serve.scorer import open_scorer
 from halfseen.weights.combining import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
 
@@ -305,3 +306,54 @@ def test_a_hostile_column_name_stays_inside_its_cell():
     card = model_card(model, "model.onnx")
     assert "\n# c" not in card.split("```python")[0]
     assert "`a \\| b # c 'd`" in card
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("exported") / "model.onnx"
+    onnx_export.write_onnx(onnx_export.onnx_model(table_model()), path)
+    return path
+
+
+def test_a_flipped_bit_of_a_graph_is_noticed(exported, tmp_path):
+    """Without a seal, a third of them was served with other answers."""
+    content = exported.read_bytes()
+    open_scorer(exported)
+    onnx.checker.check_model(onnx.load(exported))  # the seal is metadata like any other
+    path = tmp_path / "damaged.onnx"
+    for position in np.random.default_rng(0).choice(8 * len(content), 200, replace=False):
+        damaged = bytearray(content)
+        damaged[position // 8] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"is not as halfseen export wrote it"):
+            open_scorer(path)
+    path.write_bytes(content[:-100])
+    with pytest.raises(InputError, match=r"is not as halfseen export wrote it"):
+        open_scorer(path)
+
+
+def test_a_graph_that_answers_otherwise_here_is_refused(tmp_path):
+    """Whatever the reason, an ONNX Runtime that computes wrongly among them."""
+    graph = onnx_export.onnx_model(table_model())
+    weight = max(graph.graph.initializer, key=lambda constant: len(constant.raw_data))
+    weight.raw_data = (onnx.numpy_helper.to_array(weight) + np.float32(0.5)).tobytes()
+    onnx_export.write_onnx(graph, tmp_path / "other.onnx")
+    with pytest.raises(InputError, match="known rows differ by"):
+        open_scorer(tmp_path / "other.onnx")
+    for entry in list(graph.metadata_props):
+        if entry.key == "halfseen_selftest":
+            graph.metadata_props.remove(entry)
+    onnx_export.write_onnx(graph, tmp_path / "other.onnx")
+    with pytest.raises(InputError, match="no rows to test it with"):
+        open_scorer(tmp_path / "other.onnx")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("column", ["age", "visits"])
+def test_a_graph_has_no_answer_where_the_model_has_none(column, value):
+    model = table_model()
+    inputs = inputs_of(model, rows_of(model, rows=3))
+    inputs[column][1] = value
+    probabilities, _ = session_of(model).run(None, inputs)
+    assert np.isnan(probabilities[1]).all()
+    assert np.isfinite(probabilities[[0, 2]]).all()

@@ -15,7 +15,7 @@ from local_server import ROW, Process, answer_of, begin_request
 
 import halfseen
 from halfseen.cli import main
-from halfseen.export.onnx import onnx_model, write_onnx
+from halfseen.export.onnx import onnx_model, sealed, write_onnx
 from table_models import rows_of, table_model
 from tiny import classifier
 
@@ -91,6 +91,7 @@ def test_a_graph_is_served_with_the_token_of_the_environment(tmp_path, monkeypat
 
 def wrong_starts(folder, tmp_path):
     (tmp_path / "noise.onnx").write_bytes(b"noise" * 100)
+    (tmp_path / "sealed.onnx").write_bytes(sealed(b"noise" * 100))
     (tmp_path / "weak").write_text("weak\n")
     newer = onnx_model(table_model())
     for entry in newer.metadata_props:
@@ -106,7 +107,8 @@ def wrong_starts(folder, tmp_path):
     write_onnx(newer, tmp_path / "foreign.onnx")
     return [
         ([tmp_path / "absent"], "cannot be read"),
-        ([tmp_path / "noise.onnx"], "is not a graph that ONNX Runtime can read"),
+        ([tmp_path / "noise.onnx"], "is not as halfseen export wrote it"),
+        ([tmp_path / "sealed.onnx"], "is not a graph that ONNX Runtime can read"),
         ([tmp_path / "newer.onnx"], "has format 3, and this version of halfseen reads up to 2"),
         ([tmp_path / "foreign.onnx"], "not one that halfseen export wrote"),
         ([tmp_path / "broken.onnx"], "cannot be read: columns.4"),
@@ -138,7 +140,7 @@ def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
     assert "differ by at most" in capsys.readouterr().out
     assert sorted(path.name for path in graph.parent.iterdir()) == ["model.md", "model.onnx"]
     assert graph.with_suffix(".md").read_text().startswith("# Model card: sick")
-    assert graph.read_bytes() == onnx_model(table_model()).SerializeToString()
+    assert graph.read_bytes() == sealed(onnx_model(table_model()).SerializeToString())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -23,6 +24,7 @@ from halfseen.selection import Evidence, evaluate
 from halfseen.selection.epochs import split_held_out
 from halfseen.tuning import paper_space, search
 from halfseen.tuning import trials as one_trial
+from halfseen.tuning.journal import _seal
 
 Range = pytest.importorskip("optuna").distributions.FloatDistribution
 
@@ -214,7 +216,7 @@ def test_trials_in_parallel(tmp_path):
 def test_a_trial_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, monkeypatch):
     from halfseen.networks.training import checkpoints
 
-    save_file, ended = checkpoints.save_file, []
+    save, ended = checkpoints.save, []
     arguments = {"score": "source_loss", "space": RATES, "storage": tmp_path / "trials.journal"}
 
     def save_after_another_has_ended(*given, **named):
@@ -222,9 +224,9 @@ def test_a_trial_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, monk
             ended.append("begun, so that its own checkpoints are simply saved")
             another = model(model="Adaptation-IgnoreComponent")
             ended.append(search(another, *domains(), **arguments, trials=1))
-        return save_file(*given, **named)
+        return save(*given, **named)
 
-    monkeypatch.setattr(checkpoints, "save_file", save_after_another_has_ended)
+    monkeypatch.setattr(checkpoints, "save", save_after_another_has_ended)
     found = search(model(), *domains(), **arguments, trials=1)
     assert found.best.state == ended[1].best.state == "complete"
     assert [p.name for p in tmp_path.iterdir()] == ["trials.journal"]
@@ -269,14 +271,20 @@ def test_others_write_on_when_a_process_is_killed_while_it_writes(tmp_path, monk
         assert len(search(model(), *domains(), **arguments, on_trial=on_trial).trials) == 3
 
 
+def sealed(**log) -> bytes:
+    return json.dumps({**log, "seal": _seal(log)}).replace(": ", ":").encode() + b"\n"
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (lambda line: line[:-5] + b"\n", "line 3 is damaged. Remove it and all lines after it"),
         (lambda line: b"\xff\x00\n", "line 3 is damaged"),
         (lambda line: b"{}\n", "line 3 is damaged"),
-        (lambda line: b'{"op_code":4}\n', "contradict each other"),
-        (lambda line: b'{"op_code":99,"worker_id":""}\n', "contradict each other"),
+        (lambda line: b'{"op_code":4}\n', "line 3 is damaged"),
+        (lambda line: line.replace(b"0.001", b"0.002"), "line 3 is damaged"),
+        (lambda line: sealed(op_code=4), "contradict each other"),
+        (lambda line: sealed(op_code=99, worker_id=""), "contradict each other"),
     ],
 )
 def test_a_damaged_journal_is_refused(damage, message, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.text import Text
@@ -21,7 +21,8 @@ from halfseen.cli.report import report
 from halfseen.cli.serve import serve
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
-from halfseen.errors import HalfseenError
+from halfseen.cli.verify import verify
+from halfseen.errors import HalfseenError, reason
 
 __all__ = ["app", "command", "main"]
 
@@ -63,6 +64,7 @@ app.command()(inspect)
 app.command()(report)
 app.command()(export)
 app.command()(serve)
+app.command()(verify)
 
 
 def add_installed(app: typer.Typer) -> None:
@@ -85,13 +87,28 @@ def main() -> None:
     try:
         command()(prog_name="halfseen")
     except HalfseenError as error:
-        console = make_console(stderr=True)
-        if verbosity() > 1:
-            traceback.print_exc()
-        rank = os.environ.get("RANK", "0")  # set by torchrun
-        kind = "error" if rank == "0" else f"error in process {rank}"
-        console.print(Text.assemble((f"{kind}: ", "red"), str(error)), soft_wrap=True)
-        sys.exit(2)
+        _refuse(str(error))
+    except OSError as error:
+        _refuse(f"{_place(error)}{reason(error)}")
+    except MemoryError:
+        _refuse("There is not enough memory; give fewer rows or columns, or a lower memory_mib.")
     except KeyboardInterrupt:
         make_console(stderr=True).print("Stopped.")
         sys.exit(130)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    """Print one sentence and end."""
+    if verbosity() > 1:
+        traceback.print_exc()
+    rank = os.environ.get("RANK", "0")  # set by torchrun
+    kind = "error" if rank == "0" else f"error in process {rank}"
+    text = Text.assemble((f"{kind}: ", "red"), sentence)
+    make_console(stderr=True).print(text, soft_wrap=True)
+    sys.exit(2)
+
+
+def _place(error: OSError) -> str:
+    """Return which file the system speaks of, shortened where its name is what is wrong."""
+    name = "" if error.filename is None else os.fsdecode(error.filename)
+    return f"{name if len(name) <= 300 else name[:300] + '...'}: " if name else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, is_dataclass
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ __all__ = [
     "plain",
     "plain_data",
     "print_failures",
+    "printable",
     "set_verbosity",
     "verbosity",
     "with_shared_options",
@@ -79,9 +82,41 @@ def set_verbosity(level: int) -> None:
     _verbosity = level
 
 
+class SafeConsole(Console):
+    """A console on which no text from a file moves the cursor or changes what is shown."""
+
+    def render(self, *given: Any, **named: Any) -> Iterable[Segment]:
+        """Yield the pieces that are printed, with a mark for every control character."""
+        for piece in super().render(*given, **named):
+            yield piece if piece.control else piece._replace(text=printable(piece.text))
+
+
+def printable(text: str) -> str:
+    r"""Return a text with a mark for each character that a terminal acts on instead of showing.
+
+    Examples
+    --------
+    >>> printable("age\x1b[2J\u202e")
+    'age\ufffd[2J\ufffd'
+    """
+    return text.translate(_ACTED_ON)
+
+
+_ACTED_ON = dict.fromkeys(
+    [
+        *(code for code in range(32) if chr(code) not in "\n\t"),
+        *range(0x7F, 0xA0),
+        *range(0x202A, 0x202F),  # these and the next turn the direction of writing
+        *range(0x2066, 0x206A),
+        *range(0xD800, 0xE000),  # halves of pairs, which cannot be written at all
+    ],
+    "\ufffd",
+)
+
+
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that is wide where there is no terminal to tell a width."""
-    console = Console(stderr=stderr, quiet=quiet)
+    console = SafeConsole(stderr=stderr, quiet=quiet)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDE
     return console
@@ -137,7 +172,10 @@ class Terminal:
     def document(self, data: Mapping[str, Any]) -> None:
         """Print the JSON document, where one is wanted."""
         if self.as_json:
-            typer.echo(json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False))
+            text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
+            typer.echo(
+                re.sub(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", _escaped, text)
+            )
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
         """Show that something short is under way."""
@@ -148,6 +186,10 @@ class Terminal:
         from halfseen.networks.training import Progress, ProgressBar
 
         return Progress() if self.errors.quiet else ProgressBar(title)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def new_table(*headings: str, title: str | None = None, numbers: bool = False) -> Table:

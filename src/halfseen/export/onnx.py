@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,14 +26,19 @@ __all__ = [
     "FORMAT",
     "PREDICTION",
     "PROBABILITIES",
+    "TOLERANCE",
     "check_parity",
+    "is_sealed",
     "onnx_model",
+    "sealed",
     "write_onnx",
 ]
 
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
 PROBABILITIES, PREDICTION = "probabilities", "prediction"
+SEAL = "halfseen_seal"
+SELF_TEST_ROWS = 4
 TOLERANCE = 1e-5
 
 
@@ -41,7 +47,8 @@ def onnx_model(model: Model) -> onnx.ModelProto:
 
     It has one input per observed column (a vector: double precision with NaN for a gap, or text
     with the empty text for one) and two outputs, ``probabilities`` of shape (rows, classes) and
-    ``prediction``. The metadata hold the format version, the classes and the schema as JSON.
+    ``prediction``; a row with an infinity, which the model refuses, gets NaN. The metadata hold
+    the format version, and as JSON the classes, the schema and a few rows with their answers.
     """
     if model.needs_complete_target:
         raise InputError(
@@ -50,10 +57,14 @@ def onnx_model(model: Model) -> onnx.ModelProto:
         )
     schema = model.schema
     builder = GraphBuilder(reserved=[PROBABILITIES, PREDICTION])
-    rows = add_preprocessing(builder, schema)
+    rows, refused = add_preprocessing(builder, schema)
     # What a member adds to all logits of a row falls out of the softmax, weighted or not.
-    logits = [member.add_to_graph(builder, rows) for member in model.members]
-    probabilities = builder.node("Softmax", _weighted(builder, logits, model.weights), axis=1)
+    logits = _weighted(
+        builder, [member.add_to_graph(builder, rows) for member in model.members], model.weights
+    )
+    if refused is not None:
+        logits = builder.node("Add", logits, refused)
+    probabilities = builder.node("Softmax", logits, axis=1)
     best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)
     classes, kind = _class_constant(builder, schema)
     builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(schema.classes))
@@ -63,8 +74,18 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "halfseen_format": str(FORMAT),
             "halfseen_classes": json.dumps(schema.classes),
             "halfseen_schema": schema.model_dump_json(),
+            "halfseen_selftest": json.dumps(_answered_rows(model)),
         }
     )
+
+
+def _answered_rows(model: Model) -> dict[str, Any]:
+    """Return made-up rows with what the model says of them, for whoever loads the graph."""
+    table = _made_up_rows(model.schema, SELF_TEST_ROWS)
+    return {
+        "columns": table.to_pydict(),
+        "probabilities": model.predict_proba(table).tolist(),
+    }
 
 
 def _weighted(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
@@ -79,9 +100,30 @@ def _weighted(builder: GraphBuilder, logits: Sequence[str], weights: Weights) ->
 
 
 def write_onnx(graph: onnx.ModelProto, path: Path) -> None:
-    """Write a graph in one piece."""
+    """Write a graph in one piece, with its seal."""
     with written_whole(path) as partial:
-        partial.write_bytes(graph.SerializeToString())
+        partial.write_bytes(sealed(graph.SerializeToString()))
+
+
+def sealed(content: bytes) -> bytes:
+    """Return a graph with one more entry of metadata at its end: the SHA-256 of all before it.
+
+    Protocol buffers that stand one behind the other are merged when they are read.
+    """
+    entry = onnx.ModelProto()
+    entry.metadata_props.add(key=SEAL, value=hashlib.sha256(content).hexdigest())
+    return content + bytes(entry.SerializeToString())
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether a file is as :func:`sealed` made it, byte for byte.
+
+    Examples
+    --------
+    >>> is_sealed(sealed(b"a graph")), is_sealed(sealed(b"a graph")[1:])
+    (True, False)
+    """
+    return content == sealed(content[: -len(sealed(b""))])
 
 
 def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float:

@@ -19,19 +19,22 @@ GAP = ""
 """How a categorical input says that a value is missing; ONNX has no null."""
 
 
-def add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> str:
+def add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> tuple[str, str | None]:
     """Add one input per observed column and what :func:`halfseen.front.transform` computes.
 
     Numbers come in double precision, as the preprocessing has them, with NaN for a gap;
     categories as text, with :data:`GAP` for one. Inputs of the missing block are 0.
-    Returns the name of the float matrix with a column for each of ``schema.inputs``.
+    Returns the name of the float matrix with a column for each of ``schema.inputs``, and that of
+    a column that is NaN in rows with an infinity, which a graph cannot refuse, and 0 in others.
     """
     numbers = [column for column in schema.observed if isinstance(column, NumberColumn)]
     categories = [column for column in schema.observed if isinstance(column, CategoryColumn)]
     parts: list[str] = []
     places: dict[str, list[int]] = {}
+    refused = None
     if numbers:
-        parts += _add_numbers(builder, numbers, schema.clip)
+        *inputs, refused = _add_numbers(builder, numbers, schema.clip)
+        parts += inputs
         for place, number in enumerate(numbers):
             places[number.name] = [place, place + len(numbers)][: len(number.inputs)]
     width = 2 * len(numbers)
@@ -46,13 +49,13 @@ def add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> str:
         for place in places.get(column.name, [width] * len(column.inputs))
     ]
     joined = builder.node("Concat", *parts, axis=1)
-    return builder.node("Gather", joined, builder.constant(np.array(order)), axis=1)
+    return builder.node("Gather", joined, builder.constant(np.array(order)), axis=1), refused
 
 
 def _add_numbers(
     builder: GraphBuilder, columns: Sequence[NumberColumn], clip: float
-) -> tuple[str, str]:
-    """Fill, take logarithms and scale all columns at once; return them and where gaps were."""
+) -> tuple[str, str, str]:
+    """Fill, take logarithms and scale all columns at once; return them, gaps and infinities."""
     axis = builder.constant(np.array([1], dtype=np.int64))
     raw = [
         builder.node("Unsqueeze", builder.input(column.name, TensorProto.DOUBLE), axis)
@@ -65,6 +68,8 @@ def _add_numbers(
     values = builder.node("Concat", *raw, axis=1)
     gaps = builder.node("IsNaN", values)
     values = builder.node("Where", gaps, constant([column.fill for column in columns]), values)
+    nothing = builder.node("Sub", values, values)  # NaN where a value is infinite
+    refused = builder.node("ReduceSum", nothing, axis, keepdims=1)
     if any(column.log for column in columns):
         size = builder.node("Add", builder.node("Abs", values), constant([1.0]))
         logs = builder.node("Mul", builder.node("Sign", values), builder.node("Log", size))
@@ -77,6 +82,7 @@ def _add_numbers(
     return (
         builder.node("Cast", values, to=TensorProto.FLOAT),
         builder.node("Cast", gaps, to=TensorProto.FLOAT),
+        builder.node("Cast", refused, to=TensorProto.FLOAT),
     )
 
 

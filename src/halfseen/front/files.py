@@ -19,7 +19,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from halfseen.errors import InputError
-from halfseen.front import ipc
+from halfseen.front import ipc, parquet
 from halfseen.front.csv_text import (
     NOT_UTF8,
     CsvFormat,
@@ -97,8 +97,8 @@ class TableFiles:
         for file in self.files:
             count: int | None = None
             if self.format == "Parquet":
-                with _reading(file, self.format), pa.parquet.ParquetFile(file) as parquet:
-                    count = parquet.num_row_groups
+                with _reading(file, self.format), pa.parquet.ParquetFile(file) as opened:
+                    count = opened.num_row_groups
             elif self.format == "Arrow" and ipc.is_arrow_file(file):
                 with _reading(file, self.format), pa.memory_map(str(file)) as mapped:
                     count = pa.ipc.open_file(mapped).num_record_batches
@@ -148,13 +148,7 @@ class TableFiles:
         if self.format == "CSV":
             yield from read_csv(part.path, self.csv, columns)
         elif self.format == "Parquet":
-            groups = None if part.number is None else [part.number]
-            # Through a small buffer: otherwise whole column chunks are held.
-            options = {"pre_buffer": False, "buffer_size": 2**20}
-            with pa.parquet.ParquetFile(part.path, **options) as file:
-                yield from file.iter_batches(
-                    BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False
-                )
+            yield from parquet.read_batches(part.path, part.number, columns, BATCH_ROWS)
         elif part.number is not None:
             with pa.memory_map(str(part.path)) as mapped:
                 yield _valid(pa.ipc.open_file(mapped).get_batch(part.number).select(columns))
@@ -197,12 +191,20 @@ def open_table(path: str | Path) -> TableFiles:
             )
         if format == "Arrow":
             ipc.check_batches(file)
-        elif format == "Parquet":
-            _check_parquet(file)
     opened = replace(table, names=tuple(names[0]))
-    if next(opened.batches(), None) is None:
+    if not _has_rows(opened):
         raise InputError(f"{path} holds column names and no rows.")
     return opened
+
+
+def _has_rows(table: TableFiles) -> bool:
+    if table.format != "Parquet":
+        return next(table.batches(), None) is not None
+    for file in table.files:
+        with _reading(file, table.format):
+            if parquet.count_rows(file):
+                return True
+    return False
 
 
 def column_names(path: Path) -> list[str]:
@@ -282,20 +284,6 @@ def _check_names(file: Path, names: list[str]) -> None:
             name.encode("utf-8")
         except UnicodeEncodeError:
             raise InputError(f"Column {position} of {file}: {NOT_UTF8}") from None
-
-
-def _check_parquet(file: Path) -> None:
-    """Refuse a file whose column chunks unpack to too many bytes at once."""
-    with _reading(file, "Parquet"):
-        metadata = pa.parquet.read_metadata(file)
-        for group in range(metadata.num_row_groups):
-            for column in range(metadata.num_columns):
-                size = metadata.row_group(group).column(column).total_uncompressed_size
-                if size > ipc.LARGEST_BATCH:
-                    raise InputError(
-                        f"{file} holds a row group in which one column unpacks to {size:,} bytes; "
-                        f"at most {ipc.LARGEST_BATCH:,} are read. Write smaller row groups."
-                    )
 
 
 # --- errors ------------------------------------------------------------------------------

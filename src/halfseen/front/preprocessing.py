@@ -17,6 +17,7 @@ __all__ = [
     "are_numbers",
     "as_categories",
     "as_numbers",
+    "check_text_bytes",
     "has_missing_block",
     "text_bytes",
     "transform",
@@ -163,11 +164,7 @@ def decoded(column: Any, name: str, where: str) -> Any:
     values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(values, pa.ChunkedArray):  # no chunk at all, or too many bytes for one
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0)
-    if text_bytes(values) > LARGEST_BATCH:
-        raise InputError(
-            f"Column {name!r} of {where} repeats long texts: {len(values):,} rows would take "
-            f"{text_bytes(values):,} bytes. Texts must be short names of categories."
-        )
+    check_text_bytes(values, name, where)
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_temporal(kind):
         raise InputError(
@@ -193,6 +190,11 @@ def is_text(kind: Any) -> bool:
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
+
+
+def is_bytes(kind: Any) -> bool:
+    """Whether an Arrow type holds bytes of no meaning."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def is_number(kind: Any) -> bool:
@@ -241,12 +243,22 @@ def _write_category(block: Matrix, column: CategoryColumn, values: Any) -> None:
         block[:, -1] = gaps
 
 
+def check_text_bytes(values: Any, name: str, where: str) -> None:
+    """Refuse a column that is small only because its rows share their texts."""
+    size = text_bytes(values)
+    if size > LARGEST_BATCH:
+        raise InputError(
+            f"Column {name!r} of {where} repeats long texts: {len(values):,} rows would take "
+            f"{size:,} bytes. Texts must be short names of categories."
+        )
+
+
 def text_bytes(values: Any) -> int:
-    """Return what shared texts take at most once each row has its own copy."""
+    """Return what shared texts take once each row has its own copy."""
     kind = values.type
-    if pa.types.is_dictionary(kind) and is_text(kind.value_type):
-        lengths = pc.binary_length(values.dictionary.cast(pa.large_string()))
-        return int(pc.max(lengths).as_py() or 0) * len(values)
+    if pa.types.is_dictionary(kind) and (is_text(kind.value_type) or is_bytes(kind.value_type)):
+        lengths = pc.binary_length(values.dictionary.cast(pa.large_binary()))
+        return int(pc.sum(lengths.cast(pa.int64()).take(values.indices)).as_py() or 0)
     if pa.types.is_string_view(kind) and len(values):
         stop = values.offset + len(values)
         views = np.frombuffer(values.buffers()[1], dtype=np.int32, count=4 * stop).reshape(-1, 4)

@@ -22,7 +22,7 @@ from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
-from halfseen.front.preprocessing import as_categories
+from halfseen.front.preprocessing import as_categories, check_text_bytes
 from halfseen.front.schema import TableSchema
 from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
@@ -215,11 +215,19 @@ class Scorer:
         )
         if self.prior is not None:
             probability = self.prior.correct(probability)
-        columns = {name: _plain(batch.column(name)) for name in self.ids}
+        columns = {name: self._plain(batch.column(name), name) for name in self.ids}
         scores = zip(score_names(schema), probability.T, strict=True)
         columns |= {name: pa.array(column) for name, column in scores}
         columns[PREDICTION] = pa.array(schema.classes).take(pa.array(probability.argmax(1)))
         return pa.table(columns)
+
+    def _plain(self, column: Any, name: str) -> Any:
+        """Return an id column as its values: dictionaries may differ from batch to batch."""
+        if not pa.types.is_dictionary(column.type):
+            return column
+        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        check_text_bytes(whole, name, self.where)
+        return whole.cast(column.type.value_type)
 
 
 def check_output(output: Path, table: TableFiles) -> None:
@@ -303,8 +311,3 @@ def _writer(path: Path) -> Iterator[Callable[[Any], None]]:
     finally:
         for writer in writers:
             writer.close()
-
-
-def _plain(column: Any) -> Any:
-    """Return an id column as its values: dictionaries may differ from batch to batch."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column

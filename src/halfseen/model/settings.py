@@ -97,6 +97,8 @@ class FitSettings:
             )
         if self.effort not in EFFORTS:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
+        if not 0 <= self.seed < 2**32:
+            raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
         kinds = self.members_for(inputs)
         known = [NetworksMember.kind, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]

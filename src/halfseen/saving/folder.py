@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import shutil
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -28,8 +26,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from halfseen.errors import HalfseenError, InputError
-from halfseen.files import sync_file, sync_folder, temporary_path
+from halfseen.errors import InputError
+from halfseen.files import folder_written_whole, recover
 
 __all__ = [
     "FORMAT",
@@ -130,29 +128,13 @@ def write_folder(
     check_replaceable(folder)
     content = save_tensors({n: t.detach().cpu().contiguous() for n, t in tensors.items()})
     described = description.sealed(hashlib.sha256(content).hexdigest())
-    partial, former = temporary_path(folder, "partial"), temporary_path(folder, "former")
-    try:
-        partial.mkdir(parents=True)
+    text = json.dumps(described.model_dump(mode="json"), indent=2, ensure_ascii=False)
+    with folder_written_whole(folder) as partial:
         (partial / TENSORS).write_bytes(content)
-        text = json.dumps(described.model_dump(mode="json"), indent=2, ensure_ascii=False)
         (partial / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
         if report is not None:
             facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
             (partial / REPORT).write_text(facts + "\n", encoding="utf-8")
-        for file in partial.iterdir():
-            sync_file(file)
-        sync_folder(partial)
-        if folder.is_dir():
-            os.replace(folder, former)
-        os.replace(partial, folder)
-        sync_folder(folder.parent)
-    except OSError as error:
-        if former.is_dir() and not folder.exists():
-            os.replace(former, folder)
-        raise HalfseenError(f"The model could not be written to {folder}: {error}.") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(former, ignore_errors=True)
 
 
 def read_folder(folder: str | Path) -> tuple[Description, dict[str, Tensor]]:
@@ -181,6 +163,8 @@ def read_folder(folder: str | Path) -> tuple[Description, dict[str, Tensor]]:
 def read_description(folder: str | Path) -> Description:
     """Return what a folder says of its model, without opening the tensors."""
     folder = Path(folder)
+    if not folder.exists():
+        recover(folder)
     if not folder.is_dir():
         raise InputError(f"There is no model folder {folder}.")
     path = _inside(folder, DESCRIPTION)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from halfseen.export.onnx import (
     FORMAT,
     PREDICTION,
     PROBABILITIES,
+    TOLERANCE,
+    is_sealed,
     onnx_model,
 )
 from halfseen.export.onnx_tables import graph_input
@@ -58,6 +61,7 @@ class Scorer:
             raise InputError(f"{source} is not a graph that ONNX Runtime can read.") from error
         self.schema = _schema_of(self._session, source)
         self.columns: Sequence[NumberColumn | CategoryColumn] = self.schema.observed
+        self._test_itself(source)
 
     def score(
         self, table: Any, is_over: threading.Event
@@ -84,6 +88,27 @@ class Scorer:
         if table.num_rows >= FEWEST_ROWS:
             watch.add(table, probabilities)
         return [f"{alarm.kind}: {', '.join(alarm.columns)}" for alarm in watch.alarms()]
+
+    def _test_itself(self, source: str) -> None:
+        """Refuse a graph that does not say here what the model said when it was exported."""
+        known = json.loads(
+            self._session.get_modelmeta().custom_metadata_map.get("halfseen_selftest", "{}")
+        )
+        if not known:
+            raise InputError(f"{source} carries no rows to test it with; export the model again.")
+        inputs = {}
+        for column in self.columns:
+            kind = pa.float64() if isinstance(column, NumberColumn) else pa.string()
+            values = pa.array(known["columns"][column.name], kind)
+            inputs[column.name] = graph_input(column, values, where="the rows to test it with")
+        (found,) = self._session.run([PROBABILITIES], inputs)
+        difference = float(np.abs(found - np.array(known["probabilities"])).max())
+        if not difference <= TOLERANCE:
+            raise InputError(
+                f"{source} does not answer here as the model did when it was exported: known rows "
+                f"differ by {difference:.2g}. Export the model again; if that does not help, the "
+                "installed ONNX Runtime does not compute as it should."
+            )
 
     def _inputs(self, table: Any, first_row: int) -> dict[str, npt.NDArray[Any]]:
         inputs = {}
@@ -119,6 +144,12 @@ def open_scorer(model: Path) -> Scorer:
         raise InputError(
             f"{model} cannot be read ({error.strerror}); give a model folder or an .onnx file."
         ) from None
+    if not is_sealed(content):
+        raise InputError(
+            f"{model} is not as halfseen export wrote it: its content has another SHA-256 than its "
+            "seal, or it has none. It was damaged or changed, or comes from elsewhere: export the "
+            "model again, or copy the file again."
+        )
     return Scorer(content, os.fspath(model))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfseen.errors import HalfseenError, InputError
+from halfseen.errors import HalfseenError, InputError, reason
 
 if TYPE_CHECKING:
     from optuna.storages import JournalStorage
@@ -32,16 +34,34 @@ def open_journal(path: Path) -> JournalStorage:
         if path.exists():
             _check(path)
         lock: Any = _TrimmingLock(path, JournalFileOpenLock(str(path)))
-        return JournalStorage(JournalFileBackend(str(path), lock))
+        kept: Any = _SealedLines(path, JournalFileBackend(str(path), lock))
+        return JournalStorage(kept)
     except HalfseenError:
         raise
     except OSError as error:
-        raise HalfseenError(f"The trials cannot be kept in {path}: {error}.") from error
+        raise HalfseenError(f"The trials cannot be kept in {path}: {reason(error)}") from error
     except Exception as error:  # whatever a line that says something else leads to
         raise InputError(
             f"{path} is damaged: its lines contradict each other ({error!r}). Put a copy of it "
             "back, or delete it to begin anew."
         ) from error
+
+
+@dataclass(frozen=True)
+class _SealedLines:
+    """Optuna's journal, each line with a seal: a changed digit would be a changed score."""
+
+    path: Path
+    backend: Any
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        yield from self.backend.read_logs(log_number_from)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        try:
+            self.backend.append_logs([{**log, "seal": _seal(log)} for log in logs])
+        except OSError as error:
+            raise HalfseenError(f"{self.path} could not be written: {reason(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -64,11 +84,15 @@ class _TrimmingLock:
                 self.lock.release()
                 raise
         except OSError as error:
-            raise HalfseenError(f"{self.path} could not be written: {error}.") from error
+            raise HalfseenError(f"{self.path} could not be written: {reason(error)}") from error
         return True
 
     def release(self) -> None:
         self.lock.release()
+
+
+def _seal(log: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(log, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _trim(path: Path) -> None:
@@ -80,7 +104,7 @@ def _trim(path: Path) -> None:
 
 
 def _check(path: Path) -> None:
-    """Refuse a file with a line that is not Optuna's; an incomplete last one may be anything."""
+    """Refuse a file with a line that was not written so; an incomplete last one may be anything."""
     *lines, last = path.read_bytes().split(b"\n")
     opening = lines[0] if lines else last
     if not opening.startswith(_BEGINNING) and (lines or not _BEGINNING.startswith(opening)):
@@ -90,9 +114,10 @@ def _check(path: Path) -> None:
         )
     for number, line in enumerate(lines, 1):
         try:
-            if not isinstance(json.loads(line)["op_code"], int):
-                raise TypeError
-        except (KeyError, TypeError, ValueError, RecursionError):
+            log = json.loads(line)
+            if log.pop("seal") != _seal(log):
+                raise ValueError
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
             raise InputError(
                 f"{path}: line {number} is damaged. Remove it and all lines after it to go on with "
                 "the trials before it, or delete the file to begin anew."

@@ -1,7 +1,8 @@
-"""Checkpoints: one safetensors file with a JSON header, written whole or not at all."""
+"""Checkpoints: one safetensors file with a JSON header and a seal, written whole or not at all."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from halfseen.errors import InputError
@@ -19,7 +20,7 @@ from halfseen.networks.training.choice import BestEpoch
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,10 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         header["best"] = {"epoch": checkpoint.best.epoch, "score": checkpoint.best.score}
         tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.model.items()}
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(header)
+    content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
     with written_whole(path) as partial:
-        save_file(owned, partial, metadata={"halfseen": json.dumps(header)})
+        partial.write_bytes(content)  # safetensors' own error on a full disk is no OSError
 
 
 def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
@@ -66,15 +69,25 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
         return None
     try:
         with safe_open(path, framework="pt") as file:
-            header = json.loads((file.metadata() or {})["halfseen"])
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        text = metadata["halfseen"]
+        is_whole = metadata.get("seal") == _seal(text, tensors)
+        header = json.loads(text)
+        found = header["format"]
+    except (SafetensorError, KeyError, TypeError, ValueError, OSError, RecursionError) as error:
         raise InputError(
             f"{path} is not a readable checkpoint ({error}); delete it to start anew."
         ) from error
-    if header["format"] != FORMAT:
+    if found != FORMAT:
         raise InputError(
-            f"{path} has checkpoint format {header['format']}, and this version reads {FORMAT}."
+            f"{path} has checkpoint format {found}, and this version reads {FORMAT}; delete it to "
+            "start anew."
+        )
+    if not is_whole:
+        raise InputError(
+            f"{path} was changed after it was written: its SHA-256 is not the one in its seal. "
+            "Delete it to start anew."
         )
     if header["run"] != run:
         raise InputError(
@@ -97,6 +110,15 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
     return Checkpoint(
         run, header["phase"], header["epoch"], model, optimizer, list(header["history"]), best
     )
+
+
+def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
+    """Hash all that a run goes on with."""
+    found = hashlib.sha256(header.encode("utf-8", "surrogatepass"))
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()
 
 
 def optimizer_state(

@@ -1,0 +1,110 @@
+"""Parquet within bounds: what a few bytes of it can stand for is measured before it is written out.
+
+A text that is repeated is stored once, so texts are read as dictionaries, measured, and only then
+written out row by row. Parquet does not check that its texts are UTF-8; this does.
+
+Nothing here asks for the metadata of a column chunk: where they are damaged, pyarrow does not raise
+but ends the process. Reading such a chunk raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from halfseen.errors import InputError
+from halfseen.front import ipc
+from halfseen.front.preprocessing import check_text_bytes, decoded, is_text
+
+__all__ = ["count_rows", "read_batches"]
+
+
+def count_rows(path: Path) -> int:
+    """Return how many rows a file has."""
+    return int(pa.parquet.read_metadata(path).num_rows)
+
+
+def read_batches(path: Path, group: int | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield record batches of at most so many rows, of one row group or of all."""
+    metadata = pa.parquet.read_metadata(path)
+    leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    schema = pa.parquet.read_schema(path)
+    for name in columns:
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):  # refused before a row that is a very long list is read
+            decoded(pa.array([], kind), name, str(path))
+    for number in range(metadata.num_row_groups) if group is None else [group]:
+        first = 1 + sum(metadata.row_group(before).num_rows for before in range(number))
+        done = 0
+        try:
+            for batch in _batches(path, number, columns, rows, texts):
+                yield _written_out(batch, path, first + done)
+                done += batch.num_rows
+        except OSError as error:
+            if "Not yet implemented" not in str(error):
+                raise
+            # Texts of which each may repeat all of the one before are no dictionary for Arrow.
+            size = max(1, path.stat().st_size, metadata.row_group(number).total_byte_size)
+            few = min(rows, max(1, ipc.LARGEST_BATCH // size))
+            row = 0
+            for batch in _batches(path, number, columns, few, []):
+                row += batch.num_rows
+                if row > done:
+                    new = batch.slice(max(0, batch.num_rows - (row - done)))
+                    yield _written_out(new, path, first + row - new.num_rows)
+
+
+def _batches(
+    path: Path, group: int, columns: Sequence[str], rows: int, dictionaries: Sequence[str]
+) -> Iterator[Any]:
+    # Through a small buffer: otherwise whole column chunks are held.
+    options = {"pre_buffer": False, "buffer_size": 2**20, "read_dictionary": list(dictionaries)}
+    with pa.parquet.ParquetFile(path, **options) as file:
+        yield from file.iter_batches(
+            rows, row_groups=[group], columns=list(columns), use_threads=False
+        )
+
+
+def _written_out(batch: Any, path: Path, first_row: int) -> Any:
+    """Return a batch with plain texts, which are UTF-8 and not too many bytes."""
+    columns = []
+    for name, values in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid:
+            row = _first_not_utf8(values)
+            if row is None:
+                raise
+            raise InputError(
+                f"Column {name!r} of {path} holds a text in row {row + first_row} that is not "
+                "UTF-8; write the file anew with texts in UTF-8."
+            ) from None
+        if pa.types.is_dictionary(values.type):
+            check_text_bytes(values, name, str(path))
+            values = values.dictionary_decode()
+        columns.append(values)
+    return pa.record_batch(columns, names=batch.schema.names)
+
+
+def _first_not_utf8(values: Any) -> int | None:
+    """Return the place of the first text that is no UTF-8, in a column of texts."""
+    places = range(len(values))
+    if pa.types.is_dictionary(values.type):
+        places, values = values.indices.to_pylist(), values.dictionary
+    if not is_text(values.type):
+        return None
+    wrong = {i for i, text in enumerate(values.cast(pa.large_binary())) if not _is_utf8(text)}
+    return next((row for row, place in enumerate(places) if place in wrong), None)
+
+
+def _is_utf8(text: Any) -> bool:
+    try:
+        (text.as_py() or b"").decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
