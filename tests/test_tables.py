@@ -13,7 +13,7 @@ import pytest
 import halfseen
 from halfseen.errors import InputError, OptionError
 
-QUICK = {"members": ["regression"], "report_data": "none", "id": ["user"]}
+QUICK = {"members": ["regression"], "report": False, "id": ["user"]}
 
 
 def tables() -> tuple[pa.Table, pa.Table]:
@@ -82,6 +82,6 @@ def test_what_the_report_shows_is_kept():
     source, target = tables()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        settings = QUICK | {"report_data": "aggregates"}
+        settings = QUICK | {"report": True}
         model = halfseen.fit(source, target, "sick", **settings)
     assert model.report is not None

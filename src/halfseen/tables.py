@@ -19,8 +19,7 @@ from halfseen.front.tables import ArrowTable, Table
 from halfseen.model.fitting import fit_tables
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings, needs_complete_target
-from halfseen.report.facts import ReportDetail
-from halfseen.report.facts.sources import facts_of_fit
+from halfseen.report.gathering import facts_of_fit
 
 __all__ = ["fit"]
 
@@ -38,7 +37,7 @@ def fit(
     id: Sequence[str] = (),
     positive: str | None = None,
     strict: bool = False,
-    report_data: ReportDetail = "all",
+    report: bool = True,
     **settings: Any,
 ) -> Model:
     """Learn from a complete, labelled table for one that lacks columns and labels.
@@ -60,8 +59,8 @@ def fit(
         The class of two that metrics speak of.
     strict
         Whether an alarm is an error; otherwise it is a warning.
-    report_data
-        What the model keeps for ``halfseen report``: ``all``, ``aggregates`` or ``none``.
+    report
+        Whether the model keeps what ``halfseen report`` shows: aggregates, nothing of single rows.
     **settings
         Any of :class:`halfseen.model.settings.FitSettings`: models, members, effort, align,
         preset, divergence, options, refine, seed, memory and others.
@@ -81,7 +80,7 @@ def fit(
     >>> shop = random.choice(["north", "south"], 80)
     >>> source = {"age": age, "pulse": pulse, "shop": shop, "test": test, "sick": age + test > 0}
     >>> target = pa.table({"age": age[:40] + 0.3, "pulse": pulse[40:], "shop": shop[:40]})
-    >>> model = fit(pa.table(source), target, "sick", effort="quick", report_data="none")
+    >>> model = fit(pa.table(source), target, "sick", effort="quick", report=False)
     >>> model.predict_proba(target).shape
     (40, 2)
     """
@@ -108,10 +107,8 @@ def fit(
         refuse(model.alarms)
     for alarm in model.alarms:
         warnings.warn(alarm.says, stacklevel=2)
-    if report_data != "none":
-        model.report = facts_of_fit(found, fitted, rows=report_data == "all").model_dump(
-            mode="json"
-        )
+    if report:
+        model.report = facts_of_fit(found, fitted).model_dump(mode="json")
     return model
 
 

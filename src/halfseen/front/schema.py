@@ -54,14 +54,16 @@ class Shape(_Plain):
     gaps: float = Field(description="share of the rows without a value")
     distinct: int = Field(description="how many different values; 0 where they were not counted")
     quantiles: Annotated[tuple[float, ...], Field(max_length=21)] = Field(
-        (), description="of numbers, at equal steps from the least to the greatest"
+        default=(), description="of numbers, at equal steps from the least to the greatest"
     )
     low: tuple[float, float, float] = Field(
-        (0.0, 0.0, 0.0), description="the least number, its share, and the one after it"
+        default=(0.0, 0.0, 0.0), description="the least number, its share, and the one after it"
     )
-    high: tuple[float, float, float] = Field((0.0, 0.0, 0.0), description="the greatest, alike")
+    high: tuple[float, float, float] = Field(
+        default=(0.0, 0.0, 0.0), description="the greatest, alike"
+    )
     shares: Annotated[dict[str, float], Field(max_length=64)] = Field(
-        {}, description="of the most frequent categories"
+        default={}, description="of the most frequent categories"
     )
 
     @property
