@@ -310,7 +310,7 @@ def test_a_column_that_the_model_needs_is_absent(column, ending, tmp_path, out, 
 
 @pytest.mark.parametrize("ids", [[[1, 2]] * 70, [{"a": 1}] * 70], ids=["lists", "structs"])
 def test_ids_that_csv_cannot_hold(ids, tmp_path, out, predict):
-    path = write(replaced(GOOD_TARGET, "user", ids), tmp_path / "data.parquet")
+    path = write(replaced(GOOD_TARGET, "user", ids), tmp_path / "data.arrow")
     check_refused(predict(path, to=out / "scores.csv"), out, "as CSV")
 
 

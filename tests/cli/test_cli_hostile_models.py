@@ -86,7 +86,7 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
         "the networks described",
     ),
     "no members": (forged(lambda data: data.update(members=[])), "members"),
-    "too few weights": (forged(lambda data: data["weights"]["members"].pop()), "4 members and 3"),
+    "too few weights": (forged(lambda data: data["weights"]["members"].pop()), "members and"),
     "no schema": (forged(lambda data: data["front"].pop("schema")), "schema"),
     "another schema": (
         forged(lambda data: data["front"]["schema"]["columns"].pop(0)),

@@ -191,7 +191,7 @@ CASES = {
     ),
     "unknown augmentation": (
         lambda: fit(options={"training.augmentation": "blur"}),
-        "augmentation='blur': Input should be 'none', 'auto', 'affine', 'wide', ",
+        "augmentation='blur': Input should be 'none', 'mask', 'auto', 'affine', 'wide', ",
     ),
     "unknown device": (lambda: fit(device="abacus"), "device='abacus' is unknown"),
     "unknown model": (

@@ -277,7 +277,7 @@ REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
     "no hash": (lambda d: d.update(sha256=""), "SHA-256"),
     "too many weights": (
         lambda d: d["weights"].update(members=[1, 1, 1]),
-        "it has 2 members and 3 weights",
+        "it has 6 members and 3 weights",
     ),
     "no weights": (lambda d: d.update(weights={}), "'members'"),
     "a weight that is no number": (
@@ -285,7 +285,7 @@ REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
         "weights",
     ),
     "an endless scale": (lambda d: d["weights"].update(complete=float("inf")), "weights"),
-    "a member less": (lambda d: d["members"].pop(), "unexpected tensor '1/"),
+    "a member less": (lambda d: d["members"].pop(), "unexpected tensor '[0-9]/"),
     "members the other way round": (lambda d: d["members"].reverse(), "understood"),
 }
 
