@@ -77,7 +77,7 @@ def implausibility(log_probabilities: Floats, prior: Floats) -> float:
     return float(entropy + (shares * np.log(shares / prior)).sum())
 
 
-def judged_weights(implausibilities: Sequence[float]) -> Floats:
+def judged_weights(implausibilities: Sequence[float] | Floats) -> Floats:
     """Return how much each map should count: clear cases alone, close ones hedged."""
     weights: Floats = softmax(-np.array(implausibilities) / TEMPERATURE)
     return weights

@@ -29,6 +29,9 @@ Matrix = npt.NDArray[np.float32]
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""
+MOVING = 0.3
+"""How much more plausible, in nats, an answer must be to pay for moving columns: with other class
+shares on the target, moved columns can look better than they are."""
 MATCHES = 6
 """How often class shares and moments are matched in turn; they hardly move after that."""
 MAP_WORDS = {
@@ -120,7 +123,8 @@ def settle_maps(
         maps["matched"] = _matched(group, home, own, source, shares, rows)
         judged += [implausibility(group.answer(rows, mapped), prior) for mapped in maps.values()]
         groups.append((log, chosen, maps))
-    counted = judged_weights(judged)
+    moved = [name != "source" for _, _, maps in groups for name in maps]
+    counted = judged_weights(np.array(judged) + MOVING * np.array(moved))
     found, total = list(members), np.array(weights, dtype=np.float64)
     facts: list[dict[str, Any]] = []
     for number, (log, chosen, maps) in enumerate(groups):
