@@ -53,14 +53,16 @@ class Shape(_Plain):
     gaps: float = Field(description="share of the rows without a value")
     distinct: int = Field(description="how many different values; 0 where they were not counted")
     quantiles: Annotated[tuple[float, ...], Field(max_length=21)] = Field(
-        (), description="of numbers, at equal steps from the least to the greatest"
+        default=(), description="of numbers, at equal steps from the least to the greatest"
     )
     low: tuple[float, float, float] = Field(
-        (0.0, 0.0, 0.0), description="the least number, its share, and the one after it"
+        default=(0.0, 0.0, 0.0), description="the least number, its share, and the one after it"
     )
-    high: tuple[float, float, float] = Field((0.0, 0.0, 0.0), description="the greatest, alike")
+    high: tuple[float, float, float] = Field(
+        default=(0.0, 0.0, 0.0), description="the greatest, alike"
+    )
     shares: Annotated[dict[str, float], Field(max_length=64)] = Field(
-        {}, description="of the most frequent categories"
+        default={}, description="of the most frequent categories"
     )
 
     @property
@@ -80,8 +82,8 @@ class NumberColumn(_Plain):
     log: bool = Field(description="whether v becomes sign(v) log(1 + |v|)")
     mean: float = Field(description="subtracted after fill and log")
     scale: Annotated[float, Field(gt=0)] = Field(description="divides what is left")
-    strays: bool = Field(False, description="whether texts that are no numbers are gaps")
-    shape: Shape | None = Field(None, description="how the source's values are distributed")
+    strays: bool = Field(default=False, description="whether texts that are no numbers are gaps")
+    shape: Shape | None = Field(default=None, description="how the source's values are distributed")
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -103,7 +105,7 @@ class CategoryColumn(_Plain):
         description="what the source's file holds; a number is written as '3' or '0.5', a "
         "boolean as 'true' or 'false'"
     )
-    shape: Shape | None = Field(None, description="how the source's values are distributed")
+    shape: Shape | None = Field(default=None, description="how the source's values are distributed")
 
     @property
     def inputs(self) -> tuple[str, ...]:
