@@ -83,8 +83,8 @@ class NumberColumn(_Plain):
     log: bool = Field(description="whether v becomes sign(v) log(1 + |v|)")
     mean: float = Field(description="subtracted after fill and log")
     scale: Annotated[float, Field(gt=0)] = Field(description="divides what is left")
-    strays: bool = Field(False, description="whether texts that are no numbers are gaps")
-    shape: Shape | None = Field(None, description="how the source's values are distributed")
+    strays: bool = Field(default=False, description="whether texts that are no numbers are gaps")
+    shape: Shape | None = Field(default=None, description="how the source's values are distributed")
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class CategoryColumn(_Plain):
         description="what the source's file holds; a number is written as '3' or '0.5', a "
         "boolean as 'true' or 'false'"
     )
-    shape: Shape | None = Field(None, description="how the source's values are distributed")
+    shape: Shape | None = Field(default=None, description="how the source's values are distributed")
 
     @property
     def inputs(self) -> tuple[str, ...]:
