@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.ndimage import distance_transform_edt
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
@@ -22,6 +25,7 @@ __all__ = [
     "is_more_uniform",
     "looks_differ",
     "make_augmentation",
+    "nearest_measured",
 ]
 
 Augmentation = Callable[[Tensor], Tensor]
@@ -42,6 +46,9 @@ class Pixels:
     is_uniform
         Whether the source's images differ less in brightness than the target's
         (:func:`is_more_uniform`).
+    nearest
+        Where single pixels were not measured: for each pixel the nearest one that was
+        (:func:`nearest_measured`).
     """
 
     shown: tuple[int, int] | None = None
@@ -49,6 +56,7 @@ class Pixels:
     highest: float = 1.0
     looks_differ: bool = False
     is_uniform: bool = True
+    nearest: Tensor | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -208,6 +216,29 @@ def is_more_uniform(images: Tensor, others: Tensor) -> bool:
     return bool(spread[0] < spread[1])
 
 
+def nearest_measured(missing: npt.NDArray[np.bool_]) -> Tensor:
+    """Return the flat position of the measured pixel that is nearest to each pixel of an image.
+
+    Examples
+    --------
+    >>> nearest_measured(np.array([[False, True, True], [False, False, True]])).tolist()
+    [[0, 0, 4], [3, 4, 4]]
+    """
+    places = distance_transform_edt(missing, return_distances=False, return_indices=True)
+    return torch.from_numpy(np.ravel_multi_index(tuple(places), missing.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class _Extended:
+    """Continue what was measured into the gaps, so that no gap moves into it."""
+
+    nearest: Tensor
+
+    def __call__(self, images: Tensor) -> Tensor:
+        positions = self.nearest.flatten().to(images.device)
+        return images.flatten(2)[:, :, positions].view(images.shape)
+
+
 @dataclass(frozen=True)
 class _Both:
     """One augmentation after another."""
@@ -275,4 +306,5 @@ def make_augmentation(
             f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "
             f"{list(AUGMENTATIONS)}, or give a callable."
         )
-    return AUGMENTATIONS[name](known)
+    made = AUGMENTATIONS[name](known)
+    return made if known.nearest is None else _Both(_Extended(known.nearest), made)

@@ -24,6 +24,7 @@ from halfseen.networks.training.augmentation import (
     is_more_uniform,
     looks_differ,
     make_augmentation,
+    nearest_measured,
 )
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.choice import EpochChoice
@@ -192,7 +193,8 @@ def _views(
         )
     measured = complete
     if not blocks.is_table and blocks.missing and not method.needs_complete_target:
-        measured = replace(complete, shown=(blocks.observed[0], blocks.observed[-1] + 1))
+        nearest = nearest_measured(blocks.mask) if blocks.by_pixel else None
+        measured = replace(complete, shown=blocks.rows_of("observed"), nearest=nearest)
     return Views(
         own or make_augmentation(training.augmentation, pixels=complete),
         own_of_target
