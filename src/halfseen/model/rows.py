@@ -86,9 +86,12 @@ def prepared_in_memory(
 ) -> PreparedRows:
     """Return rows that are in memory, split where some are held out.
 
-    Fewer than :data:`SMALL` source rows are held out fold by fold; of more, a fifth is held out.
+    Fewer than :data:`SMALL` source rows of a table are held out fold by fold; of more, and of
+    images, whose networks take longer, a fifth is held out.
     """
-    parts = _folds(source, n_classes, seed) if hold_out else []
+    parts = []
+    if hold_out:
+        parts = _folds(source, n_classes, seed, in_turn=blocks.is_table)
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -148,9 +151,9 @@ def measured_columns(schema: TableSchema) -> Continuous:
     )
 
 
-def _folds(source: Sample, n_classes: int, seed: int) -> list[Fold]:
+def _folds(source: Sample, n_classes: int, seed: int, *, in_turn: bool) -> list[Fold]:
     labels = source.labels
-    if len(labels) < SMALL and rarest_class(labels) >= 2:
+    if in_turn and len(labels) < SMALL and rarest_class(labels) >= 2:
         splits = list(folds(labels, FOLDS, seed).split(source.inputs, labels))
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), n_classes))

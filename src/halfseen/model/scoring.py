@@ -7,19 +7,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
-from halfseen.front.schema import TableSchema
+from halfseen.front.fronts import ImageFront
+from halfseen.front.schema import class_name
 from halfseen.model.model import Model
+
+if TYPE_CHECKING:  # which needs Pillow
+    from halfseen.front.image_folders import ImageFolder, Refuse
 
 __all__ = [
     "PREDICTION",
@@ -27,11 +32,12 @@ __all__ = [
     "Scorer",
     "check_output",
     "is_scores",
+    "score_images",
     "score_names",
     "score_table",
 ]
 
-PREDICTION = "prediction"
+PREDICTION, FILE = "prediction", "file"
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,36 @@ def score_table(
             rows += batch.num_rows
             on_rows(batch.num_rows)
     return Scored(rows, time.perf_counter() - started, scorer.notes)
+
+
+def score_images(
+    model: Model,
+    folder: ImageFolder,
+    output: Path,
+    *,
+    refuse: Refuse,
+    on_rows: Callable[[int], None] = lambda rows: None,
+) -> Scored:
+    """Write one row of scores for each image of a folder that can be read, in the files' order.
+
+    The output holds the path inside the folder as ``file``, then the same as :func:`score_table`.
+    """
+    front = model.front
+    if not (isinstance(front, ImageFront) and front.of_files):
+        raise InputError(
+            "The model was fitted in Python on arrays, whose scale files do not have: score arrays "
+            "with halfseen.load."
+        )
+    names, rows, started = folder.names, 0, time.perf_counter()
+    with written_whole(output) as partial, _writer(partial) as write:
+        for places, images in folder.batches(front.blocks.shape, refuse):
+            files = {FILE: pa.array([names[place] for place in places])}
+            write(pa.table(files | _scores(model, model.predict_proba(images))))
+            rows += len(places)
+            on_rows(len(places))
+        if not rows:
+            raise InputError(f"No image of {folder.path} can be read.")
+    return Scored(rows, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -156,26 +192,22 @@ class Scorer:
 
     def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
         """Return the scores of a record batch or table, as a table."""
-        schema = self.model.schema
         probability = self.model.predict_proba(
             batch, use_missing=self.use_missing, where=self.where, first_row=first_row
         )
         if self.prior is not None:
             probability = self.prior.correct(probability)
         columns = {name: _plain(batch.column(name)) for name in self.ids}
-        scores = zip(score_names(schema), probability.T, strict=True)
-        columns |= {name: pa.array(column) for name, column in scores}
-        columns[PREDICTION] = pa.array(schema.classes).take(pa.array(probability.argmax(1)))
-        return pa.table(columns)
+        return pa.table(columns | _scores(self.model, probability))
 
 
-def check_output(output: Path, table: TableFiles) -> None:
+def check_output(output: Path, table: TableFiles | None = None) -> None:
     """Refuse an output that cannot be written, before any work is done."""
     if output.suffix.lower() not in FORMATS:
         raise InputError(f"{output} must end in .parquet, .csv or .arrow.")
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")
-    if output.resolve() in [file.resolve() for file in table.files]:
+    if table is not None and output.resolve() in [file.resolve() for file in table.files]:
         raise InputError(f"{output} is the table itself; name another file for the scores.")
 
 
@@ -206,15 +238,23 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     absent = [name for name in schema.id if name not in names]
     if absent:
         notes.append(f"Not there to be carried through: {', '.join(absent)}.")
-    clashing = [name for name in schema.id if name == PREDICTION or name in score_names(schema)]
+    clashing = [name for name in schema.id if name == PREDICTION or name in score_names(model)]
     if clashing:
         raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
     return tuple(notes)
 
 
-def score_names(schema: TableSchema) -> list[str]:
+def score_names(model: Model) -> list[str]:
     """Return the columns of probabilities, one for each class."""
-    return [f"p_{name}" for name in schema.class_names]
+    return [f"p_{class_name(value)}" for value in model.front.classes]
+
+
+def _scores(model: Model, probability: Floats) -> dict[str, Any]:
+    """Return the columns that scores have: each class's probability, and the most probable one."""
+    scores = zip(score_names(model), probability.T, strict=True)
+    columns = {name: pa.array(column) for name, column in scores}
+    best = pa.array(probability.argmax(1))
+    return columns | {PREDICTION: pa.array(model.front.classes).take(best)}
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def missing_parts(
         if not isinstance(shape, list) or not isinstance(missing, list):
             return []
         if len(shape) == 3:
-            return [_image_sentence(shape, missing)]
+            return [_image_sentence(shape, missing, by_pixel=bool(blocks.get("by_pixel")))]
         for place in range(shape[0]):
             name = str(names[place]) if names else f"column {place}"
             (hidden if place in missing else both).append((name, None))
@@ -225,12 +225,16 @@ def _chips(title: str, columns: list[tuple[str, ColumnFacts | None]], *, seen: b
     return Chips(f"{title} ({len(columns)})", tuple(chips), max(0, len(columns) - MOST_CHIPS))
 
 
-def _image_sentence(shape: list[int], missing: list[int]) -> Paragraph:
+def _image_sentence(shape: list[int], missing: list[int], *, by_pixel: bool) -> Paragraph:
     channels, height, width = shape
+    images = f"Images of {width} × {height} pixels and {channels} channels: of the"
+    if by_pixel:
+        return Paragraph(
+            f"{images} {width * height:,} pixels, {len(missing):,} are never seen on the target."
+        )
     return Paragraph(
-        f"Images of {width} × {height} pixels and {channels} channels: of the {height} rows of "
-        f"pixels, {len(missing)} are never seen on the target (rows {min(missing, default=0)} to "
-        f"{max(missing, default=0)}, counted from the top)."
+        f"{images} {height} rows of pixels, {len(missing)} are never seen on the target (rows "
+        f"{min(missing, default=0)} to {max(missing, default=0)}, counted from the top)."
     )
 
 
