@@ -272,7 +272,7 @@ SUITES: dict[str, Suite] = {
             problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
             baselines=(*CONSTANTS, TREES_COLOURS),
-            settings=FORMER_IMAGES | DEMO_NETWORK,  # the newer default wants some 2,000 steps
+            settings=DEMO_NETWORK,
             figures=("latents",),
         ),
         Suite(

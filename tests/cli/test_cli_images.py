@@ -6,9 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
-from image_folders import TINY, save, write_folders
 from PIL import Image
 from tables_cli import halfseen
+
+from image_folders import TINY, save, write_folders
 
 SET = [word for setting in TINY for word in ("--set", setting)]
 
@@ -82,7 +83,9 @@ def test_what_stands_in_missing_pixels_is_not_looked_at(place, tmp_path):
 
 
 def test_a_strict_run_stops_at_the_first_damaged_file(place, tmp_path):
-    run = halfseen("predict", place / "model", place / "target", "-o", tmp_path / "s.csv", "--strict")
+    run = halfseen(
+        "predict", place / "model", place / "target", "-o", tmp_path / "s.csv", "--strict"
+    )
     assert run.code == 2
     assert "text.png is no PNG or JPEG image" in run.err
     assert not list(tmp_path.iterdir())
@@ -166,6 +169,12 @@ def test_what_cannot_be_is_said_before_any_work(place, monkeypatch, words, messa
     assert sorted(place.rglob("*")) == before
 
 
+def test_a_target_inside_the_source_is_refused(place):
+    run = halfseen("fit-images", place, place / "target", "--missing", "top:0.5", "--dry-run")
+    assert "lies inside" in run.err
+    assert "would count as a class" in run.err
+
+
 def test_too_few_images_are_refused(place, tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(place / "source", source)
@@ -173,7 +182,7 @@ def test_too_few_images_are_refused(place, tmp_path):
     words = ["fit-images", source, target, "--missing", "top:0.5", "--dry-run"]
     assert "target has 1 images that can be read; at least 10" in halfseen(*words).err
     save(source / "rare" / "1.png")
-    assert "class 'rare' of" in halfseen(*words).err
+    assert "Class 'rare' of" in halfseen(*words).err
 
 
 def test_commands_for_tables_say_what_they_take(place, tmp_path):

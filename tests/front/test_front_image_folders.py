@@ -5,13 +5,13 @@ import zlib
 
 import numpy as np
 import pytest
-from image_folders import save, write_folders
 from PIL import Image
 
 from halfseen import InputError
 from halfseen.front import image_folders
 from halfseen.front.image_folders import chosen_size, open_folder, read_mask
 from halfseen.front.images import side_blocks
+from image_folders import save, write_folders
 
 
 def test_classes_are_folders_and_names_are_paths(tmp_path):
@@ -53,7 +53,9 @@ def png(width: int, height: int) -> bytes:
     """Return a PNG that claims a size and holds hardly any pixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0" * 9)) + chunk(b"IEND", b"")
@@ -87,7 +89,7 @@ def test_a_damaged_file_is_named_and_skipped_or_stops(tmp_path, content, message
 
 def test_a_dead_link_is_named(tmp_path):
     (tmp_path / "link.png").symlink_to(tmp_path / "gone.png")
-    with pytest.raises(InputError, match="link.png cannot be read: No such file"):
+    with pytest.raises(InputError, match=r"link\.png cannot be read: No such file"):
         open_folder(tmp_path).looked_at()
 
 
@@ -164,7 +166,7 @@ def test_each_side_can_be_missing(side):
 
 @pytest.mark.parametrize("side", ["middle:0.5", "top:1", "top:0", "left:half", "0.5", ""])
 def test_other_words_for_a_side_are_refused(side):
-    with pytest.raises(InputError, match="name a side .* as in 'bottom:0.5'"):
+    with pytest.raises(InputError, match=r"name a side .* as in 'bottom:0.5'"):
         side_blocks((1, 8, 8), side)
 
 

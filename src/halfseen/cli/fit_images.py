@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,6 +112,8 @@ def fit_images(
             "Say what the target lacks: either --missing SIDE:FRACTION, as in bottom:0.5, or "
             "--mask IMAGE."
         )
+    if source.resolve() in target.resolve().parents:
+        raise OptionError(f"{target} lies inside {source}, where it would count as a class.")
     if output is not None:
         read = {"the source folder": source, "the target folder": target, "the mask": mask}
         check_outputs(model_outputs(output), read, force=force)
@@ -119,15 +122,14 @@ def fit_images(
     started = time.perf_counter()
     terminal = Terminal(as_json=as_json)
     skipped = Skipped(strict=strict)
+    listed = open_folder(source, labelled=True), open_folder(target)
     with terminal.status("Looking at the images"):
-        folders = (
-            open_folder(source, labelled=True).looked_at(skipped),
-            open_folder(target).looked_at(skipped),
-        )
+        folders = listed[0].looked_at(skipped), listed[1].looked_at(skipped)
+    _check_enough(*folders, listed[0].classes)
     front = _front(*folders, missing, mask, size)
     settings = _settings(front, models, effort, seed, set_)
     for title, folder in zip(("Source", "Target"), folders, strict=True):
-        plain(terminal.console, f"{title}: {_described(folder)}.")
+        terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(front)}.")
     terminal.say(f"Models: {', '.join(settings.models)}; seed {settings.seed}.")
     if dry_run or output is None:
@@ -161,39 +163,36 @@ def _front(
     source: ImageFolder, target: ImageFolder, missing: str | None, mask: Path | None,
     size: int | None,
 ) -> ImageFront:  # fmt: skip
-    """Return how images become inputs; refuse what cannot be learned from."""
+    """Return how images become inputs."""
     from halfseen.blocks import Blocks
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import chosen_size, read_mask
     from halfseen.front.images import side_blocks
 
-    _check_enough(source, target)
     side = size or chosen_size([source, target])
     shape = (3 if source.is_colour or target.is_colour else 1, side, side)
-    needed = 4 * (len(source.files) + len(target.files)) * shape[0] * side * side
+    count = len(source.files) + len(target.files)
+    needed = 4 * count * shape[0] * side * side
     if needed > MOST_BYTES:
         raise InputError(
-            f"{len(source.files) + len(target.files):,} images of {side} × {side} pixels need "
-            f"{needed / 2**30:.1f} GiB of memory, and {MOST_BYTES / 2**30:.0f} are the most: give "
-            "a smaller --size, or fewer images."
+            f"{count:,} images of {side} × {side} pixels need {needed / 2**30:.1f} GiB of memory, "
+            f"and {MOST_BYTES / 2**30:.0f} are the most: give a smaller --size, or fewer images."
         )
-    if mask is not None:
-        blocks = Blocks.pixels(shape, read_mask(mask, side))
-    else:
-        blocks = side_blocks(shape, missing or "")
-    return ImageFront(blocks, source.classes, of_files=True)
+    if mask is None:
+        return ImageFront(side_blocks(shape, missing or ""), source.classes, of_files=True)
+    return ImageFront(Blocks.pixels(shape, read_mask(mask, side)), source.classes, of_files=True)
 
 
-def _check_enough(source: ImageFolder, target: ImageFolder) -> None:
+def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[str]) -> None:
+    """Refuse what cannot be learned from: images that cannot be read do not count."""
     from halfseen.model.fitting import FEWEST_TARGET_ROWS
 
-    counts = {name: source.labels.count(name) for name in source.classes}
-    rare = [name for name, count in counts.items() if count < 2]
-    if len(counts) < 2 or rare:
-        what = (
-            f"class {rare[0]!r} of {source.path} has one" if rare else f"{source.path} has no two"
-        )
-        raise InputError(f"Too few images can be read: {what}; each class needs two or more.")
+    for name in classes:
+        if source.labels.count(name) < 2:
+            raise InputError(
+                f"Class {name!r} of {source.path} has {source.labels.count(name)} images that can "
+                "be read; each class needs two or more."
+            )
     if len(target.files) < FEWEST_TARGET_ROWS:
         raise InputError(
             f"The target {target.path} has {len(target.files)} images that can be read; at least "
@@ -234,11 +233,9 @@ def _fit(
             folder.read(front.blocks.shape, skipped) for folder in folders
         )
     skipped.tell(terminal)
-    _check_enough(source, target)
-    if source.classes != front.classes:
-        lost = ", ".join(sorted({*front.classes} - {*source.classes}))
-        raise InputError(f"No image of class {lost} can be read.")
-    labels = np.searchsorted(np.array(front.classes), np.array(source.labels)).astype(np.int64)
+    classes = [str(name) for name in front.classes]
+    _check_enough(source, target, classes)
+    labels = np.array([classes.index(name) for name in source.labels])
     unfinished = unfinished_of(output)
     if unfinished.is_dir():
         terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
@@ -65,8 +64,7 @@ def model_card(model: Model, graph_name: str) -> str:
     return "\n\n".join(_joined_lists(sections)) + "\n"
 
 
-@dataclass(frozen=True)
-class _Takes:
+class _Takes(NamedTuple):
     """What a card says of the inputs."""
 
     label: str
@@ -100,21 +98,18 @@ def _columns(schema: TableSchema) -> _Takes:
 
 
 def _images(front: ImageFront) -> _Takes:
-    blocks = front.blocks
-    channels, height, width = blocks.shape
+    shape = front.blocks.shape
     kind = "uint8" if front.of_files else "float32"
     scale = "bytes, 0 to 255" if front.of_files else "single precision, scaled as in training"
+    axes = ", ".join(map(str, shape))
     return _Takes(
         "the class of an image",
         "images",
         "pixels",
-        f"{int(blocks.mask.sum()):,} of {height * width:,}",
-        (
-            f"`images` of shape (rows, {channels}, {height}, {width}): {scale}. What stands in "
-            "the missing pixels is not looked at.",
-        ),
-        (f"'images': numpy.zeros((1, {channels}, {height}, {width}), numpy.{kind}),",),
-        f"* Images must be {width} pixels wide and {height} high: resize them before.",
+        f"{int(front.blocks.mask.sum()):,} of {shape[1] * shape[2]:,}",
+        (f"`images` of shape (rows, {axes}): {scale}. Missing pixels are not looked at.",),
+        (f"'images': numpy.zeros((1, {axes}), numpy.{kind}),",),
+        f"* Images must be {shape[2]} pixels wide and {shape[1]} high: resize them before.",
     )
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "MaskNoise",
     "Pixels",
     "SwapNoise",
+    "has_colours",
     "is_more_uniform",
     "looks_differ",
     "make_augmentation",
@@ -42,7 +43,8 @@ class Pixels:
     lowest, highest
         Range of the pixels' values.
     looks_differ
-        Whether the two domains differ in how bright their pixels are (:func:`looks_differ`).
+        Whether the two domains differ in how bright their pixels are (:func:`looks_differ`), or
+        one alone has colours (:func:`has_colours`).
     is_uniform
         Whether the source's images differ less in brightness than the target's
         (:func:`is_more_uniform`).
@@ -202,6 +204,20 @@ def looks_differ(source: Tensor, target: Tensor, threshold: float = 0.5) -> bool
         torch.searchsorted(part, values, right=True).double() / len(part) for part in (one, other)
     ]
     return float((below[0] - below[1]).abs().max()) > threshold
+
+
+def has_colours(images: Tensor, threshold: float = 0.02) -> bool:
+    """Tell whether channels differ: by more than a share of the values' range, on the average.
+
+    Examples
+    --------
+    >>> grey = torch.rand(5, 1, 4, 4).expand(-1, 3, -1, -1)
+    >>> has_colours(grey), has_colours(grey * torch.tensor([1.0, 0.5, 0.2])[:, None, None])
+    (False, True)
+    """
+    lowest, highest = images.aminmax()
+    apart = images.amax(1) - images.amin(1)
+    return float(apart.mean()) > threshold * float(highest - lowest)
 
 
 def is_more_uniform(images: Tensor, others: Tensor) -> bool:

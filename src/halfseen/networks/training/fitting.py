@@ -21,6 +21,7 @@ from halfseen.networks.terms import Views
 from halfseen.networks.training.augmentation import (
     Augmentation,
     Pixels,
+    has_colours,
     is_more_uniform,
     looks_differ,
     make_augmentation,
@@ -180,17 +181,15 @@ def _views(
 ) -> Views:
     """Return the user's own augmentations, or those that the options name."""
     blocks, training = problem.blocks, options.training
-    source, target = (
-        blocks.flat(sample_of(rows.inputs, PIXEL_ROWS).cpu(), "observed")
-        for rows in (problem.source, problem.target)
-    )
+    images = [sample_of(rows.inputs, PIXEL_ROWS).cpu() for rows in (problem.source, problem.target)]
+    source, target = (blocks.flat(rows, "observed") for rows in images)
     complete = Pixels()
     if not blocks.is_table:
         lowest = float(min(source.min(), target.min()))
         highest = float(max(source.max(), target.max()))
-        complete = Pixels(
-            None, lowest, highest, looks_differ(source, target), is_more_uniform(source, target)
-        )
+        coloured = [has_colours(blocks.hide(rows)) for rows in images]
+        differ = looks_differ(source, target) or coloured[0] != coloured[1]
+        complete = Pixels(None, lowest, highest, differ, is_more_uniform(source, target))
     measured = complete
     if not blocks.is_table and blocks.missing and not method.needs_complete_target:
         nearest = nearest_measured(blocks.mask) if blocks.by_pixel else None
