@@ -76,7 +76,7 @@ class AdaptationImputationClassifier(
         presets that repeat the paper.
     effort : {"quick", "default"}
         How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
-        images fewer epochs.
+        images a fifth of the steps.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.

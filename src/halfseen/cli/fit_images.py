@@ -90,7 +90,7 @@ def fit_images(
     strict: Strict = False,
     models: Models = None,
     effort: Annotated[
-        Effort | None, typer.Option(help="How long it may take: quick (8 epochs) or default.")
+        Effort | None, typer.Option(help="How long it may take: quick (400 steps) or default.")
     ] = None,
     seed: Seed = 0,
     set_: Set = None,

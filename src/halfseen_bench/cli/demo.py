@@ -26,9 +26,8 @@ MODELS = (
     "Source-IgnoreComponent",
     "Adaptation-IgnoreComponent",
     "Adaptation-Imputation",
-    "Adaptation-Full",
 )
-"""Those of the paper's seven that tell the story: no adaptation, x1 alone, imputed, all shown."""
+"""Those of the paper's seven that tell the story: no adaptation, x1 alone, x2 imputed."""
 
 
 class Divergence(StrEnum):
@@ -118,5 +117,5 @@ def print_results(records: Sequence[Record], console: Console) -> None:
     plain(
         console,
         "last: final epoch, what a user gets. oracle: best epoch in hindsight, chosen with the "
-        "test labels. Adaptation-Full is shown the target's missing half.",
+        "test labels.",
     )
