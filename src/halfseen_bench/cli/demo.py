@@ -55,8 +55,8 @@ def demo(
 ) -> None:
     """Train models on half-seen digits, print a table and write a report.
 
-    Needs no download: the digits and photos come with scikit-learn. Less than three minutes on two
-    cores. A demo that was stopped continues when it is started again with the same output folder.
+    Needs no download: the digits and photos come with scikit-learn. A few minutes on two cores.
+    A demo that was stopped continues when it is started again with the same output folder.
 
     Example: halfseen demo --output out/ --divergence transport
     """
