@@ -22,7 +22,7 @@ import numpy.typing as npt
 from halfseen.errors import InputError
 
 try:
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 except ImportError as error:
     raise InputError(
         f"Folders of images are read with Pillow: {error}. pip install 'halfseen[images]'"
@@ -107,7 +107,7 @@ class ImageFolder:
     def fingerprint(self, pixels: Pixels) -> dict[str, Any]:
         """Return the folder's name, how many images it has, and a hash of names and pixels."""
         digest = hashlib.sha256("\0".join(self.names).encode())
-        digest.update(np.ascontiguousarray(pixels))
+        digest.update(pixels.tobytes())
         return {
             "files": [{"name": self.path.resolve().name, "sha256": digest.hexdigest()}],
             "rows": len(self.files),
@@ -229,7 +229,7 @@ def _opened(path: Path, read: Callable[[Image.Image], T]) -> T:
                 return read(image)
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
         reason = f"has more than {Image.MAX_IMAGE_PIXELS or 0:,} pixels, which are not decoded"
-    except Image.UnidentifiedImageError:
+    except UnidentifiedImageError:
         reason = "is no PNG or JPEG image, or a damaged one"
     except OSError as error:
         reason = f"cannot be read: {' '.join(str(error.strerror or error).split())}"
