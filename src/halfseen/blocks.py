@@ -130,7 +130,7 @@ class Blocks:
                 f"The mask of the missing pixels has shape {mask.shape}, and the images "
                 f"{tuple(shape[1:])}."
             )
-        whole = mask.all(axis=1)
+        whole: npt.NDArray[np.bool_] = np.array([row.all() for row in mask])
         if np.array_equal(mask, np.broadcast_to(whole[:, None], mask.shape)):
             return cls(tuple(shape), tuple(np.flatnonzero(whole).tolist()), None, fill)
         return cls(tuple(shape), tuple(np.flatnonzero(mask).tolist()), None, fill, by_pixel=True)
@@ -220,8 +220,9 @@ class Blocks:
         positions = list(self.observed if block == "observed" else self.missing)
         if self.is_table:
             return x[:, positions]
-        chosen = x[(..., *self._index(positions))]
-        return chosen.reshape(chosen.shape[0], -1)
+        chosen: Any = x[self._index(positions)]
+        flat: Array = chosen.reshape(chosen.shape[0], -1)
+        return flat
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -243,16 +244,17 @@ class Blocks:
     def _unit(self) -> str:
         return "column" if self.is_table else "pixel" if self.by_pixel else "row"
 
-    def _index(self, positions: Sequence[int]) -> tuple[Any, ...]:
+    def _index(self, positions: Sequence[int]) -> Any:
         """Return what selects some positions on the last axes of inputs."""
         if self.by_pixel:
-            return np.unravel_index(np.asarray(positions, dtype=np.int64), self.shape[1:])
+            places = np.unravel_index(np.asarray(positions, dtype=np.int64), self.shape[1:])
+            return (..., *places)
         index = _slice_if_contiguous(positions)
-        return (index,) if self.is_table else (index, slice(None))
+        return (..., index) if self.is_table else (..., index, slice(None))
 
     def _filled(self, x: Array, positions: Sequence[int]) -> Array:
         filled = x.clone() if isinstance(x, torch.Tensor) else x.copy()
-        filled[(..., *self._index(positions))] = self.fill
+        filled[self._index(positions)] = self.fill
         return filled
 
 
