@@ -54,8 +54,38 @@ def test_scattered_rows_are_hidden_too():
     assert blocks.flat(torch.ones(5, 1, 4, 4), "observed").shape == (5, 8)
 
 
+def test_any_pixels_can_be_missing():
+    random = np.random.default_rng(0)
+    mask = random.random((4, 6)) < 0.4
+    blocks = Blocks.pixels((3, 4, 6), mask)
+    assert blocks.by_pixel
+    assert np.array_equal(blocks.mask, mask)
+    x = random.normal(size=(5, 3, 4, 6)).astype(np.float32)
+    for images in (
+        x,
+        torch.from_numpy(x),
+        torch.from_numpy(x).to(memory_format=torch.channels_last),
+    ):
+        observed, missing = (np.asarray(part) for part in blocks.split(images))
+        assert np.array_equal(observed, np.where(mask, 0, x))
+        assert np.array_equal(missing, np.where(mask, x, 0))
+        flat = np.asarray(blocks.flat(images, "missing"))
+        assert np.array_equal(flat, x[:, :, mask].reshape(5, -1))
+    assert blocks.rows_of("missing") == tuple(np.flatnonzero(mask.any(1))[[0, -1]] + [0, 1])
+    assert blocks.names_of(blocks.missing[:1]) == [f"pixel {np.flatnonzero(mask)[0]}"]
+
+
+def test_a_mask_of_whole_rows_is_one_of_rows():
+    mask = np.zeros((8, 6), dtype=bool)
+    mask[5:] = True
+    assert Blocks.pixels((1, 8, 6), mask) == Blocks((1, 8, 6), (5, 6, 7))
+    assert Blocks.pixels((1, 8, 6), mask).rows_of("observed") == (0, 5)
+    assert Blocks.columns(3, [1]).rows_of("missing") is None
+
+
 def test_round_trip_through_plain_data():
-    for blocks in (Blocks.columns(["a", "b"], ["b"]), Blocks.rows((1, 8, 8), fill=0.5)):
+    pixels = Blocks.pixels((1, 2, 2), np.eye(2, dtype=bool))
+    for blocks in (Blocks.columns(["a", "b"], ["b"]), Blocks.rows((1, 8, 8), fill=0.5), pixels):
         assert Blocks.from_dict(blocks.to_dict()) == blocks
 
 
@@ -70,6 +100,8 @@ def test_round_trip_through_plain_data():
         (lambda: Blocks.columns(3, [0.5]), "must hold column names, indices or a mask"),
         (lambda: Blocks.rows((1, 8, 8), fraction=1.0), "strictly between 0 and 1"),
         (lambda: Blocks.rows((1, 8, 8), side="left"), "choose 'top' or 'bottom'"),
+        (lambda: Blocks.pixels((1, 2, 2), np.ones((2, 3))), r"has shape \(2, 3\), and the images"),
+        (lambda: Blocks((3,), (0,), by_pixel=True), "has columns and no pixels"),
         (lambda: Blocks((2, 2), (0,)), "must be a vector or a .* image"),
     ],
 )

@@ -23,20 +23,22 @@ View = Literal["full", "zero", "ignore"]
 class Blocks:
     """The split of every input row into an observed block x1 and a missing block x2.
 
-    Build one with :meth:`columns` (tables) or :meth:`rows` (images); the constructor takes
-    positions that are already resolved.
+    Build one with :meth:`columns` (tables), :meth:`rows` or :meth:`pixels` (images); the
+    constructor takes positions that are already resolved.
 
     Parameters
     ----------
     shape
         Shape of one input: ``(features,)`` or ``(channels, height, width)``.
     missing
-        Positions of the missing block: columns of a table, pixel rows of an image. Empty only
-        where a benchmark shows a model the complete target.
+        Positions of the missing block: columns of a table, rows of an image or its pixels. Empty
+        only where a benchmark shows a model the complete target.
     names
         Column names of a table, when it has them.
     fill
         The value that stands where nothing was measured.
+    by_pixel
+        Whether positions of an image count its pixels, row by row, and not its rows.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class Blocks:
     missing: tuple[int, ...]
     names: tuple[str, ...] | None = None
     fill: float = 0.0
+    by_pixel: bool = False
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (1, 3):
@@ -60,7 +63,9 @@ class Blocks:
                 f"An input row must be a vector or a (channels, height, width) image, "
                 f"not of shape {self.shape}."
             )
-        unit = "column" if self.is_table else "image row"
+        if self.by_pixel and self.is_table:
+            raise InputError("A table has columns and no pixels that could be missing.")
+        unit = "column" if self.is_table else f"image {self._unit}"
         outside = [p for p in self.missing if not 0 <= p < self.length]
         if outside:
             raise InputError(
@@ -108,6 +113,28 @@ class Blocks:
         first = 0 if side == "top" else height - count
         return cls(tuple(shape), tuple(range(first, first + count)), None, fill)
 
+    @classmethod
+    def pixels(
+        cls, shape: tuple[int, int, int], missing: npt.NDArray[np.bool_], *, fill: float = 0.0
+    ) -> Blocks:
+        """Split an image by a mask of (height, width) that is true where pixels are missing.
+
+        Examples
+        --------
+        >>> Blocks.pixels((1, 2, 2), np.array([[False, True], [False, False]])).missing
+        (1,)
+        """
+        mask = np.asarray(missing, dtype=bool)
+        if mask.shape != tuple(shape[1:]):
+            raise InputError(
+                f"The mask of the missing pixels has shape {mask.shape}, and the images "
+                f"{tuple(shape[1:])}."
+            )
+        whole: npt.NDArray[np.bool_] = np.array([row.all() for row in mask])
+        if np.array_equal(mask, np.broadcast_to(whole[:, None], mask.shape)):
+            return cls(tuple(shape), tuple(np.flatnonzero(whole).tolist()), None, fill)
+        return cls(tuple(shape), tuple(np.flatnonzero(mask).tolist()), None, fill, by_pixel=True)
+
     @property
     def is_table(self) -> bool:
         """Whether a row is a vector of columns (otherwise it is an image)."""
@@ -115,7 +142,9 @@ class Blocks:
 
     @property
     def length(self) -> int:
-        """How many columns, or image rows, the two blocks share out."""
+        """How many columns, image rows or pixels the two blocks share out."""
+        if self.by_pixel:
+            return self.shape[1] * self.shape[2]
         return self.shape[0] if self.is_table else self.shape[1]
 
     @property
@@ -134,17 +163,31 @@ class Blocks:
         """Shape of one x2, as :meth:`split` returns it."""
         return (len(self.missing),) if self.is_table else self.shape
 
+    def rows_of(self, block: Literal["observed", "missing"]) -> tuple[int, int] | None:
+        """Return the first image row with anything of a block and the last plus one, if any."""
+        positions = self.observed if block == "observed" else self.missing
+        if self.is_table or not positions:
+            return None
+        width = self.shape[2] if self.by_pixel else 1
+        return positions[0] // width, positions[-1] // width + 1
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """An image's (height, width), true where pixels are missing."""
+        mask = np.zeros(self.shape[1:], dtype=bool)
+        mask[self._index(self.missing)] = True
+        return mask
+
     def names_of(self, positions: Sequence[int]) -> list[str]:
         """Readable names of some positions, for messages and reports."""
         if self.names is not None:
             return [self.names[p] for p in positions]
-        unit = "column" if self.is_table else "row"
-        return [f"{unit} {p}" for p in positions]
+        return [f"{self._unit} {p}" for p in positions]
 
     def split(self, x: Array) -> tuple[Array, Array]:
         """Return (x1, x2): the columns of each block, or for images two full canvases.
 
-        An image keeps its size, with the other block's rows at the fill value, because a
+        An image keeps its size, with the other block's pixels at the fill value, because a
         convolutional encoder needs the whole canvas.
         """
         return self.part(x, "observed"), self.part(x, "missing")
@@ -177,7 +220,9 @@ class Blocks:
         positions = list(self.observed if block == "observed" else self.missing)
         if self.is_table:
             return x[:, positions]
-        return x[:, :, positions, :].reshape(x.shape[0], -1)
+        chosen: Any = x[self._index(positions)]
+        flat: Array = chosen.reshape(chosen.shape[0], -1)
+        return flat
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -192,15 +237,24 @@ class Blocks:
             tuple(data["missing"]),
             None if names is None else tuple(names),
             float(data["fill"]),
+            bool(data.get("by_pixel", False)),
         )
 
-    def _filled(self, x: Array, positions: Sequence[int]) -> Array:
+    @property
+    def _unit(self) -> str:
+        return "column" if self.is_table else "pixel" if self.by_pixel else "row"
+
+    def _index(self, positions: Sequence[int]) -> Any:
+        """Return what selects some positions on the last axes of inputs."""
+        if self.by_pixel:
+            places = np.unravel_index(np.asarray(positions, dtype=np.int64), self.shape[1:])
+            return (..., *places)
         index = _slice_if_contiguous(positions)
+        return (..., index) if self.is_table else (..., index, slice(None))
+
+    def _filled(self, x: Array, positions: Sequence[int]) -> Array:
         filled = x.clone() if isinstance(x, torch.Tensor) else x.copy()
-        if self.is_table:
-            filled[:, index] = self.fill
-        else:
-            filled[..., index, :] = self.fill
+        filled[self._index(positions)] = self.fill
         return filled
 
 

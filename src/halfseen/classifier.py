@@ -65,9 +65,10 @@ class AdaptationImputationClassifier(
 
     Parameters
     ----------
-    missing : names, indices, boolean mask, Blocks, or "top" / "bottom" for images, optional
-        The block that the target lacks. By default: the columns that `X_target` does not have or
-        has entirely empty.
+    missing : names, indices, boolean mask, Blocks, or a side of images, optional
+        The block that the target lacks; of images a mask of (height, width), rows, or a side as
+        in "bottom" (half of them) or "left:0.25". By default: the columns that `X_target` does not
+        have or has entirely empty.
     keep, categorical, drop : lists of names or indices, optional
         Columns that the target has although they look otherwise, numbers that are names of
         categories, and columns not to use.
@@ -80,8 +81,9 @@ class AdaptationImputationClassifier(
         columns have drifted, or with ``effort="quick"``), and networks alone for images and for
         presets that repeat the paper.
     effort : {"quick", "default", "best"}
-        How long a fit of tables may take. ``quick`` leaves networks and teachers out; ``best``
-        has the networks of five folds answer together, however many rows there are.
+        How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
+        images a fifth of the steps; ``best`` has the networks of five folds answer together,
+        however many rows a table has.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.

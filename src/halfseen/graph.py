@@ -45,8 +45,8 @@ class GraphBuilder:
         self._constants: list[TensorProto] = []
         self._nodes: list[onnx.NodeProto] = []
 
-    def input(self, name: str, kind: int) -> str:
-        """Declare a column of the table: a vector with one value per row."""
+    def input(self, name: str, kind: int, *shape: int) -> str:
+        """Declare a column of the table, one value per row; or images, each of the given shape."""
         taken = any(value.name == name for value in self._inputs)
         if not name or taken or name in self._reserved or name.startswith(_PREFIX):
             raise InputError(
@@ -54,7 +54,7 @@ class GraphBuilder:
                 f"repeated, begins with {_PREFIX!r}, or is the name of an output "
                 f"({', '.join(sorted(self._reserved))}). Rename the column and fit again."
             )
-        self._inputs.append(helper.make_tensor_value_info(name, kind, ["rows"]))
+        self._inputs.append(helper.make_tensor_value_info(name, kind, ["rows", *shape]))
         return name
 
     def constant(self, array: npt.NDArray[Any]) -> str:

@@ -216,6 +216,14 @@ DEMO_NETWORK: dict[str, Any] = {
     "networks.critic_widths": (100,),
 }
 
+DEMO_LIGHT: dict[str, Any] = {
+    # Found on seed 100: eight rows of a small digit are soon pushed out of sight, and few steps
+    # do not make up for it.
+    "training.augmentation": "light",
+    "training.target_augmentation": "mild-light",
+    "training.batch_size": 64,
+}
+
 TREES_IGNORE = "Gradient-boosted trees, ignore"
 TREES_COLOURS = "Gradient-boosted trees, colours"
 """The stronger of the two on the demo, by nine points; other suites compare pixels in grey."""
@@ -272,7 +280,7 @@ SUITES: dict[str, Suite] = {
             problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
             divergences=("adversarial",),
             baselines=(*CONSTANTS, TREES_COLOURS),
-            settings=FORMER_IMAGES | DEMO_NETWORK,  # the newer default wants some 2,000 steps
+            settings=DEMO_NETWORK | DEMO_LIGHT,
             figures=("latents",),
         ),
         Suite(

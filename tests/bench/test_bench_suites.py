@@ -57,7 +57,8 @@ def test_the_demo_has_its_own_small_networks_and_the_stronger_trees():
         assert (options.images.pools, options.generator.widths) == (3, (128, 128))
         assert options.networks.critic_widths == (100,)
         training = options.training
-        assert (training.warmup_epochs, training.joint_epochs) == (5, 20)
+        assert (training.warmup_epochs, training.joint_epochs) == (0, 30)
+        assert (training.augmentation, training.batch_size) == ("light", 64)
 
 
 def test_the_former_default_of_images_leaves_lengths_and_sizes_to_the_budget():

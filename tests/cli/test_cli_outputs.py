@@ -44,7 +44,8 @@ def no_work(monkeypatch) -> None:
         raise AssertionError("it began to work")
 
     monkeypatch.setattr(files, "open_table", worked)
-    monkeypatch.setattr(loading, "load_table_model", worked)
+    for name in ("load", "load_table_model"):
+        monkeypatch.setattr(loading, name, worked)
 
 
 def content(folder: Path) -> dict[str, object]:

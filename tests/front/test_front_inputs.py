@@ -225,15 +225,15 @@ CASES = {
     ),
     "pixels that are no number": (
         lambda: fit(IMAGES * np.nan, X_target=IMAGES, missing="bottom"),
-        "Image 0 of the source holds NaN or an infinite value in pixel row 0; replace it, or name",
+        "Image 0 of the source holds NaN or an infinite value in pixel row 0, column 0; replace it",
     ),
     "an image too small": (
         lambda: fit(IMAGES, X_target=IMAGES, missing="bottom"),
         "A 8x8 image is too small for 3 5x5 convolutions",
     ),
     "an unknown side": (
-        lambda: fit(IMAGES, X_target=IMAGES, missing="left"),
-        "side='left' is unknown; choose 'top' or 'bottom'",
+        lambda: fit(IMAGES, X_target=IMAGES, missing="middle"),
+        "missing='middle' is not understood: name a side",
     ),
     "images of another size": (
         lambda: fit(IMAGES, X_target=IMAGES[:, :, :4], missing="bottom"),

@@ -18,6 +18,7 @@ from halfseen.networks.training.augmentation import (
     is_more_uniform,
     looks_differ,
     make_augmentation,
+    nearest_measured,
 )
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, sample_of
 from halfseen.options import make_options, preset
@@ -112,9 +113,33 @@ def test_automatic_ones_add_light_where_the_looks_differ():
         make_augmentation("blur")
 
 
+def test_no_gap_moves_into_what_was_measured():
+    missing = np.zeros((8, 8), dtype=bool)
+    missing[2:6, 3:7] = True
+    pixels = Pixels(nearest=nearest_measured(missing))
+    images = torch.where(torch.from_numpy(missing), 0.0, torch.ones(6, 2, 8, 8))
+    moved = make_augmentation("wide", pixels=pixels)(images)
+    torch.testing.assert_close(moved, torch.ones(6, 2, 8, 8))
+    assert make_augmentation("wide")(images).min() < 0.5
+
+
+def test_light_is_added_where_one_domain_alone_has_colours():
+    grey = torch.rand(40, 1, 8, 8).expand(-1, 3, -1, -1)
+    for tint, expected in ((torch.ones(3), False), (torch.tensor([1.0, 0.8, 1.0]), True)):
+        problem = TrainingProblem.resident(
+            Blocks.rows((3, 8, 8)),
+            LabelledRows(grey, torch.arange(40) % 2),
+            Rows(Blocks.rows((3, 8, 8)).hide(grey * tint[:, None, None])),
+            2,
+        )
+        method = method_named("Adaptation-IgnoreComponent")
+        objective, _ = fit_objective(problem, method, make_options(SMALL, preset()), seed=0)
+        assert isinstance(objective.views.target, AffineImages) is not expected
+
+
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_each_keeps_shape_and_type_and_leaves_its_input_alone(name):
-    rows = torch.rand(6, 4) if name == "mask" else torch.rand(6, 3, 8, 8)
+    rows = torch.rand(60, 4) if name == "mask" else torch.rand(6, 3, 8, 8)
     kept = rows.clone()
     changed = make_augmentation(name)(rows)
     assert (changed.shape, changed.dtype) == (rows.shape, rows.dtype)

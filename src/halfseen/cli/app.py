@@ -14,6 +14,7 @@ from rich.text import Text
 from halfseen.cli.evaluate import evaluate
 from halfseen.cli.export import export
 from halfseen.cli.fit import fit
+from halfseen.cli.fit_images import fit_images
 from halfseen.cli.inspect import inspect
 from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
@@ -56,6 +57,7 @@ def root(
 
 
 app.command()(fit)
+app.command()(fit_images)
 app.command()(tune)
 app.command()(predict)
 app.command()(evaluate)

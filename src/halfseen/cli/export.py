@@ -28,7 +28,7 @@ def export(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write a model as one ONNX graph, from raw columns to probabilities.
+    """Write a model as one ONNX graph, from raw columns or pixels to probabilities.
 
     ONNX Runtime runs it without halfseen and without torch. Before it is written, it is compared
     with the model.
@@ -44,13 +44,13 @@ def export(
     try:
         from halfseen.export import onnx as onnx_export
         from halfseen.export.model_card import model_card
-        from halfseen.model.loading import load_table_model
+        from halfseen.model.loading import load
     except ImportError as error:
         raise HalfseenError(
             f"Export needs libraries of its own ({error}); install them with: "
             "pip install 'halfseen[onnx]'"
         ) from None
-    loaded = load_table_model(model)
+    loaded = load(model)
     graph = onnx_export.onnx_model(loaded)
     difference = onnx_export.check_parity(loaded, graph)
     write_text(card, model_card(loaded, onnx.name))

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 __all__ = [
     "fit",
     "given_settings",
+    "model_outputs",
     "print_understanding",
     "show_alarms",
     "understanding",
     "understood",
+    "unfinished_of",
 ]
 
 Names = list[str] | None
@@ -137,7 +139,7 @@ def fit(
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
         if output is not None:
-            places = _outputs(output)
+            places = model_outputs(output)
             read = {
                 "the source table": source,
                 "the target table": target,
@@ -157,7 +159,7 @@ def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
     return found if set_ is None else found | {"options": parsed_options(set_)}
 
 
-def _outputs(output: Path) -> list[Output]:
+def model_outputs(output: Path) -> list[Output]:
     """Return what a fit writes: the model, and until it is finished a folder beside it."""
     from halfseen.saving.folder import DESCRIPTION, check_replaceable
 
@@ -173,11 +175,12 @@ def _outputs(output: Path) -> list[Output]:
 
     return [
         Output(output, "the model", is_model, is_folder=True),
-        Output(_unfinished(output), "the unfinished model", is_unfinished, is_folder=True),
+        Output(unfinished_of(output), "the unfinished model", is_unfinished, is_folder=True),
     ]
 
 
-def _unfinished(output: Path) -> Path:
+def unfinished_of(output: Path) -> Path:
+    """Return the folder beside a model that keeps the state of its unfinished fit."""
     return output.with_name(f".{output.name}.unfinished")
 
 
@@ -229,7 +232,7 @@ def _fit(
     if dry_run or output is None:
         terminal.document(document | {"model": None})
         return
-    unfinished = _unfinished(output)
+    unfinished = unfinished_of(output)
     if unfinished.is_dir():
         terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     try:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from halfseen.cli.fit import print_columns, print_metrics
+from halfseen.cli.fit_images import image_sentence
 from halfseen.cli.terminal import Json, Terminal
 
 __all__ = ["inspect"]
@@ -17,22 +18,29 @@ def inspect(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
     as_json: Json = False,
 ) -> None:
-    """Say what a model expects of a table, what it was trained on, and its metrics.
+    """Say what a model expects of a table or of images, what it was trained on, and its metrics.
 
     Example: halfseen inspect model/
     """
+    from halfseen.front.fronts import ImageFront
     from halfseen.members import NetworksMember
-    from halfseen.model.loading import load_table_model
+    from halfseen.model.loading import load
 
-    loaded = load_table_model(model)
+    loaded = load(model)
     terminal = Terminal(as_json=as_json)
     if as_json:
         terminal.document(loaded.description().model_dump(mode="json", exclude={"sha256", "seal"}))
         return
-    schema = loaded.schema
+    front = loaded.front
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
-    terminal.result(f"Predicts {schema.label}: {', '.join(schema.class_names)}.")
-    print_columns(schema, terminal.results)
+    if isinstance(front, ImageFront):
+        terminal.result(f"Predicts the class: {', '.join(map(str, front.classes))}.")
+        origin = "from files" if front.of_files else "given as arrays, as in training"
+        terminal.result(f"{image_sentence(front)}; {origin}.")
+    else:
+        names = ", ".join(front.schema.class_names)
+        terminal.result(f"Predicts {front.schema.label}: {names}.")
+        print_columns(front.schema, terminal.results)
     for role, table in loaded.training_data.items():
         files = table["files"] or [{"name": "in memory", "sha256": table["sha256"]}]
         names = ", ".join(file["name"] for file in files)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.fit_images import Skipped
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs
@@ -22,7 +25,9 @@ __all__ = ["predict"]
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
-    data: Annotated[Path, typer.Argument(help="Rows to score: a file or a folder.")],
+    data: Annotated[
+        Path, typer.Argument(help="Rows to score: a file or a folder; images for their models.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write: .parquet, .csv or .arrow.")
     ],
@@ -44,19 +49,25 @@ def predict(
     rename: Rename = None,
     as_json: Json = False,
 ) -> None:
-    """Score the rows of a table: one probability per class, and the most probable class.
+    """Score the rows of a table or the images of a folder: a probability per class, and the class.
 
-    Rows keep their order, and id columns are carried through.
+    Rows keep their order, and id columns are carried through; images are named by their files.
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.model.loading import load_table_model
+    from halfseen.front.fronts import ImageFront
+    from halfseen.model.loading import load
     from halfseen.model.scoring import check_output, is_scores, score_table
 
     terminal = Terminal(as_json=as_json)
     inputs = {"the model": model, "the table": data, "the labelled table": correct_prior}
     check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
-    loaded = load_table_model(model)
+    loaded = load(model)
+    if isinstance(loaded.front, ImageFront):
+        if use_missing or correct_prior is not None:
+            raise InputError("--use-missing and --correct-prior are for models of tables.")
+        _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
+        return
     with terminal.status("Reading the table"):
         table = open_renamed(data, rename)
     check_output(output, table)
@@ -65,14 +76,7 @@ def predict(
         if use_missing:
             raise InputError("--correct-prior and --use-missing cannot be combined.")
         prior = _estimated(loaded, open_renamed(correct_prior, rename), table, terminal)
-    columns = (
-        TextColumn("scoring"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} rows"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=terminal.errors, transient=True) as progress:
-        task = progress.add_task("scoring", total=None)
+    with _progress(terminal, "rows") as advance:
         scored = score_table(
             loaded,
             table,
@@ -80,7 +84,7 @@ def predict(
             use_missing=use_missing,
             prior=prior,
             strict=strict,
-            on_rows=lambda rows: progress.advance(task, rows),
+            on_rows=advance,
         )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
@@ -97,6 +101,42 @@ def predict(
             "notes": scored.notes,
             "alarms": scored.alarms,
             "target_prior": _proportions(loaded, prior),
+        }
+    )
+
+
+@contextmanager
+def _progress(terminal: Terminal, unit: str) -> Iterator[Callable[[int], None]]:
+    """Show how many were scored; give the function that is told of more."""
+    columns = (
+        TextColumn("scoring"),
+        BarColumn(),
+        TextColumn(f"{{task.completed:,.0f}} {unit}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=terminal.errors, transient=True) as progress:
+        task = progress.add_task("scoring", total=None)
+        yield lambda count: progress.advance(task, count)
+
+
+def _predict_images(
+    model: Any, data: Path, output: Path, skipped: Skipped, terminal: Terminal
+) -> None:
+    """Score a folder of images."""
+    from halfseen.front.image_folders import open_folder
+    from halfseen.model.scoring import check_output, score_images
+
+    check_output(output)
+    with _progress(terminal, "images") as advance:
+        scored = score_images(model, open_folder(data), output, refuse=skipped, on_rows=advance)
+    skipped.tell(terminal)
+    terminal.result(f"{output}: {scored.rows:,} images in {scored.seconds:.2f} s.")
+    terminal.document(
+        {
+            "output": output,
+            "rows": scored.rows,
+            "seconds": round(scored.seconds, 3),
+            "skipped": skipped.sentences,
         }
     )
 

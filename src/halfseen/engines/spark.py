@@ -60,7 +60,7 @@ def score_frame(frame: DataFrame, model: str | Path, *, use_missing: bool = Fals
     loaded = load_table_model(folder)
     scorer = Scorer.of(loaded, frame.columns, use_missing=use_missing, where="The frame")
     fields = [frame.schema[name] for name in scorer.ids]
-    fields += [StructField(name, DoubleType()) for name in score_names(loaded.schema)]
+    fields += [StructField(name, DoubleType()) for name in score_names(loaded)]
     classes = _SPARK_TYPES[pa.array(loaded.schema.classes).type]
     schema = StructType([*fields, StructField(PREDICTION, classes)])
     quoted = [f"`{name.replace('`', '``')}`" for name in scorer.columns]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from halfseen.front import CategoryColumn, NumberColumn
+from halfseen.front import CategoryColumn, NumberColumn, TableSchema
+from halfseen.front.fronts import ImageFront
+from halfseen.front.schema import class_name
 from halfseen.model.model import Model
 
 __all__ = ["model_card"]
@@ -23,29 +26,25 @@ def model_card(model: Model, graph_name: str) -> str:
     graph_name
         File name of the ONNX graph that the card lies beside.
     """
-    schema = model.schema
-    classes = ", ".join(f"`{name}`" for name in schema.class_names)
-    missing = ", ".join(_code(column.name) for column in schema.missing)
+    front = model.front
+    takes = _images(front) if isinstance(front, ImageFront) else _columns(front.schema)
+    classes = ", ".join(f"`{class_name(value)}`" for value in front.classes)
     sections = [
-        f"# Model card: {_plain(schema.label)}",
-        f"`{graph_name}` gives the probability of each class of {_code(schema.label)} ({classes}) "
-        "for rows of a target population. It was trained by halfseen on a complete, labelled "
-        "source and an unlabelled target in which some columns are never measured.",
+        f"# Model card: {_plain(takes.label)}",
+        f"`{graph_name}` gives the probability of each class of {_code(takes.label)} ({classes}) "
+        f"for {takes.rows} of a target population. It was trained by halfseen on a complete, "
+        f"labelled source and an unlabelled target in which some {takes.parts} are never measured.",
         "## What it does",
         f"* Method: {model.title}"
         + (", which imputes in a latent space what the target lacks." if model.imputes else "."),
-        f"* Columns the target lacks, seen in training only: {missing or 'none'}.",
+        f"* {takes.parts.capitalize()} the target lacks, seen in training only: {takes.missing}.",
         f"* Seed {model.seed}; trained with {_listed(model.versions) or 'unrecorded versions'}.",
         "## Inputs",
-        "One vector per column, with one value per row, in this order or any other.",
-        _table(
-            ("column", "kind", "ONNX type", "a gap is", "filled with", "known values"),
-            [_input_row(column) for column in schema.observed],
-        ),
+        *takes.inputs,
         "## Outputs",
         f"`probabilities`: float, one row each, in the order {classes}. `prediction`: the most "
         "probable class.",
-        "```python\n" + _example(model, graph_name) + "\n```",
+        "```python\n" + _example(graph_name, takes.example) + "\n```",
         "## How good it was",
         "On rows of the source that were held out of training. The target had no labels, so "
         "nothing here says how good it is there.",
@@ -58,16 +57,60 @@ def model_card(model: Model, graph_name: str) -> str:
         "* Nothing could check its probabilities on the target, which had no labels: compare them "
         "with a few labelled target rows before relying on them.\n"
         "* It was fitted to the target given in training. When the target shifts again, fit it "
-        "again.\n"
+        f"again.\n{takes.cautions}",
+        "## Settings",
+        "```json\n" + json.dumps(_settings(model), indent=2) + "\n```",
+    ]
+    return "\n\n".join(_joined_lists(sections)) + "\n"
+
+
+class _Takes(NamedTuple):
+    """What a card says of the inputs."""
+
+    label: str
+    rows: str
+    parts: str
+    missing: str
+    inputs: tuple[str, ...]
+    example: tuple[str, ...]
+    cautions: str
+
+
+def _columns(schema: TableSchema) -> _Takes:
+    missing = ", ".join(_code(column.name) for column in schema.missing)
+    head = ("column", "kind", "ONNX type", "a gap is", "filled with", "known values")
+    return _Takes(
+        schema.label,
+        "rows",
+        "columns",
+        missing or "none",
+        (
+            "One vector per column, with one value per row, in this order or any other.",
+            _table(head, [_input_row(column) for column in schema.observed]),
+        ),
+        tuple(_example_value(column) for column in schema.observed),
         "* Numbers beyond what the source had are clipped after scaling "
         f"(at {schema.clip:g} standard deviations); all categories that training never saw are "
         "treated alike.\n"
         "* The metadata of the graph hold the schema: column names, categories, medians, means "
         "and spreads of the source. Whoever has the file can read them.",
-        "## Settings",
-        "```json\n" + json.dumps(_settings(model), indent=2) + "\n```",
-    ]
-    return "\n\n".join(_joined_lists(sections)) + "\n"
+    )
+
+
+def _images(front: ImageFront) -> _Takes:
+    shape = front.blocks.shape
+    kind = "uint8" if front.of_files else "float32"
+    scale = "bytes, 0 to 255" if front.of_files else "single precision, scaled as in training"
+    axes = ", ".join(map(str, shape))
+    return _Takes(
+        "the class of an image",
+        "images",
+        "pixels",
+        f"{int(front.blocks.mask.sum()):,} of {shape[1] * shape[2]:,}",
+        (f"`images` of shape (rows, {axes}): {scale}. Missing pixels are not looked at.",),
+        (f"'images': numpy.zeros((1, {axes}), numpy.{kind}),",),
+        f"* Images must be {shape[2]} pixels wide and {shape[1]} high: resize them before.",
+    )
 
 
 def _settings(model: Model) -> dict[str, Any]:
@@ -91,19 +134,22 @@ def _input_row(column: NumberColumn | CategoryColumn) -> tuple[str, ...]:
     )
 
 
-def _example(model: Model, graph_name: str) -> str:
-    lines = [
-        "import numpy, onnxruntime",
-        f"session = onnxruntime.InferenceSession({graph_name!r})",
-        "row = {",
-    ]
-    for column in model.schema.observed:
-        if isinstance(column, NumberColumn):
-            lines.append(f"    {column.name!r}: numpy.array([{column.fill!r}]),")
-        else:
-            lines.append(f"    {column.name!r}: numpy.array([{column.fill!r}], dtype=object),")
+def _example_value(column: NumberColumn | CategoryColumn) -> str:
+    kind = "" if isinstance(column, NumberColumn) else ", dtype=object"
+    return f"{column.name!r}: numpy.array([{column.fill!r}]{kind}),"
+
+
+def _example(graph_name: str, inputs: Sequence[str]) -> str:
     return "\n".join(
-        [*lines, "}", "probabilities, prediction = session.run(None, row)", "print(probabilities)"]
+        [
+            "import numpy, onnxruntime",
+            f"session = onnxruntime.InferenceSession({graph_name!r})",
+            "row = {",
+            *(f"    {entry}" for entry in inputs),
+            "}",
+            "probabilities, prediction = session.run(None, row)",
+            "print(probabilities)",
+        ]
     )
 
 

@@ -1,4 +1,4 @@
-"""One ONNX graph from raw columns to probabilities, which runs without halfseen and torch."""
+"""One ONNX graph from raw columns or pixels to probabilities: no halfseen and no torch needed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ import onnxruntime
 import pyarrow as pa
 from onnx import TensorProto
 
+from halfseen.arrays import Floats
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export.onnx_tables import add_preprocessing, graph_input
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
+from halfseen.front.fronts import ImageFront
+from halfseen.front.schema import Scalar, class_name
 from halfseen.graph import GraphBuilder
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
@@ -36,7 +39,7 @@ __all__ = [
 
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
-PROBABILITIES, PREDICTION = "probabilities", "prediction"
+PROBABILITIES, PREDICTION, IMAGES = "probabilities", "prediction", "images"
 SEAL = "halfseen_seal"
 SELF_TEST_ROWS = 4
 TOLERANCE = 1e-5
@@ -49,15 +52,26 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     with the empty text for one) and two outputs, ``probabilities`` of shape (rows, classes) and
     ``prediction``; a row with an infinity, which the model refuses, gets NaN. The metadata hold
     the format version, and as JSON the classes, the schema and a few rows with their answers.
+
+    A model of images has one input, ``images`` of shape (rows, channels, height, width): bytes
+    where it learned from files, otherwise single precision on the scale of training.
     """
     if model.needs_complete_target:
         raise InputError(
             f"{model.title} needs the missing block at prediction, which the target never "
             "has; it serves comparisons and is not exported."
         )
-    schema = model.schema
+    front = model.front
     builder = GraphBuilder(reserved=[PROBABILITIES, PREDICTION])
-    rows, refused = add_preprocessing(builder, schema)
+    refused = None
+    if isinstance(front, ImageFront):
+        rows, described = _add_images(builder, front), {"halfseen_images": front.to_dict()}
+    else:
+        rows, refused = add_preprocessing(builder, front.schema)
+        described = {
+            "halfseen_schema": front.schema.model_dump(mode="json"),
+            "halfseen_selftest": _answered_rows(model),
+        }
     # What a member adds to all logits of a row falls out of the softmax, weighted or not.
     logits = _weighted(
         builder, [member.add_to_graph(builder, rows) for member in model.members], model.weights
@@ -66,15 +80,14 @@ def onnx_model(model: Model) -> onnx.ModelProto:
         logits = builder.node("Add", logits, refused)
     probabilities = builder.node("Softmax", logits, axis=1)
     best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)
-    classes, kind = _class_constant(builder, schema)
-    builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(schema.classes))
+    classes, kind = _class_constant(builder, front.classes)
+    builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(front.classes))
     builder.output(builder.node("Gather", classes, best), PREDICTION, kind)
     return builder.model(
         {
             "halfseen_format": str(FORMAT),
-            "halfseen_classes": json.dumps(schema.classes),
-            "halfseen_schema": schema.model_dump_json(),
-            "halfseen_selftest": json.dumps(_answered_rows(model)),
+            "halfseen_classes": json.dumps(front.classes),
+            **{name: json.dumps(facts) for name, facts in described.items()},
         }
     )
 
@@ -86,6 +99,17 @@ def _answered_rows(model: Model) -> dict[str, Any]:
         "columns": table.to_pydict(),
         "probabilities": model.predict_proba(table).tolist(),
     }
+
+
+def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
+    """Add the input of images; bytes are brought to [-1, 1] as those of files are."""
+    kind = TensorProto.UINT8 if front.of_files else TensorProto.FLOAT
+    images = builder.input(IMAGES, kind, *front.blocks.shape)
+    if not front.of_files:
+        return images
+    scale, one = (builder.constant(np.array(v, dtype=np.float32)) for v in (2 / 255, 1.0))
+    pixels = builder.node("Cast", images, to=TensorProto.FLOAT)
+    return builder.node("Sub", builder.node("Mul", pixels, scale), one)
 
 
 def _weighted(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
@@ -130,18 +154,22 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     """Return by how much graph and model differ at most on made-up rows; refuse a difference.
 
     The rows have numbers around and far beyond those of training, known and unknown categories,
-    and gaps.
+    and gaps; images are noise.
     """
-    table = _made_up_rows(model.schema, rows)
-    inputs = {
-        column.name: graph_input(column, table.column(column.name), where="the check")
-        for column in model.schema.observed
-    }
+    if isinstance(model.front, ImageFront):
+        inputs, answers = _made_up_images(model, model.front, rows // 8)
+    else:
+        table = _made_up_rows(model.schema, rows)
+        inputs = {
+            column.name: graph_input(column, table.column(column.name), where="the check")
+            for column in model.schema.observed
+        }
+        answers = model.predict_proba(table)
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     (probabilities,) = session.run([PROBABILITIES], inputs)
-    difference = float(np.abs(probabilities - model.predict_proba(table)).max())
+    difference = float(np.abs(probabilities - answers).max())
     if not difference <= TOLERANCE:
         raise HalfseenError(
             f"The exported graph differs from the model by {difference:.2g}, more than "
@@ -150,16 +178,23 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     return difference
 
 
-def _class_constant(builder: GraphBuilder, schema: TableSchema) -> tuple[str, int]:
+def _class_constant(builder: GraphBuilder, classes: Sequence[Scalar]) -> tuple[str, int]:
     """Store the classes, in the type that the label has."""
-    types = {type(value) for value in schema.classes}
+    types = {type(value) for value in classes}
     if types == {bool}:
-        return builder.constant(np.array(schema.classes, dtype=np.bool_)), TensorProto.BOOL
+        return builder.constant(np.array(classes, dtype=np.bool_)), TensorProto.BOOL
     if types == {int}:
-        return builder.constant(np.array(schema.classes, dtype=np.int64)), TensorProto.INT64
+        return builder.constant(np.array(classes, dtype=np.int64)), TensorProto.INT64
     if types <= {int, float}:
-        return builder.constant(np.array(schema.classes, dtype=np.float64)), TensorProto.DOUBLE
-    return builder.strings(schema.class_names), TensorProto.STRING
+        return builder.constant(np.array(classes, dtype=np.float64)), TensorProto.DOUBLE
+    return builder.strings([class_name(value) for value in classes]), TensorProto.STRING
+
+
+def _made_up_images(model: Model, front: ImageFront, rows: int) -> tuple[dict[str, Any], Floats]:
+    """Return noise as the graph takes it, and what the model says of it."""
+    noise = np.random.default_rng(0).integers(0, 256, (rows, *front.blocks.shape), dtype=np.uint8)
+    scaled = noise.astype(np.float32) * (2 / 255) - 1
+    return {IMAGES: noise if front.of_files else scaled}, model.predict_proba(scaled)
 
 
 def _made_up_rows(schema: TableSchema, rows: int) -> Any:

@@ -95,11 +95,15 @@ class TableFront:
 
 @dataclass(frozen=True)
 class ImageFront:
-    """Images: nothing to prepare but the block that is hidden."""
+    """Images: nothing to prepare but the block that is hidden.
+
+    `of_files` says that they came from folders, whose pixels are brought to [-1, 1].
+    """
 
     kind: ClassVar[str] = "image"
     blocks: Blocks
     classes: tuple[Scalar, ...]
+    of_files: bool = False
 
     def prepare(
         self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
@@ -112,7 +116,12 @@ class ImageFront:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return {"kind": self.kind, "blocks": self.blocks.to_dict(), "classes": list(self.classes)}
+        return {
+            "kind": self.kind,
+            "blocks": self.blocks.to_dict(),
+            "classes": list(self.classes),
+            "of_files": self.of_files,
+        }
 
 
 Front = TableFront | ImageFront
@@ -126,7 +135,8 @@ def front_from_dict(data: Mapping[str, Any]) -> Front:
         elif data["kind"] == ImageFront.kind:
             if np.prod(data["blocks"]["shape"], dtype=float) > LARGEST:
                 raise InputError(f"images of shape {data['blocks']['shape']} are too large.")
-            front = ImageFront(Blocks.from_dict(data["blocks"]), tuple(data["classes"]))
+            blocks, classes = Blocks.from_dict(data["blocks"]), tuple(data["classes"])
+            front = ImageFront(blocks, classes, bool(data.get("of_files", False)))
         else:
             raise InputError(f"there is no front of kind {data['kind']!r}.")
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Images as the networks see them: which rows are missing, and nothing else to prepare."""
+"""Images as the networks see them: which pixels are missing, and nothing else to prepare."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from halfseen.errors import InputError
 from halfseen.front.frames import Images
 from halfseen.front.roles import Missing
 
-__all__ = ["image_blocks", "prepare_images"]
+__all__ = ["image_blocks", "prepare_images", "side_blocks"]
 
+SIDES = ("top", "bottom", "left", "right")
 Matrix = npt.NDArray[np.float32]
 
 
 def image_blocks(
     source: Images, target: Images | None, missing: Missing, *, complete: bool = False
 ) -> Blocks:
-    """Return which pixel rows the target lacks: as named, or those that are empty there.
+    """Return which pixels the target lacks: as named, or those that are empty there.
 
     Parameters
     ----------
     source, target
         Images of both domains, where there is a target.
     missing
-        The block as the user names it; None looks for rows that are NaN in every target image.
+        The block as the user names it: a side as in ``"left:0.25"``, a mask of pixels or rows;
+        None looks for pixels that are NaN in every target image.
     complete
         Whether nothing need be missing (models that a benchmark shows the whole target).
     """
@@ -38,36 +40,64 @@ def image_blocks(
             raise InputError(f"The blocks are for rows of shape {missing.shape}, not {shape}.")
         return missing
     if isinstance(missing, str):
-        return Blocks.rows(shape, side=cast(Literal["top", "bottom"], missing))
+        return side_blocks(shape, missing)
+    if isinstance(missing, np.ndarray) and missing.ndim == 2:
+        return Blocks.pixels(shape, missing)
     if missing is not None:
         return Blocks(shape, tuple(int(row) for row in cast(Sequence[int], missing)))
-    found: tuple[int, ...] = ()
+    found = np.zeros(shape[1:], dtype=bool)
     if target is not None:
         _check_shape(target, shape)
-        empty = np.isnan(target.array).all(axis=(0, 1, 3))
-        found = tuple(int(row) for row in np.flatnonzero(empty))
-    if not found and not complete:
+        found = np.isnan(target.array).all(axis=(0, 1))
+    if not found.any() and not complete:
         raise InputError(
-            "No missing block found: the target's images are complete. Name the rows that it "
+            "No missing block found: the target's images are complete. Name the part that it "
             "lacks, as in missing='bottom', or ask for model='Adaptation-Full'."
         )
-    return Blocks(shape, found)
+    return Blocks.pixels(shape, found)
+
+
+def side_blocks(shape: tuple[int, int, int], side: str) -> Blocks:
+    """Return the blocks of images that lack one side: ``"bottom"``, half of them, or a fraction.
+
+    Examples
+    --------
+    >>> side_blocks((1, 4, 4), "left:0.25").mask[0].tolist()
+    [True, False, False, False]
+    """
+    name, _, share = side.partition(":")
+    try:
+        fraction = float(share) if share else 0.5
+    except ValueError:
+        fraction = 0.0
+    if name not in SIDES or not 0.0 < fraction < 1.0:
+        raise InputError(
+            f"missing={side!r} is not understood: name a side ({', '.join(SIDES)}), and the "
+            "fraction of the image between 0 and 1 that is missing there, as in 'bottom:0.5'."
+        )
+    if name in ("top", "bottom"):
+        return Blocks.rows(shape, fraction=fraction, side=cast(Literal["top", "bottom"], name))
+    turned = Blocks.rows(
+        (shape[0], shape[2], shape[1]),
+        fraction=fraction,
+        side="top" if name == "left" else "bottom",
+    )
+    return Blocks.pixels(shape, turned.mask.T)
 
 
 def prepare_images(images: Images, blocks: Blocks, *, complete: bool) -> Matrix:
     """Return images in single precision, checked, with the missing block hidden unless complete."""
     _check_shape(images, blocks.shape)
     pixels = images.array.astype(np.float32)
-    needed = list(range(blocks.length) if complete else blocks.observed)
-    bad = ~np.isfinite(pixels[:, :, needed])
+    shown = pixels if complete or not blocks.missing else blocks.hide(pixels)
+    bad = ~np.isfinite(shown)
     if bad.any():
-        row, _, place, _ = (int(index) for index in np.argwhere(bad)[0])
+        image, _, row, column = (int(index) for index in np.argwhere(bad)[0])
         raise InputError(
-            f"Image {row} of {images.where} holds NaN or an infinite value in pixel row "
-            f"{needed[place]}; replace it, or name the row in missing=[...] if it was never "
-            "measured."
+            f"Image {image} of {images.where} holds NaN or an infinite value in pixel row {row}, "
+            f"column {column}; replace it, or name it in missing=... if it was never measured."
         )
-    return pixels if complete or not blocks.missing else blocks.hide(pixels)
+    return shown
 
 
 def _check_shape(images: Images, shape: tuple[int, ...]) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from halfseen.errors import InputError
-from halfseen.networks.nets import Networks, VectorEncoder
+from halfseen.networks.nets import ConvEncoder, Networks, VectorEncoder
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -26,9 +26,10 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
     builder
         The graph so far.
     networks
-        Networks of a table; `rows` has all its columns, the missing block at any value.
+        Networks of a table or of images; `rows` has all columns or pixels, the missing block at
+        any value.
     rows
-        Name of the float matrix of target rows.
+        Name of the float matrix of target rows, or of the tensor of images.
     """
     if networks.noise_size:
         raise InputError(
@@ -38,7 +39,10 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
     blocks, view = networks.blocks, networks.method.target_view
 
     shown = rows
-    if view == "ignore":
+    if not blocks.is_table:
+        fill = builder.constant(np.array(blocks.fill, dtype=np.float32))
+        shown = builder.node("Where", builder.constant(blocks.mask), fill, rows)
+    elif view == "ignore":
         positions = builder.constant(np.array(blocks.observed, dtype=np.int64))
         shown = builder.node("Gather", rows, positions, axis=1)
     elif view == "zero":
@@ -69,9 +73,20 @@ def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
             if layer.linear is not None:
                 latent = builder.node("Add", latent, _add(builder, layer.linear, value))
             return _add(builder, layer.activation, latent)
+        case ConvEncoder():
+            return builder.node("Flatten", _add(builder, layer.layers, value), axis=1)
+        case nn.Conv2d():
+            padding = "SAME_UPPER" if layer.padding == "same" else "VALID"
+            assert layer.bias is not None
+            learned = constants(layer.weight, layer.bias)
+            return builder.node("Conv", value, *learned, auto_pad=padding)
+        case nn.MaxPool2d():
+            assert isinstance(layer.kernel_size, int)
+            sides = [layer.kernel_size] * 2
+            return builder.node("MaxPool", value, kernel_shape=sides, strides=sides)
         case nn.Linear():
             return builder.node("Gemm", value, *constants(layer.weight, layer.bias), transB=1)
-        case nn.BatchNorm1d():
+        case nn.BatchNorm1d() | nn.BatchNorm2d():
             assert layer.running_mean is not None
             assert layer.running_var is not None
             learned = constants(layer.weight, layer.bias, layer.running_mean, layer.running_var)
@@ -89,7 +104,7 @@ def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
             return value
     raise InputError(
         f"A layer of type {type(layer).__name__} cannot be exported to ONNX; the encoders that "
-        "halfseen builds for tables can."
+        "halfseen builds itself can."
     )
 
 

@@ -117,7 +117,7 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
 
 def fit_images(
     front: ImageFront, source: Sample, target: npt.NDArray[np.float32], settings: FitSettings,
-    hooks: Hooks | None = None,
+    hooks: Hooks | None = None, training_data: Mapping[str, Any] | None = None,
 ) -> Fit:  # fmt: skip
     """Fit images of both domains, prepared by their front."""
     rows = prepared_in_memory(
@@ -128,7 +128,7 @@ def fit_images(
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
     )
-    return fit_rows(front, rows, settings, hooks)
+    return fit_rows(front, rows, settings, hooks, training_data=training_data)
 
 
 def fit_rows(

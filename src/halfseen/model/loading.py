@@ -89,8 +89,8 @@ def load_table_model(folder: str | Path) -> Model:
     model = load(folder)
     if not isinstance(model.front, TableFront):
         raise InputError(
-            f"{folder} holds a model of images: use it in Python with halfseen.load. Commands take "
-            "models of tables."
+            f"{folder} holds a model of images, and this takes models of tables: use `halfseen "
+            "predict`, or halfseen.load in Python."
         )
     return model
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,19 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from halfseen.alarms import Alarm, Watch, refuse
+from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
+from halfseen.front.fronts import ImageFront
 from halfseen.front.preprocessing import as_categories, check_text_bytes
-from halfseen.front.schema import TableSchema
+from halfseen.front.schema import class_name
 from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
+
+if TYPE_CHECKING:  # which needs Pillow
+    from halfseen.front.image_folders import ImageFolder, Refuse
 
 __all__ = [
     "PREDICTION",
@@ -34,11 +39,12 @@ __all__ = [
     "check_output",
     "evaluate_table",
     "is_scores",
+    "score_images",
     "score_names",
     "score_table",
 ]
 
-PREDICTION = "prediction"
+PREDICTION, FILE = "prediction", "file"
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ def score_table(
     )
     rows, started = 0, time.perf_counter()
     watch = Watch(model.schema, model.metrics.get("class_prior"))
-    names = score_names(model.schema)
+    names = score_names(model)
     with written_whole(output) as partial:
         with _writer(partial) as write:
             for batch in table.batches(scorer.columns):
@@ -125,7 +131,7 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
         )
     scorer = Scorer.of(model, table.names, where=table.where)
     watch = Watch(model.schema, model.metrics.get("class_prior"))
-    names, rows = score_names(model.schema), 0
+    names, rows = score_names(model), 0
     probabilities, labels = [], []
     for batch in table.batches(list(dict.fromkeys([*scorer.columns, name]))):
         texts = as_categories(batch.column(name), name, where=table.where)
@@ -141,6 +147,36 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     )
     alarms = [alarm.to_dict() for alarm in watch.alarms()]
     return found | {"unlabelled": rows - len(labels), "alarms": alarms}
+
+
+def score_images(
+    model: Model,
+    folder: ImageFolder,
+    output: Path,
+    *,
+    refuse: Refuse,
+    on_rows: Callable[[int], None] = lambda rows: None,
+) -> Scored:
+    """Write one row of scores for each image of a folder that can be read, in the files' order.
+
+    The output holds the path inside the folder as ``file``, then the same as :func:`score_table`.
+    """
+    front = model.front
+    if not (isinstance(front, ImageFront) and front.of_files):
+        raise InputError(
+            "The model was fitted in Python on arrays, whose scale files do not have: score arrays "
+            "with halfseen.load."
+        )
+    names, rows, started = folder.names, 0, time.perf_counter()
+    with written_whole(output) as partial, _writer(partial) as write:
+        for places, images in folder.batches(front.blocks.shape, refuse):
+            files = {FILE: pa.array([names[place] for place in places])}
+            write(pa.table(files | _scores(model, model.predict_proba(images))))
+            rows += len(places)
+            on_rows(len(places))
+        if not rows:
+            raise InputError(f"No image of {folder.path} can be read.")
+    return Scored(rows, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -209,17 +245,13 @@ class Scorer:
 
     def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
         """Return the scores of a record batch or table, as a table."""
-        schema = self.model.schema
         probability = self.model.predict_proba(
             batch, use_missing=self.use_missing, where=self.where, first_row=first_row
         )
         if self.prior is not None:
             probability = self.prior.correct(probability)
         columns = {name: self._plain(batch.column(name), name) for name in self.ids}
-        scores = zip(score_names(schema), probability.T, strict=True)
-        columns |= {name: pa.array(column) for name, column in scores}
-        columns[PREDICTION] = pa.array(schema.classes).take(pa.array(probability.argmax(1)))
-        return pa.table(columns)
+        return pa.table(columns | _scores(self.model, probability))
 
     def _plain(self, column: Any, name: str) -> Any:
         """Return an id column as its values: dictionaries may differ from batch to batch."""
@@ -230,13 +262,13 @@ class Scorer:
         return whole.cast(column.type.value_type)
 
 
-def check_output(output: Path, table: TableFiles) -> None:
+def check_output(output: Path, table: TableFiles | None = None) -> None:
     """Refuse an output that cannot be written, before any work is done."""
     if output.suffix.lower() not in FORMATS:
         raise InputError(f"{output} must end in .parquet, .csv or .arrow.")
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")
-    if output.resolve() in [file.resolve() for file in table.files]:
+    if table is not None and output.resolve() in [file.resolve() for file in table.files]:
         raise InputError(f"{output} is the table itself; name another file for the scores.")
 
 
@@ -267,7 +299,7 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     absent = [name for name in schema.id if name not in names]
     if absent:
         notes.append(f"Not there to be carried through: {', '.join(absent)}.")
-    clashing = [name for name in schema.id if name == PREDICTION or name in score_names(schema)]
+    clashing = [name for name in schema.id if name == PREDICTION or name in score_names(model)]
     if clashing:
         raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
     return tuple(notes)
@@ -280,9 +312,17 @@ def _meant(name: str, names: Sequence[str]) -> str:
     return f"; did you mean {found[0]!r}? --rename '{found[0]}={name}'." if found else "."
 
 
-def score_names(schema: TableSchema) -> list[str]:
+def score_names(model: Model) -> list[str]:
     """Return the columns of probabilities, one for each class."""
-    return [f"p_{name}" for name in schema.class_names]
+    return [f"p_{class_name(value)}" for value in model.front.classes]
+
+
+def _scores(model: Model, probability: Floats) -> dict[str, Any]:
+    """Return the columns that scores have: each class's probability, and the most probable one."""
+    scores = zip(score_names(model), probability.T, strict=True)
+    columns = {name: pa.array(column) for name, column in scores}
+    best = pa.array(probability.argmax(1))
+    return columns | {PREDICTION: pa.array(model.front.classes).take(best)}
 
 
 @contextmanager

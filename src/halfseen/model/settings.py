@@ -34,6 +34,8 @@ STREAMED: dict[str, Any] = {
     "training.joint_epochs": 2,
 }
 """Settings for tables that are streamed, where the user gives none."""
+QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "quick"}
+"""Settings for images at ``effort="quick"``: 400 steps instead of 2,000."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class FitSettings:
         What learns beside each other; by default all kinds for tables, and networks alone for
         images and for presets that repeat the paper.
     effort
-        How long a fit of tables may take: ``quick`` leaves networks and teachers out; ``best``
-        holds rows of any table in memory out in five folds, whose networks answer together.
+        How long a fit may take: ``quick`` leaves networks and teachers out for tables, and gives
+        images a fifth of the steps; ``best`` holds rows of any table in memory out in five folds,
+        whose networks answer together.
     align
         Whether drifted columns are mapped; by default where target rows are far from the source.
     preset, divergence, options
@@ -142,6 +145,8 @@ class FitSettings:
             adapts=method.adapts,
         )
         options = base if resident else make_options(STREAMED, base)
+        if inputs == "image" and self.effort == "quick":
+            options = make_options(QUICK_IMAGES, base)
         chosen = make_options(self.options, options)
         if resident:
             return chosen

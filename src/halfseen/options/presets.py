@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 from halfseen.errors import OptionError
 from halfseen.options.groups import ImageNetworks, Inputs, Options, TableNetworks
 from halfseen.options.making import make_options
 
-__all__ = ["Preset", "preset"]
+__all__ = ["Preset", "encoder_for", "preset"]
 
 Preset = Literal["default", "paper", "reference"]
 
@@ -43,6 +44,26 @@ def preset(
     if inputs == "table":
         return make_options(settings, Options(tables=TableNetworks()))
     return make_options(settings, Options(images=ImageNetworks()))
+
+
+def encoder_for(side: int) -> dict[str, Any]:
+    """Return what the default encoders of images need where the images are not 32 pixels wide.
+
+    As many convolutions as halve the side to 2 or 3 pixels, for a latent of some 500 values.
+
+    Examples
+    --------
+    >>> encoder_for(64)["images.channels"]
+    (32, 32, 32, 32, 128)
+    """
+    if side == 32:
+        return {}
+    layers = max(int(math.log2(side)) - 1, 1)
+    return {
+        "images.channels": (32,) * (layers - 1) + (128,),
+        "images.padding": "same",
+        "images.pools": layers,
+    }
 
 
 _TABLE_NETWORKS: dict[str, Any] = {

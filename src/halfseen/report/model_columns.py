@@ -50,14 +50,17 @@ def missing_parts(description: Description, names: Sequence[str], facts: ReportF
     """Show what the source alone has: columns as they are known, or rows of an image."""
     shape = description.front.get("blocks", {}).get("shape", ())
     if len(shape) == 3:
-        rows = description.front["blocks"]["missing"]
-        return [
-            Paragraph(
-                f"Images of {shape[2]} × {shape[1]} pixels and {shape[0]} channels: of the "
-                f"{shape[1]} rows of pixels, {len(rows)} are never seen on the target (rows "
-                f"{min(rows, default=0)} to {max(rows, default=0)}, counted from the top)."
+        blocks = description.front["blocks"]
+        missing, (channels, height, width) = blocks["missing"], shape
+        images = f"Images of {width} × {height} pixels and {channels} channels: of the"
+        if blocks.get("by_pixel"):
+            told = f"{width * height:,} pixels, {len(missing):,} are never seen on the target."
+        else:
+            told = (
+                f"{height} rows of pixels, {len(missing)} are never seen on the target (rows "
+                f"{min(missing, default=0)} to {max(missing, default=0)}, counted from the top)."
             )
-        ]
+        return [Paragraph(f"{images} {told}")]
     if not names:
         return [Paragraph("The target has every column that the source has.")]
     known = [column for column in facts.columns if column.role == "missing"]

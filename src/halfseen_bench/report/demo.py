@@ -32,7 +32,7 @@ def write_demo_report(
         )
     page = replace(
         sweep_page(output, command=command, failures=failures),
-        title="Seven models on digits that are half seen",
+        title="Models on digits that are half seen",
         notes=tuple(notes),
     )
     path = output / "report.html"

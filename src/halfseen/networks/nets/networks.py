@@ -157,11 +157,11 @@ class Networks(nn.Module):
     def _encode_missing(self, source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
         missing = self.blocks.part(source, "missing")
-        return _encode(self.missing_encoder, missing, self.blocks.missing)
+        return _encode(self.missing_encoder, missing, self.blocks.rows_of("missing"))
 
-    def _shown(self, view: View) -> tuple[int, ...] | None:
-        """Positions at which rows can differ in a view; None is all of them."""
-        return None if view == "full" else self.blocks.observed
+    def _shown(self, view: View) -> tuple[int, int] | None:
+        """First row and last plus one in which images can differ in a view; None is all."""
+        return None if view == "full" else self.blocks.rows_of("observed")
 
     @torch.no_grad()
     def estimate_statistics(self, batches: Iterable[Tensor]) -> None:
@@ -182,12 +182,9 @@ class Networks(nn.Module):
                     self(batch)
 
 
-def _encode(encoder: nn.Module, x: Tensor, shown: tuple[int, ...] | None) -> Tensor:
+def _encode(encoder: nn.Module, x: Tensor, shown: tuple[int, int] | None) -> Tensor:
     """Encode inputs, telling our own image encoder which rows are not hidden."""
-    if type(encoder) is ConvEncoder and shown:
-        latent: Tensor = encoder(x, (shown[0], shown[-1] + 1))
-    else:
-        latent = encoder(x)
+    latent: Tensor = encoder(x, shown) if type(encoder) is ConvEncoder else encoder(x)
     return latent
 
 

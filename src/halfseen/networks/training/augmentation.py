@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import torch
+from scipy.ndimage import distance_transform_edt
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
@@ -18,9 +21,11 @@ __all__ = [
     "Augmentation",
     "MaskNoise",
     "Pixels",
+    "has_colours",
     "is_more_uniform",
     "looks_differ",
     "make_augmentation",
+    "nearest_measured",
 ]
 
 Augmentation = Callable[[Tensor], Tensor]
@@ -38,6 +43,8 @@ class Pixels:
     """Whether the two domains differ in how bright their pixels are (:func:`looks_differ`)."""
     is_uniform: bool = True
     """Whether the source's images differ less in brightness than the target's."""
+    nearest: Tensor | None = field(default=None, compare=False)
+    """Where single pixels were not measured: for each pixel the nearest one that was."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,20 @@ def looks_differ(source: Tensor, target: Tensor, threshold: float = 0.5) -> bool
     return float((below[0] - below[1]).abs().max()) > threshold
 
 
+def has_colours(images: Tensor, threshold: float = 0.02) -> bool:
+    """Tell whether channels differ: by more than a share of the values' range, on the average.
+
+    Examples
+    --------
+    >>> grey = torch.rand(5, 1, 4, 4).expand(-1, 3, -1, -1)
+    >>> has_colours(grey), has_colours(grey * torch.tensor([1.0, 0.5, 0.2])[:, None, None])
+    (False, True)
+    """
+    lowest, highest = images.aminmax()
+    apart = images.amax(1) - images.amin(1)
+    return float(apart.mean()) > threshold * float(highest - lowest)
+
+
 def is_more_uniform(images: Tensor, others: Tensor) -> bool:
     """Tell whether the mean brightness varies less among images than among others.
 
@@ -174,6 +195,29 @@ def is_more_uniform(images: Tensor, others: Tensor) -> bool:
     """
     spread = [rows.flatten(1).double().mean(1).std() for rows in (images, others)]
     return bool(spread[0] < spread[1])
+
+
+def nearest_measured(missing: npt.NDArray[np.bool_]) -> Tensor:
+    """Return the flat position of the measured pixel that is nearest to each pixel of an image.
+
+    Examples
+    --------
+    >>> nearest_measured(np.array([[False, True, True], [False, False, True]])).tolist()
+    [[0, 0, 4], [3, 4, 4]]
+    """
+    places = distance_transform_edt(missing, return_distances=False, return_indices=True)
+    return torch.from_numpy(np.ravel_multi_index(tuple(places), missing.shape))
+
+
+@dataclass(frozen=True, eq=False)
+class _Extended:
+    """Continue what was measured into the gaps, so that no gap moves into it."""
+
+    nearest: Tensor
+
+    def __call__(self, images: Tensor) -> Tensor:
+        positions = self.nearest.flatten().to(images.device)
+        return images.flatten(2)[:, :, positions].view(images.shape)
 
 
 @dataclass(frozen=True)
@@ -226,4 +270,5 @@ def make_augmentation(
             f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "
             f"{list(AUGMENTATIONS)}, or give a callable."
         )
-    return AUGMENTATIONS[name](known)
+    made = AUGMENTATIONS[name](known)
+    return made if known.nearest is None else _Both(_Extended(known.nearest), made)

@@ -20,9 +20,11 @@ from halfseen.networks.terms import Views
 from halfseen.networks.training.augmentation import (
     Augmentation,
     Pixels,
+    has_colours,
     is_more_uniform,
     looks_differ,
     make_augmentation,
+    nearest_measured,
 )
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.choice import EpochChoice
@@ -164,20 +166,19 @@ def _views(
 ) -> Views:
     """Return the augmentations that the options name, or the user's own of the source."""
     blocks, training = problem.blocks, options.training
-    source, target = (
-        blocks.flat(sample_of(rows.inputs, PIXEL_ROWS).cpu(), "observed")
-        for rows in (problem.source, problem.target)
-    )
+    images = [sample_of(rows.inputs, PIXEL_ROWS).cpu() for rows in (problem.source, problem.target)]
+    source, target = (blocks.flat(rows, "observed") for rows in images)
     complete = Pixels()
     if not blocks.is_table:
         lowest = float(min(source.min(), target.min()))
         highest = float(max(source.max(), target.max()))
-        complete = Pixels(
-            None, lowest, highest, looks_differ(source, target), is_more_uniform(source, target)
-        )
+        coloured = [has_colours(blocks.hide(rows)) for rows in images]
+        differ = looks_differ(source, target) or coloured[0] != coloured[1]
+        complete = Pixels(None, lowest, highest, differ, is_more_uniform(source, target))
     measured = complete
     if not blocks.is_table and blocks.missing and not method.needs_complete_target:
-        measured = replace(complete, shown=(blocks.observed[0], blocks.observed[-1] + 1))
+        nearest = nearest_measured(blocks.mask) if blocks.by_pixel else None
+        measured = replace(complete, shown=blocks.rows_of("observed"), nearest=nearest)
     return Views(
         own or make_augmentation(training.augmentation, pixels=complete),
         make_augmentation(training.target_augmentation, of_target=True, pixels=measured),

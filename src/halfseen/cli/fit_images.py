@@ -1,0 +1,279 @@
+"""`halfseen fit-images`: two folders of images in, a model folder out."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from halfseen.cli.config import Effort, parsed_options
+from halfseen.cli.fit import (
+    Models,
+    Seed,
+    Set,
+    model_outputs,
+    print_metrics,
+    split_names,
+    unfinished_of,
+)
+from halfseen.cli.terminal import Force, Json, Terminal, plain
+from halfseen.errors import InputError, OptionError
+from halfseen.outputs import check_outputs
+
+if TYPE_CHECKING:
+    from halfseen.front.fronts import ImageFront
+    from halfseen.front.image_folders import ImageFolder
+
+__all__ = ["Skipped", "Strict", "fit_images", "image_sentence"]
+
+MOST_BYTES = 4 * 2**30
+"""Prepared images of both folders, which are held in memory."""
+MOST_NAMED = 20
+"""Unreadable files that are named at the terminal; ``--json`` names all."""
+
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at an image that cannot be read; skip none.")
+]
+
+
+class Skipped:
+    """The images that cannot be read, each as a sentence; the first one ends a strict run."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.sentences: list[str] = []
+
+    def __call__(self, error: InputError) -> None:
+        """Note an image, or stop."""
+        if self.strict:
+            raise error
+        self.sentences.append(str(error))
+
+    def tell(self, terminal: Terminal) -> None:
+        """Name what was skipped."""
+        for sentence in self.sentences[:MOST_NAMED]:
+            terminal.say(f"Skipped: {sentence}")
+        if self.sentences:
+            count = len(self.sentences)
+            terminal.say(
+                f"{count:,} {'image was' if count == 1 else 'images were'} skipped; --strict "
+                "stops instead."
+            )
+
+
+def fit_images(
+    source: Annotated[
+        Path, typer.Argument(help="Folder of complete images: one folder inside for each class.")
+    ],
+    target: Annotated[Path, typer.Argument(help="Folder of unlabelled images.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIDE:FRACTION",
+            help="What the target lacks: top, bottom, left or right, and how much of the image.",
+        ),
+    ] = None,
+    mask: Annotated[
+        Path | None, typer.Option(help="An image whose white pixels are what the target lacks.")
+    ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(min=8, max=256, help="Side that images are resized to; 16, 32 or 64 if not."),
+    ] = None,
+    strict: Strict = False,
+    models: Models = None,
+    effort: Annotated[
+        Effort | None, typer.Option(help="How long it may take: quick (400 steps) or default.")
+    ] = None,
+    seed: Seed = 0,
+    set_: Set = None,
+    dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Learn from complete, labelled images for others that lack a part and labels.
+
+    Images are PNG and JPEG files of any size, grey or coloured. What lies in the missing part of
+    the target's images is not looked at.
+
+    Example: halfseen fit-images source/ target/ --missing bottom:0.5 -o model/
+    """
+    if output is None and not dry_run:
+        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
+    if (missing is None) == (mask is None):
+        raise OptionError(
+            "Say what the target lacks: either --missing SIDE:FRACTION, as in bottom:0.5, or "
+            "--mask IMAGE."
+        )
+    if source.resolve() in target.resolve().parents:
+        raise OptionError(f"{target} lies inside {source}, where it would count as a class.")
+    if output is not None:
+        read = {"the source folder": source, "the target folder": target, "the mask": mask}
+        check_outputs(model_outputs(output), read, force=force)
+    from halfseen.front.image_folders import open_folder
+
+    started = time.perf_counter()
+    terminal = Terminal(as_json=as_json)
+    skipped = Skipped(strict=strict)
+    listed = open_folder(source, labelled=True), open_folder(target)
+    with terminal.status("Looking at the images"):
+        folders = listed[0].looked_at(skipped), listed[1].looked_at(skipped)
+    _check_enough(*folders, listed[0].classes)
+    front = _front(*folders, missing, mask, size)
+    settings = _settings(front, models, effort, seed, set_)
+    for title, folder in zip(("Source", "Target"), folders, strict=True):
+        terminal.say(f"{title}: {_described(folder)}.")
+    terminal.say(f"{image_sentence(front)}.")
+    terminal.say(f"Models: {', '.join(settings.models)}; seed {settings.seed}.")
+    if dry_run or output is None:
+        skipped.tell(terminal)
+        terminal.document(_document(folders, front, skipped) | {"model": None})
+        return
+    fit = _fit(folders, front, settings, output, terminal, skipped)
+    model = fit.model
+    model.save(output)
+    shutil.rmtree(unfinished_of(output), ignore_errors=True)
+    print_metrics(model.metrics, terminal.console)
+    seconds = time.perf_counter() - started
+    terminal.detail(f"{seconds:.1f} s in all.")
+    terminal.result(f"Model: {output}")
+    result = {"method": model.title, "metrics": model.metrics, "seconds": round(seconds, 3)}
+    terminal.document(_document(folders, front, skipped) | {"model": output} | result)
+
+
+def image_sentence(front: ImageFront) -> str:
+    """Say what images become, and how much of them is missing."""
+    channels, height, width = front.blocks.shape
+    hidden, all_of = int(front.blocks.mask.sum()), height * width
+    colour = "grey" if channels == 1 else f"{channels} channels"
+    return (
+        f"Images of {width} × {height} pixels, {colour}; {hidden:,} of the {all_of:,} pixels "
+        f"({hidden / all_of:.0%}) are missing on the target"
+    )
+
+
+def _front(
+    source: ImageFolder, target: ImageFolder, missing: str | None, mask: Path | None,
+    size: int | None,
+) -> ImageFront:  # fmt: skip
+    """Return how images become inputs."""
+    from halfseen.blocks import Blocks
+    from halfseen.front.fronts import ImageFront
+    from halfseen.front.image_folders import chosen_size, read_mask
+    from halfseen.front.images import side_blocks
+
+    side = size or chosen_size([source, target])
+    shape = (3 if source.is_colour or target.is_colour else 1, side, side)
+    count = len(source.files) + len(target.files)
+    needed = 4 * count * shape[0] * side * side
+    if needed > MOST_BYTES:
+        raise InputError(
+            f"{count:,} images of {side} × {side} pixels need {needed / 2**30:.1f} GiB of memory, "
+            f"and {MOST_BYTES / 2**30:.0f} are the most: give a smaller --size, or fewer images."
+        )
+    if mask is None:
+        return ImageFront(side_blocks(shape, missing or ""), source.classes, of_files=True)
+    return ImageFront(Blocks.pixels(shape, read_mask(mask, side)), source.classes, of_files=True)
+
+
+def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[str]) -> None:
+    """Refuse what cannot be learned from: images that cannot be read do not count."""
+    from halfseen.model.fitting import FEWEST_TARGET_ROWS
+
+    for name in classes:
+        if source.labels.count(name) < 2:
+            raise InputError(
+                f"Class {name!r} of {source.path} has {source.labels.count(name)} images that can "
+                "be read; each class needs two or more."
+            )
+    if len(target.files) < FEWEST_TARGET_ROWS:
+        raise InputError(
+            f"The target {target.path} has {len(target.files)} images that can be read; at least "
+            f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
+        )
+
+
+def _settings(
+    front: ImageFront, models: list[str] | None, effort: Effort | None, seed: int | None,
+    set_: list[str] | None,
+) -> Any:  # fmt: skip
+    from halfseen.model.settings import FitSettings, needs_complete_target
+    from halfseen.options.presets import encoder_for
+
+    chosen = tuple(dict.fromkeys(split_names(models) or ["Adaptation-Imputation"]))
+    if needs_complete_target(chosen):
+        raise OptionError("Full models are for benchmarks: they need the target's missing part.")
+    options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])
+    settings = FitSettings(
+        models=chosen, options=options, seed=seed or 0, effort=effort or "default"
+    )
+    settings.check("image")
+    return settings
+
+
+def _fit(
+    folders: tuple[ImageFolder, ImageFolder], front: ImageFront, settings: Any, output: Path,
+    terminal: Terminal, skipped: Skipped,
+) -> Any:  # fmt: skip
+    import numpy as np
+
+    from halfseen.members import Sample
+    from halfseen.model.fitting import Hooks
+    from halfseen.model.fitting import fit_images as fit
+
+    with terminal.status("Reading the images"):
+        (source, pixels), (target, others) = (
+            folder.read(front.blocks.shape, skipped) for folder in folders
+        )
+    skipped.tell(terminal)
+    classes = [str(name) for name in front.classes]
+    _check_enough(source, target, classes)
+    labels = np.array([classes.index(name) for name in source.labels])
+    unfinished = unfinished_of(output)
+    if unfinished.is_dir():
+        terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
+    data = {"source": source.fingerprint(pixels), "target": target.fingerprint(others)}
+    try:
+        return fit(
+            front,
+            Sample(pixels, labels),
+            front.blocks.hide(others),
+            settings,
+            Hooks(terminal.progress, terminal.say, unfinished),
+            data,
+        )
+    except KeyboardInterrupt:
+        plain(terminal.errors, "The same command goes on from the last finished epoch.")
+        raise
+
+
+def _described(folder: ImageFolder) -> str:
+    text = f"{folder.path}, {len(folder.files):,} images"
+    if folder.labels:
+        counts = [(name, folder.labels.count(name)) for name in folder.classes]
+        shares = (f"{name} {count:,} ({count / len(folder.files):.1%})" for name, count in counts)
+        text += f" of {len(counts)} classes: {', '.join(shares)}"
+    if folder.left_out:
+        text += f"; {folder.left_out:,} other files left alone"
+    return text
+
+
+def _document(
+    folders: tuple[ImageFolder, ImageFolder], front: ImageFront, skipped: Skipped
+) -> dict[str, Any]:
+    source, target = folders
+    return {
+        "source": {"path": source.path, "images": len(source.files)},
+        "target": {"path": target.path, "images": len(target.files)},
+        "classes": {name: source.labels.count(name) for name in source.classes},
+        "shape": front.blocks.shape,
+        "missing_pixels": int(front.blocks.mask.sum()),
+        "skipped": skipped.sentences,
+    }

@@ -1,0 +1,192 @@
+"""`halfseen fit-images` and what takes its models: folders in, scores and graphs out."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from tables_cli import halfseen
+
+from image_folders import TINY, save, write_folders
+
+SET = [word for setting in TINY for word in ("--set", setting)]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A source, a target with three damaged files, and a model of both by a mask."""
+    folder = tmp_path_factory.mktemp("images")
+    source, target = write_folders(folder)
+    (target / "text.png").write_text("no image at all")
+    (target / "below" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0broken")
+    whole = save(source / "a dark one" / "cut.png", size=(60, 60)).read_bytes()
+    (source / "a dark one" / "cut.png").write_bytes(whole[: len(whole) // 2])
+    mask = np.zeros((5, 7), np.uint8)
+    mask[2:, 3:] = 255
+    Image.fromarray(mask).save(folder / "mask.png")
+    run = halfseen(
+        "fit-images", source, target, "--mask", folder / "mask.png", *SET, "--json",
+        "-o", folder / "model",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    (folder / "fit.json").write_text(run.out)
+    (folder / "fit.txt").write_text(run.err)
+    return folder
+
+
+def test_a_fit_says_what_it_understood_and_skipped(place):
+    said, facts = (place / "fit.txt").read_text(), json.loads((place / "fit.json").read_text())
+    assert facts["shape"] == [3, 16, 16], "a coloured image makes all coloured"
+    assert facts["classes"] == {"a dark one": 9, "ein helles, größeres": 8}
+    assert facts["missing_pixels"] == 90
+    assert len(facts["skipped"]) == 3
+    assert facts["metrics"]["held_out_source"]["without_missing_block"]["rows"] == 3
+    for name in ("text.png", "broken.jpg", "cut.png"):
+        assert name in said
+    assert "3 images were skipped; --strict stops instead." in said
+    assert not (place / ".model.unfinished").exists()
+
+
+def scores(place, folder, tmp_path, *options):
+    run = halfseen("predict", place / "model", folder, "-o", tmp_path / "s.csv", *options)
+    assert run.code == 0, run.err
+    with (tmp_path / "s.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file)), run
+
+
+def test_scores_name_each_file(place, tmp_path):
+    found, run = scores(place, place / "target", tmp_path)
+    assert [*found[0]] == ["file", "p_a dark one", "p_ein helles, größeres", "prediction"]
+    assert [row["file"] for row in found][:2] == ["0 é.png", "1 é.png"]
+    assert len(found) == 12
+    assert "2 images were skipped" in run.out
+    for row in found:
+        names = ["a dark one", "ein helles, größeres"]
+        shares = [float(row[f"p_{name}"]) for name in names]
+        assert sum(shares) == pytest.approx(1)
+        assert row["prediction"] == names[int(np.argmax(shares))]
+    one, _ = scores(place, place / "target" / "0 é.png", tmp_path)
+    assert float(one[0]["p_a dark one"]) == pytest.approx(float(found[0]["p_a dark one"]), abs=1e-6)
+
+
+def test_what_stands_in_missing_pixels_is_not_looked_at(place, tmp_path):
+    shown = np.full((16, 16), 90, np.uint8)
+    other = shown.copy()
+    other[8:, 9:] = 255  # inside the mask, which begins at 6.4 and 6.9
+    for name, pixels in (("a", shown), ("b", other)):
+        (tmp_path / "new").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "new" / f"{name}.png")
+    first, second = scores(place, tmp_path / "new", tmp_path)[0]
+    assert first["p_a dark one"] == second["p_a dark one"]
+
+
+def test_a_strict_run_stops_at_the_first_damaged_file(place, tmp_path):
+    run = halfseen(
+        "predict", place / "model", place / "target", "-o", tmp_path / "s.csv", "--strict"
+    )
+    assert run.code == 2
+    assert "text.png is no PNG or JPEG image" in run.err
+    assert not list(tmp_path.iterdir())
+    words = ["fit-images", place / "source", place / "target", "--missing", "top:0.5", "--dry-run"]
+    assert halfseen(*words).code == 0
+    run = halfseen(*words, "--strict")
+    assert run.code == 2
+    assert "text.png" in run.err
+
+
+def test_inspect_and_report_know_images(place, tmp_path):
+    run = halfseen("inspect", place / "model")
+    assert "Predicts the class: a dark one, ein helles, größeres." in run.out
+    assert "Images of 16 × 16 pixels, 3 channels;" in run.out
+    assert "Trained on target target: 12 rows" in run.out
+    run = halfseen("report", place / "model", "-o", tmp_path / "r.html")
+    assert run.code == 0, run.err
+    assert "of the 256 pixels, 90 are never seen on the target" in (tmp_path / "r.html").read_text()
+
+
+def test_the_exported_graph_takes_bytes_and_agrees(place, tmp_path):
+    import onnxruntime
+
+    run = halfseen("export", place / "model", "--onnx", tmp_path / "m.onnx")
+    assert run.code == 0, run.err
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    file = save(tmp_path / "new" / "1.png", level=60, size=(16, 16), mode="RGB")
+    with Image.open(file) as image:
+        pixels = np.asarray(image).transpose(2, 0, 1)[None]
+    probabilities, best = session.run(None, {"images": pixels})
+    (row,), _ = scores(place, tmp_path / "new", tmp_path)
+    assert probabilities[0, 0] == pytest.approx(float(row["p_a dark one"]), abs=1e-5)
+    assert best[0] == row["prediction"]
+    assert "Pixels the target lacks" in (tmp_path / "m.md").read_text()
+
+
+def test_a_stopped_fit_goes_on(place, tmp_path, monkeypatch):
+    from halfseen.model import model
+
+    words = [
+        "fit-images", place / "source", place / "target", "--missing", "left:0.5", "--seed", "3",
+        "--size", "8", *SET, "-o", tmp_path / "model",
+    ]  # fmt: skip
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(model.Model, "save", stopped)
+        assert halfseen(*words).code == 130
+    assert list((tmp_path / ".model.unfinished").iterdir())
+    run = halfseen(*words)
+    assert "Going on where an earlier fit of the same model stopped" in run.out
+    assert run.code == 0, run.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--missing bottom:0.5", "Say where to write the model"),
+        ("-o m", "either --missing SIDE:FRACTION"),
+        ("-o m --missing top:0.5 --mask mask.png", "either --missing SIDE:FRACTION"),
+        ("-o m --missing middle:0.5", "name a side (top, bottom, left, right)"),
+        ("-o m --mask none.png", "The mask none.png does not exist."),
+        ("-o m --mask fit.txt", "fit.txt is no PNG or JPEG image"),
+        ("-o m --missing top:0.5 --models Adaptation-Full", "Full models are for benchmarks"),
+        ("-o m --missing top:0.5 --set training.speed=3", "training.speed"),
+        ("-o source/m --missing top:0.5", "lies inside the source folder"),
+        ("-o m --missing top:0.5 --size 256", "GiB of memory"),
+    ],
+)
+def test_what_cannot_be_is_said_before_any_work(place, monkeypatch, words, message):
+    from halfseen.cli import fit_images
+
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(fit_images, "MOST_BYTES", 2**20)
+    before = sorted(place.rglob("*"))
+    run = halfseen("fit-images", "source", "target", *words.split())
+    assert run.code == 2
+    assert message in run.err
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_target_inside_the_source_is_refused(place):
+    run = halfseen("fit-images", place, place / "target", "--missing", "top:0.5", "--dry-run")
+    assert "lies inside" in run.err
+    assert "would count as a class" in run.err
+
+
+def test_too_few_images_are_refused(place, tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    shutil.copytree(place / "source", source)
+    save(target / "1.png")
+    words = ["fit-images", source, target, "--missing", "top:0.5", "--dry-run"]
+    assert "target has 1 images that can be read; at least 10" in halfseen(*words).err
+    save(source / "rare" / "1.png")
+    assert "Class 'rare' of" in halfseen(*words).err
+
+
+def test_commands_for_tables_say_what_they_take(place, tmp_path):
+    run = halfseen("serve", place / "model")
+    assert "holds a model of images, and this takes models of tables" in run.err
+    words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
+    assert "are for models of tables" in halfseen(*words, "--use-missing").err
