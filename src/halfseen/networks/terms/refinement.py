@@ -44,6 +44,7 @@ def refinement_losses(target_logits: Tensor, selected: Tensor, label: Tensor) ->
 
     Examples
     --------
+    >>> import torch
     >>> logits = torch.tensor([[9.0, 0.0], [0.0, 0.0]])
     >>> losses = refinement_losses(logits, *select_confident(logits, threshold=0.95))
     >>> {name: round(float(value), 4) for name, value in losses.items()}
@@ -61,6 +62,7 @@ def select_confident(target_logits: Tensor, threshold: float) -> tuple[Tensor, T
 
     Examples
     --------
+    >>> import torch
     >>> select_confident(torch.tensor([[9.0, 0.0], [0.0, 0.1]]), threshold=0.95)
     (tensor([ True, False]), tensor([0, 1]))
     """
