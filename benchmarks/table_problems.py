@@ -161,7 +161,7 @@ def bundled(seed: int, name: str) -> Problem:
     if name == "digits":  # the lower half missing, a darker scanner with some noise
         is_source = random.random(len(table)) < 0.5
         dark = 0.8 * table + random.normal(0.0, 1.0, table.shape).clip(0.0, None)
-        table = table.where(is_source[:, None], dark)
+        table = pd.DataFrame(np.where(is_source[:, None], table, dark), columns=table.columns)
         return cut(table, loaded.target, is_source, ~is_source, table.columns[32:])
     first = (table.c0 - table.c0.mean()) / table.c0.std()
     is_source = random.random(len(table)) < 1.0 / (1.0 + np.exp(1.5 * first))
