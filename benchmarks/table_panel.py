@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 import sklearn
 import torch
+from scipy.stats import rankdata
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -227,23 +228,34 @@ def measured(predict: Predict, data: Any, seed: int) -> dict[str, float | None]:
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
-    """Print the score that counts (AUC; accuracy of gas) and cross-entropy, in Markdown."""
+    """Print the score that counts, cross-entropy, and how each method stands among the others."""
     problems = list(dict.fromkeys(r["problem"] for r in records))
     methods = list(dict.fromkeys(r["method"] for r in records))
-    print("| method | " + " | ".join(problems) + " |")
-    print("|---|" + "---|" * len(problems))
-    for method in methods:
-        cells = []
-        for problem in problems:
-            found = [r for r in records if (r["problem"], r["method"]) == (problem, method)]
-            key = metric_of(problem)
-            if not found:
-                cells.append("–")
-                continue
-            score = 100 * np.mean([r[key] for r in found])
-            loss = np.mean([r["cross_entropy"] for r in found])
-            cells.append(f"{score:.1f} ({loss:.3f})")
-        print(f"| {method} | " + " | ".join(cells) + " |")
+
+    def mean(problem: str, method: str, key: str) -> float:
+        found = [r[key] for r in records if (r["problem"], r["method"]) == (problem, method)]
+        return float(np.mean(found)) if found else np.nan
+
+    scores = np.array([[100 * mean(p, m, metric_of(p)) for p in problems] for m in methods])
+    losses = np.array([[mean(p, m, "cross_entropy") for p in problems] for m in methods])
+    baselines = [number for number, method in enumerate(methods) if method in BASELINES]
+    print("| problem | " + " | ".join(methods) + " |")
+    print("|---|" + "---|" * len(methods))
+    for column, problem in enumerate(problems):
+        pairs = zip(scores[:, column], losses[:, column], strict=True)
+        cells = ["–" if np.isnan(s) else f"{s:.1f} ({loss:.3f})" for s, loss in pairs]
+        print(f"| {problem} | " + " | ".join(cells) + " |")
+    behind = scores - scores[baselines].max(axis=0)
+    ranks = rankdata(-scores, axis=0)
+    for title, values in (
+        ("mean rank", ranks.mean(axis=1)),
+        ("mean score", scores.mean(axis=1)),
+        ("below the best baseline of each problem, mean", behind.mean(axis=1)),
+        ("the same, worst", behind.min(axis=1)),
+        ("mean cross-entropy", losses.mean(axis=1)),
+    ):
+        cells = [f"{v:.3f}" if "entropy" in title else f"{v:.1f}" for v in values]
+        print(f"| {title} | " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":
