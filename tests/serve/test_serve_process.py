@@ -11,6 +11,7 @@ import time
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 from local_server import ROW, Process, answer_of, begin_request
 
 import halfseen
@@ -120,6 +121,7 @@ def wrong_starts(folder, tmp_path):
 
 
 def test_a_wrong_start_is_one_sentence(folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(uvicorn.Server, "run", lambda *given, **named: pytest.fail("it started"))
     for arguments, words in wrong_starts(folder, tmp_path):
         monkeypatch.setattr(sys, "argv", ["halfseen", "serve", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:

@@ -87,7 +87,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
         {
             "halfseen_format": str(FORMAT),
             "halfseen_classes": json.dumps(front.classes),
-            **{name: json.dumps(facts) for name, facts in described.items()},
+            **{name: json.dumps(facts, separators=(",", ":")) for name, facts in described.items()},
         }
     )
 
