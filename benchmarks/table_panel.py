@@ -116,11 +116,11 @@ def adapted(make: str) -> Predict:
     """Return an adapter of skada before logistic regression."""
 
     def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
-        import skada
-
         shared = prepared(True).fit(source[target.columns])
         x, rows = shared.transform(source[target.columns]), shared.transform(target)
         with sklearn.config_context(enable_metadata_routing=True):
+            import skada  # which switches routing on for all
+
             base = LogisticRegression(max_iter=1000).set_fit_request(sample_weight=True)
             model = skada.make_da_pipeline(getattr(skada, make)(), base)
             domain = np.repeat([1, -2], [len(x), len(rows)])

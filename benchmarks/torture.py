@@ -220,7 +220,7 @@ def damage_checkpoint(kit: Kit, draw: random.Random) -> None:
 
 def damage_journal(kit: Kit, draw: random.Random) -> None:
     """See that a damaged journal is refused, or holds trials of the whole one."""
-    from halfseen.selection.journal import open_journal
+    from halfseen.tuning.journal import open_journal
 
     path = kit.work / "whole.journal"
     if not path.exists():
@@ -240,7 +240,8 @@ def damage_journal(kit: Kit, draw: random.Random) -> None:
 def add_trials(path: Path, count: int) -> None:
     """Write trials, each with its number as its value."""
     import optuna
-    from halfseen.selection.journal import open_journal
+
+    from halfseen.tuning.journal import open_journal
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(storage=open_journal(path), study_name="s", load_if_exists=True)
@@ -252,7 +253,8 @@ def add_trials(path: Path, count: int) -> None:
 def values_of(path: Path) -> dict[int, float]:
     """Return the values of the finished trials of a journal."""
     import optuna
-    from halfseen.selection.journal import open_journal
+
+    from halfseen.tuning.journal import open_journal
 
     try:
         study = optuna.load_study(storage=open_journal(path), study_name="s")

@@ -72,8 +72,7 @@ def test_the_scorer_gives_the_score_with_greater_better_and_reads_no_target_labe
 def test_a_pipeline_is_scored_on_what_its_last_step_sees():
     X, y, domain = stacked()
     pipeline = make_pipeline(StandardScaler(), learner())
-    with sklearn.config_context(enable_metadata_routing=False):  # skada switches it on for all
-        pipeline.fit(X, y, adaptationimputationclassifier__sample_domain=domain)
+    pipeline.fit(X, y, adaptationimputationclassifier__sample_domain=domain)
     source, target = X[domain > 0], X[domain < 0]
     given = make_scorer("dev", X_target=target)(pipeline, source, y[domain > 0])
     scale = pipeline[0].transform
