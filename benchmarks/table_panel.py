@@ -246,7 +246,10 @@ def print_table(records: list[dict[str, Any]]) -> None:
         cells = ["–" if np.isnan(s) else f"{s:.1f} ({loss:.3f})" for s, loss in pairs]
         print(f"| {problem} | " + " | ".join(cells) + " |")
     behind = scores - scores[baselines].max(axis=0)
-    ranks = rankdata(-scores, axis=0)
+    # Methods that were not run on every problem stand outside of the means.
+    ranks = np.full_like(scores, np.nan)
+    whole = ~np.isnan(scores).any(axis=1)
+    ranks[whole] = rankdata(-scores[whole], axis=0)
     for title, values in (
         ("mean rank", ranks.mean(axis=1)),
         ("mean score", scores.mean(axis=1)),
@@ -254,7 +257,8 @@ def print_table(records: list[dict[str, Any]]) -> None:
         ("the same, worst", behind.min(axis=1)),
         ("mean cross-entropy", losses.mean(axis=1)),
     ):
-        cells = [f"{v:.3f}" if "entropy" in title else f"{v:.1f}" for v in values]
+        digits = 3 if "entropy" in title else 1
+        cells = ["–" if np.isnan(v) else f"{v:.{digits}f}" for v in values]
         print(f"| {title} | " + " | ".join(cells) + " |")
 
 
