@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from starlette.applications import Starlette
@@ -106,7 +107,6 @@ class _Predict:
         self._scorer = scorer
         self._limits = limits
         self._metrics = metrics
-        self._pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score")
 
     async def answer(self, request: Request) -> Response:
         """Score the rows of one request."""
@@ -116,7 +116,7 @@ class _Predict:
         try:
             await self._read(request, body)
             content, answered, rows = await asyncio.get_running_loop().run_in_executor(
-                self._pool, self._score, body, media, arrow_wanted, is_over
+                _threads(), self._score, body, media, arrow_wanted, is_over
             )
         finally:
             is_over.set()  # after its deadline, a request is not scored on
@@ -155,6 +155,12 @@ class _Predict:
             answer = [dict(zip(names, row, strict=True)) for row in rows]
         content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
         return bytes(content), JSON, len(prediction)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads that score, which an application hands on to the one in its place."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score")
 
 
 def _media_type(request: Request) -> str:

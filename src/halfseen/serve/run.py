@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import math
@@ -63,6 +64,7 @@ def serve(
     limits = limits or Limits()
     check_token(token)
     _check_names(allow_hosts, trust_proxies)
+    gc.freeze()  # libraries stay: whoever looks for what was left need not look at them
     scorer = open_scorer(model)
     listener = listen(host, port)
     address, port = listener.getsockname()[:2]
@@ -116,6 +118,7 @@ class Reloadable:
             return
         try:
             self._app = self._load()
+            gc.collect()  # applications refer to themselves: the former model would stay for long
             self._metrics.reloads += 1
             log("reloaded")
         except Exception as error:
