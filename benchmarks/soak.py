@@ -34,11 +34,11 @@ from torture.kit import Kit, damaged, written
 
 LONGEST = 4 * 3600.0
 """Seconds that a run may last, whatever is asked for."""
-PAUSE = 0.1
+PAUSE = 0.5
 """Seconds between two requests of one client: so many, and no more, are sent."""
 GOOD, HOSTILE = 3, 2
 """Clients of each kind."""
-OPTIONS = ["--deadline", "5", "--head-timeout", "2", "--max-bytes", "200000"]
+OPTIONS = ["--deadline", "20", "--head-timeout", "2", "--max-bytes", "200000"]
 
 
 @dataclass
@@ -119,6 +119,7 @@ class Soak:
                 work(draw)
             except Exception as error:
                 self.seen.failures.append(f"{work.__name__}: {error!r}"[:300])
+                print(self.seen.failures[-1], file=sys.stderr, flush=True)
             time.sleep(PAUSE)
 
     def ask_well(self, draw: random.Random) -> None:
@@ -151,7 +152,7 @@ class Soak:
 
     def give_another_model(self, draw: random.Random) -> None:
         """Let the server read one model or the other; a damaged one is refused and made good."""
-        self.is_over.wait(draw.uniform(5, 15))
+        self.is_over.wait(draw.uniform(20, 60))
         if self.is_over.is_set():
             return
         number = draw.randrange(2)
@@ -269,8 +270,6 @@ def main() -> None:
     print(table_of(samples))
     print(", ".join(f"{count:,} {name}" for name, count in sorted(seen.counts.items())))
     print(f"failures: {len(seen.failures)}, tracebacks: {tracebacks}, exit code: {code}")
-    for failure, count in Counter(seen.failures).most_common(5):
-        print(f"{count} x {failure}", file=sys.stderr)
     if given.figure is not None:
         draw_figure(samples, given.figure)
     sys.exit(bool(seen.failures or tracebacks or code))

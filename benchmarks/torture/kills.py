@@ -27,9 +27,18 @@ def classes(kit: Kit) -> dict[str, Case]:
     }
 
 
-def killed(work: Callable[[], None], draw: random.Random, longest: float = 0.06) -> None:
-    """Run something in a process of its own, and kill it after a moment."""
-    child = forked(work)
+def killed(work: Callable[[], None], draw: random.Random, longest: float = 0.12) -> None:
+    """Run something in a process of its own, and kill it a moment after it has begun."""
+    reading, writing = os.pipe()
+
+    def begin_and_work() -> None:
+        os.close(writing)
+        work()
+
+    child = forked(begin_and_work)
+    os.close(writing)
+    os.read(reading, 1)  # nothing comes: the other end is closed when the child has begun
+    os.close(reading)
     time.sleep(draw.random() * longest)
     os.kill(child, signal.SIGKILL)
     ended(child)
