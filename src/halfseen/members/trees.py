@@ -210,7 +210,7 @@ class ForestLearner:
             "boost_from_average": False,
             "num_leaves": 256,
             "min_data_in_leaf": 3 if len(rows) < 10 * SMALL else 10,
-            "min_sum_hessian_in_leaf": 0.0,
+            "min_sum_hessian_in_leaf": 1.0,
             "bagging_fraction": 0.632,
             "bagging_freq": 1,
             # A node looks at some sqrt(p) inputs, of four times as many that its tree is given.

@@ -27,7 +27,6 @@ from halfseen.model.measuring import (
     held_out_metrics,
     held_out_weights,
     target_risk,
-    tempered,
 )
 from halfseen.model.model import Model
 from halfseen.model.rows import (
@@ -261,11 +260,7 @@ class Fit:
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
             if method.name == self.settings.models[0]:
                 self._note_gain(learners, members, number, fold)
-        held_out = HeldOut.joined(parts)
-        if len(learners) > 1 and self.drift is None:
-            weights = self.ranks.from_first(lambda: tempered(self.weights))
-            held_out = replace(held_out, row_weights=weights)
-        return Candidate(method, learners, tuple(by_fold), held_out)
+        return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _note_gain(
         self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
@@ -315,7 +310,7 @@ class Fit:
         if self.drift is not None:
             members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights, groups = replace(weights, members=counted), [(m,) for m in members]
+            weights, groups = Weights(counted, product=True), [(m,) for m in members]
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,7 @@ class Model:
         used = [answer for answer in found if answer is not None]
         if not used:
             return self.log_probabilities(rows)
-        return self.weights.tempered(used[0] if len(used) == 1 else np.mean(used, axis=0))
+        return Weights((1.0 / len(used),) * len(used)).combined(used)
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
         """Return probabilities of prepared rows."""
@@ -337,7 +337,7 @@ class Model:
         return Description(
             front=self.front.to_dict(),
             members=[{"kind": member.kind, **member.describe()} for member in self.members],
-            weights={"members": list(self.weights.members), "complete": self.weights.complete},
+            weights=asdict(self.weights),
             seed=self.seed,
             metrics=self.metrics,
             training_data=self.training_data,
