@@ -5,7 +5,6 @@ import pytest
 
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
-from halfseen_bench.conditionals import conditional_change
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_world import Dials, World
 
@@ -32,18 +31,6 @@ def test_the_density_ratio_of_slice_to_rest_is_that_of_target_to_source():
     log_odds = np.log(found.probability / (1 - found.probability))
     slope = np.polyfit(source[:, 0], log_odds, 1)[0]
     assert slope == pytest.approx(0.8, abs=0.1)  # log w(x) = 0.8 x - 0.32
-
-
-def test_the_draw_looks_at_x1_alone_so_that_x2_given_x1_stays():
-    source, target = simulated(0.7, rows=800)
-    chosen = carve_pseudo_target(source.observed, target.observed).chosen
-    found = conditional_change(
-        source.observed[~chosen],
-        source.missing[~chosen],
-        source.observed[chosen],
-        source.missing[chosen],
-    )
-    assert not found.changed
 
 
 def test_disjoint_domains_and_odd_shares_still_give_a_slice_of_that_share():

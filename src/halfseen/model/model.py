@@ -169,6 +169,12 @@ class Model:
         """Return (z1, ẑ2) of prepared rows: the observed part first, the imputed part after it."""
         return self.networks_member.latents(rows)
 
+    def compared_in(self, rows: Matrix) -> Matrix:
+        """Return what scores compare the domains in: latents, or x1 where there are no networks."""
+        if any(isinstance(member, NetworksMember) for member in self.members):
+            return self.latents(rows)
+        return self.blocks.flat(rows, "observed")
+
     @contextmanager
     def source_statistics(self, rows: Matrix) -> Iterator[None]:
         """Let members see source rows as training did, for a while."""

@@ -77,6 +77,9 @@ class Predictor:
         """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden; `draw` varies the noise."""
         return self._asked(rows, self.networks.target_latent, self.seed + draw)
 
+    compared_in = latents
+    """Domains are compared in the latents."""
+
     def complete_latents(self, rows: Matrix) -> Matrix:
         """Return z = (z1, z2) of rows whose missing block is there."""
         return self._asked(rows, self.networks.source_latent)

@@ -19,7 +19,7 @@ from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.networks.training import Progress
 from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
-from halfseen.rehearsal.stage import BASELINES, ObservedBaseline, RehearsalStage
+from halfseen.rehearsal.stage import BASELINES, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
 from halfseen.selection.scoring import score_of
 
@@ -94,11 +94,7 @@ def rehearse(
 
 
 def _measured(
-    name: str,
-    seed: int,
-    shown: Observed | ObservedBaseline,
-    stage: RehearsalStage,
-    say: Callable[[str], None],
+    name: str, seed: int, shown: Observed, stage: RehearsalStage, say: Callable[[str], None]
 ) -> RehearsedRun:
     """Ask the scores about a model, then the labels of the slice."""
     scores = {score: score_of(score, shown) for score in ONE_FIT_SCORES}
