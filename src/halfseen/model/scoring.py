@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # which needs Pillow
 __all__ = [
     "PREDICTION",
     "Scored",
-    "Scorer",
+    "TableScorer",
     "check_output",
     "evaluate_table",
     "is_scores",
@@ -98,7 +98,7 @@ def score_table(
         Told after each batch how many rows it had.
     """
     check_output(output, table)
-    scorer = Scorer.of(
+    scorer = TableScorer.of(
         model,
         table.names,
         use_missing=use_missing,
@@ -133,7 +133,7 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
         raise InputError(
             f"{table.where} has no column {name!r} to take labels from (--label names another)."
         )
-    scorer = Scorer.of(model, table.names, where=table.where)
+    scorer = TableScorer.of(model, table.names, where=table.where)
     watch = Watch(model.schema, model.metrics.get("class_prior"))
     names, rows = score_names(model), 0
     probabilities, labels = [], []
@@ -184,7 +184,7 @@ def score_images(
 
 
 @dataclass(frozen=True)
-class Scorer:
+class TableScorer:
     """A model that scores the batches of one table: Arrow in, Arrow out.
 
     Parameters
@@ -220,7 +220,7 @@ class Scorer:
         use_missing: bool = False,
         target_prior: npt.ArrayLike | None = None,
         where: str = "the table",
-    ) -> Scorer:
+    ) -> TableScorer:
         """Return the scorer for a table with columns of these names, or say what it lacks."""
         schema = model.schema
         inputs = [column.name for column in schema.observed]
