@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +16,7 @@ from torch import nn
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.front.frames import Images, label_column, read_frame, split_stacked
-from halfseen.front.fronts import Front, ImageFront, TableFront
+from halfseen.front.fronts import ImageFront, TableFront
 from halfseen.front.images import image_blocks, prepare_images
 from halfseen.front.inference import Understanding
 from halfseen.front.labels import FEWEST_ROWS
@@ -313,17 +312,6 @@ class AdaptationImputationClassifier(
         if isinstance(source, ArrowTable) and not source.positional:
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         return self
-
-    def preparation(self, X: Any, y: Any, X_target: Any) -> Callable[..., npt.NDArray[np.float32]]:
-        """Return the function by which ``fit`` would prepare rows of a target, without fitting."""
-        source, target = read_frame(X, "the source"), read_frame(X_target, "the target")
-        labels, column = label_column(y, len(source))
-        if isinstance(source, Images):
-            blocks = self._image_blocks(source, target)
-            front: Front = ImageFront(blocks, tuple(np.unique(labels).tolist()))
-        else:
-            front = TableFront(self._understood(source, target, column).schema)
-        return partial(front.prepare, complete=self._method.needs_complete_target)
 
     def _understood(self, source: ArrowTable, target: Any, labels: Any) -> Understanding:
         if isinstance(target, Images):
