@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen.evidence.carving import carve_pseudo_target
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_world import Dials, World
 
@@ -42,9 +42,3 @@ def test_disjoint_domains_and_odd_shares_still_give_a_slice_of_that_share():
         carve_pseudo_target(source, target, share=0.0)
     with pytest.raises(InputError, match="too few to rehearse"):
         carve_pseudo_target(source[:50], target)
-
-
-def test_rank_correlation_knows_which_way_is_up_and_when_there_is_none():
-    assert rank_correlation([1.0, 2.0, 3.0], [0.3, 0.2, 0.1], higher_is_better=True) == 1.0
-    assert rank_correlation([1.0, 2.0, 3.0], [0.3, 0.2, 0.1], higher_is_better=False) == -1.0
-    assert np.isnan(rank_correlation([1.0, 1.0], [0.3, 0.2], higher_is_better=True))

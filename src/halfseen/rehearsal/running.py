@@ -9,7 +9,7 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.errors import OptionError
-from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.evidence.scores import agreement
 from halfseen.front.inference import Understanding
 from halfseen.front.streaming import RowStream
@@ -123,14 +123,6 @@ def _choices(
             agreement(np.stack(predicted[name])) if name in predicted else float("nan")
             for name in names
         ]
-    found = []
-    for score, values in by_score.items():
-        best = SCORES[score].best(values)
-        compared = np.isfinite(values)
-        rank = rank_correlation(
-            np.array(values)[compared],
-            loss[compared],
-            higher_is_better=SCORES[score].better == "higher",
-        )
-        found.append(RehearsedChoice(score, names[best], float(loss[best] - loss.min()), rank))
-    return tuple(sorted(found, key=lambda c: (c.lost, -float(np.nan_to_num(c.rank_correlation)))))
+    best = {score: SCORES[score].best(values) for score, values in by_score.items()}
+    found = [RehearsedChoice(s, names[b], float(loss[b] - loss.min())) for s, b in best.items()]
+    return tuple(sorted(found, key=lambda choice: choice.lost))
