@@ -145,9 +145,7 @@ class AdaptationImputationClassifier(
     >>> label = (source[:, 0] + source[:, 3] > 0).astype(int)
     >>> target = random.normal(size=(150, 4)) + 0.5
     >>> target[:, 3] = np.nan                               # never measured there
-    >>> model = AdaptationImputationClassifier(
-    ...     options={"training.joint_epochs": 3}, random_state=0
-    ... )
+    >>> model = AdaptationImputationClassifier(effort="quick", random_state=0)
     >>> model = model.fit(source, label, X_target=target)
     >>> model.blocks_.missing
     (3,)
