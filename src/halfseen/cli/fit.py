@@ -62,7 +62,11 @@ Models = Annotated[
     Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
 ]
 Members = Annotated[
-    Names, typer.Option(help="What learns beside each other; networks,regression by default.")
+    Names,
+    typer.Option(
+        help="What learns beside each other: networks, boosted_trees, forest, regression; all by "
+        "default."
+    ),
 ]
 Set = Annotated[
     Names,
@@ -382,9 +386,6 @@ def _print_measured(metrics: Any, console: Console) -> None:
         "missing block hidden, as on the target": "without_missing_block",
         "missing block shown": "with_missing_block",
     }
-    if "held_out_source" not in metrics:
-        plain(console, f"No rows were held out to measure on. Trained on {metrics['trained_on']}.")
-        return
     shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
     alone = metrics["members"] if len(metrics["members"]) > 1 else {}
     shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]

@@ -106,15 +106,14 @@ def print_rehearsal(result: Any, console: Console) -> None:
         others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
         models.add_row(name, entropy, *others)
     console.print(models, highlight=False)
-    headings = ("", "would have chosen", "cross-entropy lost", "rank correlation")
+    headings = ("", "would have chosen", "cross-entropy lost")
     scores = new_table(*headings, title="Scores without labels")
     for choice in result.choices:
-        rank = _number(choice.rank_correlation, 2)
-        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}", rank)
+        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}")
     console.print(scores, highlight=False)
     plain(console, result.verdict)
     plain(console, result.trust)
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.4f}"

@@ -469,8 +469,3 @@ def _mean_gain(gains: Floats) -> dict[str, float]:
         "standard_error": float(gains.std(ddof=1) / np.sqrt(len(gains))),
         "rows": len(gains),
     }
-
-
-def last_fold(fit: Fit) -> Fold:
-    """Return the fold that the chosen candidate's members were fitted on last."""
-    return fit.rows.folds[-1]
