@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from halfseen.errors import InputError
 from halfseen.files import written_whole
 from halfseen.networks.training.choice import BestEpoch
+from halfseen.networks.training.optimizer import Adam
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -122,7 +123,7 @@ def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def optimizer_state(
-    optimizer: torch.optim.Optimizer, names: Mapping[nn.Parameter, str]
+    optimizer: Adam, names: Mapping[nn.Parameter, str]
 ) -> dict[str, dict[str, Tensor]]:
     """Return Adam's tensors under the names of their parameters."""
     return {
@@ -133,7 +134,7 @@ def optimizer_state(
 
 
 def restore_optimizer(
-    optimizer: torch.optim.Optimizer,
+    optimizer: Adam,
     names: Mapping[nn.Parameter, str],
     state: Mapping[str, Mapping[str, Tensor]],
 ) -> None:
