@@ -138,11 +138,13 @@ def restore_optimizer(
     names: Mapping[nn.Parameter, str],
     state: Mapping[str, Mapping[str, Tensor]],
 ) -> None:
-    """Put saved tensors back, on the parameters' device."""
+    """Put saved tensors back, on the parameters' device and in their order in memory."""
     for parameter, name in names.items():
         if name in state:
             optimizer.state[parameter] = {
                 # Adam's step counter stays where Adam made it; moments follow the parameter.
-                field: value.clone() if value.ndim == 0 else value.to(parameter.device)
+                field: value.clone()
+                if value.ndim == 0
+                else torch.empty_like(parameter).copy_(value)
                 for field, value in state[name].items()
             }

@@ -139,7 +139,9 @@ def fit_objective(
         progress or Progress(),
         on_epoch,
         checkpoint,
-        "" if checkpoint is None else _fingerprint([problem], objective, seed, refine, epoch_choice),
+        ""
+        if checkpoint is None
+        else _fingerprint([problem], objective, seed, refine, epoch_choice),
         epoch_choice,
         before_looking=match_target_statistics,
         looks=evaluations,

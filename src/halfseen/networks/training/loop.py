@@ -170,9 +170,7 @@ class Trainer:
         record |= told or {}
         return best
 
-    def _epoch(
-        self, phase: Phase, epoch: int, optimizer: Adam, seed: int
-    ) -> dict[str, Any]:
+    def _epoch(self, phase: Phase, epoch: int, optimizer: Adam, seed: int) -> dict[str, Any]:
         """Run one epoch and return its record."""
         # Dropout and noise are each rank's own; the batches follow the common seed.
         torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))

@@ -94,7 +94,9 @@ def make_optimizer(objective: Objective, phase: Phase) -> Adam:
     parts = [part for part in objective.network_parts() if part.name in phase.networks]
     parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]
     groups = [Group(p, phase.learning_rate, list(p.module.parameters())) for p in parts]
-    return Adam([group for group in groups if group.parameters], options.betas, options.weight_decay)
+    return Adam(
+        [group for group in groups if group.parameters], options.betas, options.weight_decay
+    )
 
 
 @torch.no_grad()

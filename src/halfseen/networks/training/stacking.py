@@ -23,11 +23,11 @@ from halfseen.parallel import ALONE, Ranks
 
 __all__ = ["StackedBatches", "StackedLinear", "can_be_stacked", "stacked", "unstacked"]
 
-_WITHOUT_ROWS = (nn.Dropout, nn.ReLU, nn.Sigmoid, nn.Tanh, nn.Identity)
-_STACKABLE = frozenset(
-    [Objective, Networks, VectorEncoder, AdversarialDivergence, nn.Linear, nn.Sequential]
-    + [nn.ModuleDict, *_WITHOUT_ROWS, *BUILT_IN.values()]
-)
+_STACKABLE = {
+    *(Objective, Networks, VectorEncoder, AdversarialDivergence, *BUILT_IN.values()),
+    *(nn.Linear, nn.Sequential, nn.ModuleDict),
+    *(nn.Dropout, nn.ReLU, nn.Sigmoid, nn.Tanh, nn.Identity),
+}
 """What is made of linear layers, and of functions of single cells or rows."""
 
 
@@ -131,4 +131,5 @@ def unstacked(stack: Objective, plain: Objective, networks: int) -> list[Objecti
 
 
 def _repeated(parameter: Tensor, networks: int) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().expand(networks, *parameter.shape).clone())
+    copies = parameter.detach().expand(networks, *parameter.shape)
+    return nn.Parameter(copies.clone(memory_format=torch.contiguous_format))
