@@ -8,18 +8,18 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import Effort, FitConfig, ReportDetail, parsed_options, read_config
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
+    from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
 __all__ = [
@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 Names = list[str] | None
+ReportDetail = Literal["aggregates", "none"]
+"""What a model keeps for a report; never anything about a single row."""
+Effort = Literal["quick", "default", "best"]
+"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
 MOST_SHOWN = 5
 """Alarms of one kind that are shown."""
 
@@ -135,6 +139,8 @@ def fit(
         positive=positive, models=models, members=members, effort=effort, seed=seed,
         report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
+    from halfseen.cli.config import read_config
+
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
@@ -160,7 +166,11 @@ def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
-    return found if set_ is None else found | {"options": parsed_options(set_)}
+    if set_ is None:
+        return found
+    from halfseen.cli.config import parsed_options
+
+    return found | {"options": parsed_options(set_)}
 
 
 def model_outputs(output: Path) -> list[Output]:

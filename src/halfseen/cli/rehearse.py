@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from halfseen.cli import fit as fitting
-from halfseen.cli.config import read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain_data
 from halfseen.outputs import Output, check_outputs, head
@@ -57,6 +56,8 @@ def rehearse(
 
     terminal = Terminal(as_json=as_json)
     given = given_settings(label=label, missing=missing, keep=keep, models=models)
+    from halfseen.cli.config import read_config
+
     settings = read_config(config, given)
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})

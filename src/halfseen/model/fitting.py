@@ -19,7 +19,15 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import AlignedLearner, Learner, Member, NetworksMember, Sample, Task
+from halfseen.members import (
+    AlignedLearner,
+    Learner,
+    Member,
+    NetworksLearner,
+    NetworksMember,
+    Sample,
+    Task,
+)
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.measuring import (
     HeldOut,
@@ -192,6 +200,7 @@ class Fit:
         self.ranks = present_ranks()
         self._inputs = inputs
         self._shared: dict[tuple[str, int | None], Member] = {}
+        self._trained: dict[str, list[NetworksMember]] = {}
         self._lessons: dict[int | None, Lessons | None] = {}
         self._gains: list[Floats] = []
         if counts is None:
@@ -400,8 +409,8 @@ class Fit:
         task = self._task(method, fold, source)
         found: list[Member] = []
         for learner in learners:
-            if learner.name == NetworksMember.kind:
-                found.append(learner.fit(task))
+            if isinstance(learner, NetworksLearner):
+                found.append(self._networks(method, learner, fold, task))
                 continue
             key = (learner.name, fold)
             if key not in self._shared:
@@ -409,6 +418,18 @@ class Fit:
                 self._shared[key] = learner.fit(given)
             found.append(self._shared[key])
         return tuple(found)
+
+    def _networks(
+        self, method: Method, learner: NetworksLearner, fold: int | None, task: Task
+    ) -> NetworksMember:
+        """Train networks on some rows; those of all folds at once."""
+        if fold is None:
+            return learner.fit(task)
+        if method.name not in self._trained:
+            parts = enumerate(self.rows.folds)
+            tasks = [self._task(method, number, part.training) for number, part in parts]
+            self._trained[method.name] = learner.fit_all(tasks)
+        return self._trained[method.name][fold]
 
     def _taught(self, task: Task, fold: int | None) -> Task:
         """Return the task with half of each label from teachers that saw the complete source."""
