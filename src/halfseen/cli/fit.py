@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
+    from halfseen.alarms import Alarm
     from halfseen.parallel import Ranks
 
 __all__ = [
@@ -34,8 +35,6 @@ __all__ = [
 ]
 
 Names = list[str] | None
-MOST_SHOWN = 5
-"""Alarms of one kind that are shown."""
 
 
 # Arguments that the commands on two tables share.
@@ -211,7 +210,7 @@ def _fit(
     alarms = table_alarms(found)
     if config.strict:
         refuse(alarms)
-    show_alarms([alarm.to_dict() for alarm in alarms], terminal)
+    show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = (
@@ -244,7 +243,6 @@ def _fit(
     if not ranks.is_first:
         return
     model = fit.model
-    later = model.metrics["alarms"][len(alarms) :]
     if config.strict:
         refuse(model.alarms)
     if config.report_data != "none":
@@ -256,7 +254,7 @@ def _fit(
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)
-    show_alarms(later, terminal)
+    show_alarms(model.alarms[len(alarms) :], terminal)
     seconds = time.perf_counter() - started
     terminal.detail(f"{seconds:.1f} s in all.")
     terminal.result(f"Model: {output}")
@@ -317,16 +315,12 @@ def print_understanding(found: Any, console: Console) -> None:
         plain(console, f"Note: {note}")
 
 
-def show_alarms(alarms: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
-    """Show alarms, also with ``--quiet``; of many of one kind the first few."""
-    kinds = [alarm["kind"] for alarm in alarms]
-    for place, alarm in enumerate(alarms):
-        before = kinds[:place].count(alarm["kind"])
-        if before < MOST_SHOWN:
-            terminal.result(f"Alarm: {alarm['says']}")
-        elif before == MOST_SHOWN:
-            rest = kinds.count(alarm["kind"]) - MOST_SHOWN
-            terminal.result(f"Alarm: {rest} more of this kind ({alarm['kind']}; --json lists all).")
+def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
+    """Show alarms, also with ``--quiet``."""
+    from halfseen.alarms import sentences
+
+    for sentence in sentences(alarms):
+        terminal.result(f"Alarm: {sentence}")
 
 
 def understanding(found: Any) -> dict[str, Any]:

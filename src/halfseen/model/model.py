@@ -89,7 +89,7 @@ class Model:
     @property
     def alarms(self) -> list[Alarm]:
         """What looked wrong when the model was fitted."""
-        return [Alarm(**alarm) for alarm in self.metrics.get("alarms", ())]
+        return [Alarm.from_dict(alarm) for alarm in self.metrics.get("alarms", ())]
 
     @property
     def networks_member(self) -> NetworksMember:

@@ -145,8 +145,7 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     found = evaluation(
         np.concatenate(probabilities), model.positions(labels), model.class_prior, model.metrics
     )
-    alarms = [alarm.to_dict() for alarm in watch.alarms()]
-    return found | {"unlabelled": rows - len(labels), "alarms": alarms}
+    return found | {"unlabelled": rows - len(labels), "alarms": watch.alarms()}
 
 
 def score_images(
