@@ -17,6 +17,7 @@ from torch import nn
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence import PriorEstimate
+from halfseen.explain import Explanation
 from halfseen.front.frames import Images, label_column, read_frame, split_stacked
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.images import image_blocks, prepare_images
@@ -422,6 +423,10 @@ class AdaptationImputationClassifier(
         """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
         model = self._fitted()
         return model.estimate_target_prior(X, y, X_target, random_state=random_state)
+
+    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+        """Say which columns move each row's answer; see :meth:`Model.explain`."""
+        return self._asked(X).explain(X, source=source)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.
