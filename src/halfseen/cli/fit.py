@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -35,6 +36,10 @@ __all__ = [
 ]
 
 Names = list[str] | None
+MOST_COLUMNS = 60
+"""Columns that are listed; of more,"""
+MANY_COLUMNS = 20
+"""the first so many, and how many there are of each kind."""
 
 
 # Arguments that the commands on two tables share.
@@ -344,15 +349,23 @@ def understanding(found: Any) -> dict[str, Any]:
 def print_columns(schema: Any, console: Console) -> None:
     """Print what becomes of each column."""
     table = new_table("column", "role", "kind", "preparation")
-    for column in schema.columns:
+    shown = schema.columns
+    if len(shown) > MOST_COLUMNS:
+        shown = shown[:MANY_COLUMNS]
+    for column in shown:
         style = "bold" if column.role == "missing" else None
         row = (column.name, column.role, column.kind, _preparation(column))
         table.add_row(*(escape(cell) for cell in row), style=style)
     for name in schema.id:
         table.add_row(escape(name), "id", "", "carried through")
-    for name in schema.dropped:
+    for name in schema.dropped[:MOST_COLUMNS]:
         table.add_row(escape(name), "dropped", "", "")
     console.print(table, highlight=False)
+    if len(shown) < len(schema.columns):
+        counts = Counter((column.role, column.kind) for column in schema.columns)
+        words = ", ".join(f"{n:,} {role} {kind}" for (role, kind), n in sorted(counts.items()))
+        rest = len(schema.columns) - len(shown)
+        plain(console, f"{rest:,} more columns (--json lists all); in all: {words}.")
 
 
 def print_metrics(metrics: Any, console: Console) -> None:

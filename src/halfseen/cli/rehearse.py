@@ -27,9 +27,18 @@ def rehearse(
     label: fitting.Label = None,
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
+    categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
+    drop: fitting.Drop = None,
+    id: fitting.Id = None,
+    positive: fitting.Positive = None,
     models: Annotated[
         fitting.Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
     ] = None,
+    members: fitting.Members = None,
+    set_: fitting.Set = None,
+    seed: fitting.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -56,7 +65,11 @@ def rehearse(
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
-    given = given_settings(label=label, missing=missing, keep=keep, models=models)
+    given = given_settings(
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models, members=members,
+        seed=seed, set_=set_,
+    )  # fmt: skip
     settings = read_config(config, given)
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})

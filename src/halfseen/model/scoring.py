@@ -263,7 +263,7 @@ class Scorer:
 
 def check_output(output: Path, table: TableFiles | None = None) -> None:
     """Refuse an output that cannot be written, before any work is done."""
-    if output.suffix.lower() not in FORMATS:
+    if FORMATS.get(output.suffix.lower(), "Excel") == "Excel":
         raise InputError(f"{output} must end in .parquet, .csv or .arrow.")
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")
