@@ -18,9 +18,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.catalog import data_folder, family
+from halfseen_bench.data.pairs import Labels
 from halfseen_bench.data.simulator import Scenario, simulate
 
-__all__ = ["DEVELOPMENT", "EVALUATION", "Problem", "metric_of"]
+__all__ = ["DEVELOPMENT", "EVALUATION", "PanelProblem", "metric_of"]
 
 HEART = (
     *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak"),
@@ -30,13 +31,13 @@ SHOP_UNKNOWN = ["PageValues", "BounceRates", "ExitRates"]
 BANK_UNKNOWN = ["pdays", "previous", "poutcome"]
 
 
-class Problem(NamedTuple):
+class PanelProblem(NamedTuple):
     """A complete labelled source, a target that lacks columns, and what it is measured with."""
 
     source: pd.DataFrame
-    labels: np.ndarray
+    labels: Labels
     target: pd.DataFrame
-    truth: np.ndarray
+    truth: Labels
 
 
 def metric_of(problem: str) -> str:
@@ -48,21 +49,21 @@ def metric_of(problem: str) -> str:
 # --- natural problems, by their readers -----------------------------------------------------
 
 
-def natural(name: str, source: str, target: str, seed: int, **options: Any) -> Problem:
+def natural(name: str, source: str, target: str, seed: int, **options: Any) -> PanelProblem:
     folder = data_folder(None)
     return of_pair(family(name).reader.load_pair(folder, source, target, seed=seed, **options))
 
 
-def reviews(source: str, target: str, seed: int) -> Problem:
+def reviews(source: str, target: str, seed: int) -> PanelProblem:
     return natural("amazon", source, target, seed, weighting="binary")
 
 
-def simulated(seed: int, **dials: float) -> Problem:
+def simulated(seed: int, **dials: float) -> PanelProblem:
     scenario = Scenario.of({"rows": 10_000, "test_rows": 5_000, "seed": seed, **dials})
     return of_pair(simulate(scenario).pair)
 
 
-def of_pair(pair: DomainPair) -> Problem:
+def of_pair(pair: DomainPair) -> PanelProblem:
     names = list(pair.blocks.names or ())
 
     def frame(inputs: Any) -> pd.DataFrame:
@@ -81,16 +82,20 @@ def of_pair(pair: DomainPair) -> Problem:
     labels = np.concatenate([part.labels for part in parts])
     missing = [names[position] for position in pair.blocks.missing]
     target = frame(pair.target_test).drop(columns=missing)
-    return Problem(source, labels, target, pair.target_test_labels.open("the panel's evaluation"))
+    return PanelProblem(
+        source, labels, target, pair.target_test_labels.open("the panel's evaluation")
+    )
 
 
 # --- cut out of one labelled table ------------------------------------------------------------
 
 
-def cut(table: pd.DataFrame, labels: Any, is_source: Any, is_target: Any, missing: Any) -> Problem:
+def cut(
+    table: pd.DataFrame, labels: Any, is_source: Any, is_target: Any, missing: Any
+) -> PanelProblem:
     y = np.asarray(labels)
     target = table[is_target].drop(columns=list(missing)).reset_index(drop=True)
-    return Problem(table[is_source].reset_index(drop=True), y[is_source], target, y[is_target])
+    return PanelProblem(table[is_source].reset_index(drop=True), y[is_source], target, y[is_target])
 
 
 def folder() -> Path:
@@ -99,7 +104,7 @@ def folder() -> Path:
     return Path(found)
 
 
-def bank(seed: int, by: str) -> Problem:
+def bank(seed: int, by: str) -> PanelProblem:
     """Cut customers with a history by month; all by how they were called; others by age."""
     table = pd.read_csv(folder() / "bank/bank-full.csv", sep=";").drop(columns="duration")
     labels = (table.pop("y") == "yes").astype(int)
@@ -115,7 +120,7 @@ def bank(seed: int, by: str) -> Problem:
     return cut(table, labels, young & some & ~known, ~young & ~known, ["month", "day"])
 
 
-def returning_shoppers(seed: int, by: str) -> Problem:
+def returning_shoppers(seed: int, by: str) -> PanelProblem:
     """Cut returning visitors, whose labels are the source's, by month or by traffic."""
     table = pd.read_csv(folder() / "shoppers/online_shoppers_intention.csv")
     table = table[table.VisitorType == "Returning_Visitor"].drop(columns="VisitorType")
@@ -131,7 +136,7 @@ def returning_shoppers(seed: int, by: str) -> Problem:
     return cut(table, labels, here, ~here, SHOP_UNKNOWN)
 
 
-def heart_back(seed: int) -> Problem:
+def heart_back(seed: int) -> PanelProblem:
     """From the Hungarian hospital to Cleveland, which is taken not to have done stress tests."""
     read = partial(pd.read_csv, names=list(HEART), na_values="?")
     both = [read(folder() / f"heart/processed.{n}.data") for n in ("hungarian", "cleveland")]
@@ -141,10 +146,10 @@ def heart_back(seed: int) -> Problem:
         for name in ("sex", "cp", "restecg"):
             table[name] = table[name].map(lambda v: None if pd.isna(v) else f"v{int(v)}")
     source, target = tables
-    return Problem(source, labels[0], target.drop(columns=["exang", "oldpeak"]), labels[1])
+    return PanelProblem(source, labels[0], target.drop(columns=["exang", "oldpeak"]), labels[1])
 
 
-def clicks_in_time(seed: int) -> Problem:
+def clicks_in_time(seed: int) -> PanelProblem:
     names = ["y", *(f"I{k}" for k in range(1, 14)), *(f"C{k}" for k in range(1, 27))]
     table = pd.read_csv(folder() / "criteo/train.txt.gz", sep="\t", header=None, names=names)
     table = table[table.C17 != "2005abd1"].reset_index(drop=True)
@@ -153,7 +158,7 @@ def clicks_in_time(seed: int) -> Problem:
     return cut(table.drop(columns=many), labels, early, ~early, [f"I{k}" for k in range(1, 6)])
 
 
-def bundled(seed: int, name: str) -> Problem:
+def bundled(seed: int, name: str) -> PanelProblem:
     """Send rows of scikit-learn's tables with a high first column to the target, mostly."""
     loaded = {"breast cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}[name]()
     table = pd.DataFrame(loaded.data, columns=[f"c{k}" for k in range(loaded.data.shape[1])])
@@ -169,7 +174,7 @@ def bundled(seed: int, name: str) -> Problem:
     return cut(table, loaded.target, is_source, ~is_source, table.columns[kept:])
 
 
-DEVELOPMENT: dict[str, Callable[[int], Problem]] = {
+DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
     "gas 1+2 to 3": partial(natural, "gas", "batches1-2", "batch3"),
     "gas 1+2 to 6": partial(natural, "gas", "batches1-2", "batch6"),
     "bank": partial(natural, "bank", "contacted", "never"),
@@ -190,7 +195,7 @@ DEVELOPMENT: dict[str, Callable[[int], Problem]] = {
     "heart, back to Cleveland": heart_back,
     "clicks, in time": clicks_in_time,
 }
-EVALUATION: dict[str, Callable[[int], Problem]] = {
+EVALUATION: dict[str, Callable[[int], PanelProblem]] = {
     "gas 1+2 to 4": partial(natural, "gas", "batches1-2", "batch4"),
     "gas 1+2 to 5": partial(natural, "gas", "batches1-2", "batch5"),
     "shoppers": partial(natural, "shoppers", "returning", "new"),

@@ -1,24 +1,9 @@
-"""The model of tables beside what people would use instead, on real problems.
-
-Results are appended to a file of JSON lines as they come; what is there already is not run again.
-
-    HALFSEEN_DATA=... python benchmarks/table_panel.py --output panel.jsonl --efforts quick
-    python benchmarks/table_panel.py --output panel.jsonl --table
-
-*Development* problems may be looked at while the model is built. *Evaluation* problems are run
-once a version is finished (``--evaluation``), and every look is counted in docs/results/tables.md.
-"""
+"""What is compared on the table panel: baselines that people would use, and ways to fit ours."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
-import os
-import time
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -26,8 +11,6 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import sklearn
-import torch
-from scipy.stats import rankdata
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -35,16 +18,20 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from table_problems import DEVELOPMENT, EVALUATION, metric_of
 
 from halfseen import AdaptationImputationClassifier
-from halfseen.metrics import accuracy, auc, expected_calibration_error, row_losses
+from halfseen.arrays import Floats
 from halfseen.model.settings import FitSettings
+from halfseen_bench.data.pairs import Labels
 
-Predict = Callable[[pd.DataFrame, np.ndarray, pd.DataFrame, int], np.ndarray]
+__all__ = ["BASELINES", "OURS", "Predict"]
+
+Predict = Callable[[pd.DataFrame, Labels, pd.DataFrame, int], Floats]
+"""From source, labels and target, with a seed, to the target's class probabilities."""
 
 
 def prepared(scaled: bool) -> Any:
+    """Return how baselines prepare columns: medians and scales for numbers, codes for texts."""
     numbers = make_pipeline(
         SimpleImputer(strategy="median"), *([StandardScaler()] if scaled else [])
     )
@@ -59,7 +46,7 @@ def prepared(scaled: bool) -> Any:
 def plain(make: Callable[[int], Any], *, scaled: bool = False, own: bool = False) -> Predict:
     """Return a classifier on the shared columns; `own` scales each domain by itself."""
 
-    def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+    def predict(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
         shared = prepared(scaled).fit(source[target.columns])
         model = make(seed).fit(shared.transform(source[target.columns]), y)
         seen = prepared(scaled).fit(target) if own else shared
@@ -73,14 +60,17 @@ def plain(make: Callable[[int], Any], *, scaled: bool = False, own: bool = False
 
 
 def boosted(seed: int) -> Any:
+    """Return LightGBM as it comes."""
     return lightgbm.LGBMClassifier(random_state=seed, verbose=-1, n_jobs=1)
 
 
 def forest(seed: int) -> Any:
+    """Return a forest of 300 trees, leaves of three rows."""
     return RandomForestClassifier(300, min_samples_leaf=3, random_state=seed)
 
 
 def logistic(seed: int) -> Any:
+    """Return logistic regression as it comes."""
     return LogisticRegression(max_iter=1000)
 
 
@@ -90,7 +80,7 @@ def tuned_logistic(seed: int) -> Any:
     return GridSearchCV(LogisticRegression(max_iter=300), search, scoring="neg_log_loss", cv=3)
 
 
-def imputed(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+def imputed(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
     """Ridge regression from the shared columns to the others, then LightGBM on both."""
     absent = source.columns.difference(target.columns)
     shared, other = prepared(True).fit(source[target.columns]), prepared(True).fit(source[absent])
@@ -101,7 +91,7 @@ def imputed(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np
     return in_all_classes(model, np.hstack([rows, ridge.predict(rows)]), y)
 
 
-def weighted(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+def weighted(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
     """LightGBM, each source row by the odds that a regression takes it for the target's."""
     shared = prepared(True).fit(source[target.columns])
     x, rows = shared.transform(source[target.columns]), shared.transform(target)
@@ -115,7 +105,7 @@ def weighted(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> n
 def adapted(make: str) -> Predict:
     """Return an adapter of skada before logistic regression."""
 
-    def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+    def predict(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
         shared = prepared(True).fit(source[target.columns])
         x, rows = shared.transform(source[target.columns]), shared.transform(target)
         with sklearn.config_context(enable_metadata_routing=True):
@@ -134,14 +124,17 @@ def adapted(make: str) -> Predict:
     return predict
 
 
-def in_all_classes(model: Any, rows: np.ndarray, y: Any) -> np.ndarray:
+def in_all_classes(model: Any, rows: Floats, y: Labels) -> Floats:
+    """Return probabilities with a column for each class, also where the model saw fewer."""
     found = np.zeros((len(rows), int(y.max()) + 1))
     found[:, model.classes_] = model.predict_proba(rows)
     return found
 
 
 def ours(*, teaches: bool = True, **settings: Any) -> Predict:
-    def predict(source: pd.DataFrame, y: Any, target: pd.DataFrame, seed: int) -> np.ndarray:
+    """Return our estimator with some settings."""
+
+    def predict(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
         model = AdaptationImputationClassifier(random_state=seed, **settings)
         with contextlib.ExitStack() as changed:
             if not teaches:
@@ -174,93 +167,3 @@ OURS: dict[str, Predict] = {
     "no alignment": ours(align=False),
     "networks": ours(members=["networks"]),
 }
-
-
-def main() -> None:
-    """Run what is asked for and not there yet, or print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--problems", nargs="*")
-    parser.add_argument("--efforts", nargs="*", default=list(OURS), help="rows of ours")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--evaluation", action="store_true")
-    parser.add_argument("--table", action="store_true")
-    given = parser.parse_args()
-    done = (
-        [json.loads(line) for line in given.output.read_text().splitlines()]
-        if (given.output.exists())
-        else []
-    )
-    if given.table:
-        print_table(done)
-        return
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
-    known = {(r["problem"], r["method"], r["seed"]) for r in done}
-    methods = BASELINES | {f"halfseen, {name}": OURS[name] for name in given.efforts}
-    problems = EVALUATION if given.evaluation else DEVELOPMENT
-    for seed in range(given.seeds):
-        for problem in given.problems or problems:
-            wanted = [m for m in methods if (problem, m, seed) not in known]
-            if not wanted:
-                continue
-            data = problems[problem](seed)
-            for method in wanted:
-                record = measured(methods[method], data, seed)
-                line = {"problem": problem, "method": method, "seed": seed, **record}
-                with given.output.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(json.dumps(line), flush=True)
-
-
-def measured(predict: Predict, data: Any, seed: int) -> dict[str, float | None]:
-    source, labels, target, truth = data
-    started = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        probability = predict(source, labels, target, seed)
-    return {
-        "accuracy": accuracy(probability, truth),
-        "auc": auc(probability, truth),
-        "cross_entropy": float(row_losses(probability, truth).mean()),
-        "calibration_error": expected_calibration_error(probability, truth),
-        "seconds": round(time.perf_counter() - started, 1),
-    }
-
-
-def print_table(records: list[dict[str, Any]]) -> None:
-    """Print the score that counts, cross-entropy, and how each method stands among the others."""
-    problems = list(dict.fromkeys(r["problem"] for r in records))
-    methods = list(dict.fromkeys(r["method"] for r in records))
-
-    def mean(problem: str, method: str, key: str) -> float:
-        found = [r[key] for r in records if (r["problem"], r["method"]) == (problem, method)]
-        return float(np.mean(found)) if found else np.nan
-
-    scores = np.array([[100 * mean(p, m, metric_of(p)) for p in problems] for m in methods])
-    losses = np.array([[mean(p, m, "cross_entropy") for p in problems] for m in methods])
-    baselines = [number for number, method in enumerate(methods) if method in BASELINES]
-    print("| problem | " + " | ".join(methods) + " |")
-    print("|---|" + "---|" * len(methods))
-    for column, problem in enumerate(problems):
-        pairs = zip(scores[:, column], losses[:, column], strict=True)
-        cells = ["–" if np.isnan(s) else f"{s:.1f} ({loss:.3f})" for s, loss in pairs]
-        print(f"| {problem} | " + " | ".join(cells) + " |")
-    behind = scores - scores[baselines].max(axis=0)
-    # Methods that were not run on every problem stand outside of the means.
-    ranks = np.full_like(scores, np.nan)
-    whole = ~np.isnan(scores).any(axis=1)
-    ranks[whole] = rankdata(-scores[whole], axis=0)
-    for title, values in (
-        ("mean rank", ranks.mean(axis=1)),
-        ("mean score", scores.mean(axis=1)),
-        ("below the best baseline of each problem, mean", behind.mean(axis=1)),
-        ("the same, worst", behind.min(axis=1)),
-        ("mean cross-entropy", losses.mean(axis=1)),
-    ):
-        digits = 3 if "entropy" in title else 1
-        cells = ["–" if np.isnan(v) else f"{v:.{digits}f}" for v in values]
-        print(f"| {title} | " + " | ".join(cells) + " |")
-
-
-if __name__ == "__main__":
-    main()
