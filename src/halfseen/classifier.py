@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from halfseen.blocks import Blocks
+    from halfseen.explain import Explanation
     from halfseen.front.frames import Images
     from halfseen.front.inference import Understanding
     from halfseen.front.roles import Missing
@@ -420,6 +421,10 @@ class AdaptationImputationClassifier(
     def transform(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
         return self._asked(X).transform(X)
+
+    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+        """Say which columns move each row's answer; see :meth:`Model.explain`."""
+        return self._asked(X).explain(X, source=source)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.

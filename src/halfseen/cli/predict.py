@@ -81,7 +81,7 @@ def predict(
         )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
-    show_alarms([alarm.to_dict() for alarm in scored.alarms], terminal)
+    show_alarms(scored.alarms, terminal)
     rate = scored.rows / max(scored.seconds, 1e-9)
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."

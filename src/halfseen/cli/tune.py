@@ -53,6 +53,8 @@ def tune(
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
     categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
     drop: fitting.Drop = None,
     id: fitting.Id = None,
     positive: fitting.Positive = None,
@@ -76,8 +78,9 @@ def tune(
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
-        positive=positive, models=models, members=members, seed=seed, set_=set_,
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models,
+        members=members, seed=seed, set_=set_,
     )  # fmt: skip
     from halfseen.cli.config import read_config
 

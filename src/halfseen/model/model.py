@@ -16,6 +16,7 @@ from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import correct_probabilities
+from halfseen.explain import Explanation
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
 from halfseen.members.aligned import Aligned
@@ -87,7 +88,7 @@ class Model:
     @property
     def alarms(self) -> list[Alarm]:
         """What looked wrong when the model was fitted."""
-        return [Alarm(**alarm) for alarm in self.metrics.get("alarms", ())]
+        return [Alarm.from_dict(alarm) for alarm in self.metrics.get("alarms", ())]
 
     @property
     def networks_member(self) -> NetworksMember:
@@ -269,6 +270,32 @@ class Model:
         probability, positions = self.predict_proba(X), self.positions(y)
         same_length(X=probability, y=positions)
         return evaluation(probability, positions, self.class_prior, self.metrics)
+
+    def explain(
+        self, X: Any, *, source: Any = None, seed: int = 0, where: str = "X"
+    ) -> Explanation:
+        """Say which columns move each row's answer, how far it is from the source, what is missing.
+
+        Parameters
+        ----------
+        X
+            Rows of a table, as for `predict_proba`. It takes some thousand answers per row.
+        source
+            Complete source rows. With them rows are compared with source rows instead of
+            typical ones, distances are measured, and missing columns are shown in their units.
+        seed
+            Of the sample of orders and source rows.
+        where
+            What messages call the rows.
+
+        Returns
+        -------
+        Explanation
+            ``importance`` over all rows, ``row(k)`` and ``told(k)`` for one, ``to_dict()``.
+        """
+        from halfseen.model.explaining import explain  # which speaks of models
+
+        return explain(self, X, source=source, seed=seed, where=where)
 
     @property
     def class_prior(self) -> Floats:
