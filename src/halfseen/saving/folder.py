@@ -26,7 +26,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, reason
 from halfseen.files import folder_written_whole, recover
 
 __all__ = [
@@ -219,7 +219,10 @@ def check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; a model needs a folder of its own.")
-    others = {path.name for path in folder.iterdir()} - {TENSORS, DESCRIPTION, REPORT}
+    try:
+        others = {path.name for path in folder.iterdir()} - {TENSORS, DESCRIPTION, REPORT}
+    except OSError as error:
+        raise InputError(f"{folder} cannot be looked into: {reason(error)}") from error
     if others:
         raise InputError(
             f"{folder} holds other things ({sorted(others)[0]}); a model needs a folder of its own."
