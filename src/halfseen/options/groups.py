@@ -26,7 +26,15 @@ Normalization = Literal["batch", "layer", "none"]
 Activation = Literal["sigmoid", "tanh", "relu", "none"]
 Initialization = Literal["torch", "reference"]
 ImageAugmentation = Literal[
-    "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
+    "auto",
+    "affine",
+    "wide",
+    "mild",
+    "light",
+    "mild-light",
+    "wide+light",
+    "mild+light",
+    "wide+mild-light",
 ]
 Augmentation = Literal["none", "mask", ImageAugmentation]
 Inputs = Literal["image", "table"]
@@ -53,6 +61,11 @@ class ImageNetworks(Group):
     kernel_size: Size = Field(default=5, description="width of the kernels")
     padding: Literal["valid", "same"] = Field(default="valid", description="of the convolutions")
     pools: Count = Field(default=2, description="convolutions followed by 2x2 pooling")
+    standardize: bool | Literal["auto"] = Field(
+        default=False,
+        description="whether each image is brought to mean 0 and spread 1 of its measured pixels; "
+        "auto: where the domains look different",
+    )
 
 
 class TableNetworks(Group):

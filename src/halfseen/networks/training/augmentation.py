@@ -239,6 +239,7 @@ AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
     # Without inversion: statistics of the target must stay those of the rows to be predicted.
     "mild-light": lambda pixels: Appearance(0.65, 0.0, pixels.lowest, pixels.highest),
     "wide+light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
+    "wide+mild-light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["mild-light"](p)),
     "mild+light": lambda p: _Both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
     "mask": lambda pixels: MaskNoise(),
 }
