@@ -65,7 +65,15 @@ class Run(NamedTuple):
         return "-".join(map(str, self)).replace(" ", "_").replace(":", "_").replace(",", "")
 
 
-RUNS: list[Run] = []
+RUNS = [
+    Run("default", 1200, "mnist:usps", IGNORE),
+    Run("default", 1200, "mnist:mnistm", IGNORE),
+    Run("default", 1200, "svhn:mnist", IGNORE),
+    Run("default", 1200, "mnist:usps", IMPUTE),
+    Run("default", 1200, "usps:mnist", IMPUTE),
+    Run("default", 1200, "svhn:mnist", IMPUTE),
+    Run("default", 1200, "mnist:mnistm", IMPUTE),
+]
 
 
 def load(name: str) -> DomainPair:

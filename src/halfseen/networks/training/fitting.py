@@ -113,7 +113,9 @@ def fit_objective(
     place = resolve_device(device)
     pixels = _pixels(problem)
     if options.images is not None and options.images.standardize == "auto":
-        options = make_options({"images.standardize": pixels.looks_differ}, options)
+        # Other sources are shown in the light of others: both at once was worse.
+        standardize = pixels.looks_differ and not pixels.is_uniform
+        options = make_options({"images.standardize": standardize}, options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
