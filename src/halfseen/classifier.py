@@ -74,7 +74,7 @@ class AdaptationImputationClassifier(
     effort : {"quick", "default", "best"}
         How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
         images a fifth of the steps; ``best`` has the networks of five folds answer together,
-        however many rows a table has.
+        however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.

@@ -134,6 +134,7 @@ def fit_images(
         target,
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
+        thorough=settings.effort == "best",
     )
     return fit_rows(front, rows, settings, hooks, training_data=training_data)
 
