@@ -44,6 +44,7 @@ from halfseen.model.rows import (
     prepared_streams,
     prepared_tables,
 )
+from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import Progress
@@ -321,6 +322,7 @@ class Fit:
             members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
             weights, groups = Weights(counted, product=True), [(m,) for m in members]
+            names += [SELF_TRAINED] * (len(members) - len(names))
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:
@@ -386,7 +388,14 @@ class Fit:
         source, n_classes = self._sample(), self.rows.n_classes
         return self.ranks.from_first(
             lambda: settle_maps(
-                drift, learners, members, weights.members, source, self.rows.target, n_classes
+                drift,
+                learners,
+                members,
+                weights.members,
+                source,
+                self.rows.target,
+                n_classes,
+                self.rows.blocks,
             )
         )
 
