@@ -5,39 +5,32 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
-from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
-from halfseen.front.frames import Images, label_column, read_frame, split_stacked
-from halfseen.front.fronts import ImageFront, TableFront
-from halfseen.front.images import image_blocks, prepare_images
-from halfseen.front.inference import Understanding
-from halfseen.front.labels import FEWEST_ROWS
-from halfseen.front.pairing import understand_frames
-from halfseen.front.roles import Missing
-from halfseen.front.tables import ArrowTable
-from halfseen.members import Sample
-from halfseen.model.fitting import Hooks, fit_images, fit_tables
-from halfseen.model.model import Model
-from halfseen.model.settings import Effort, FitSettings
-from halfseen.networks.methods import Method, method_named
-from halfseen.networks.nets import EncoderFactory, Networks
-from halfseen.networks.training import (
-    Augmentation,
-    EpochHook,
-    Progress,
-    ProgressBar,
-    chosen_epochs,
-)
 from halfseen.options import Inputs, Options, Preset, dotted, option_names
-from halfseen.parallel import present_ranks
+
+# Torch and Arrow are imported when something is fitted: an import must not wait for them.
+if TYPE_CHECKING:
+    from torch import nn
+
+    from halfseen.blocks import Blocks
+    from halfseen.explain import Explanation
+    from halfseen.front.frames import Images
+    from halfseen.front.inference import Understanding
+    from halfseen.front.roles import Missing
+    from halfseen.front.tables import ArrowTable
+    from halfseen.model.fitting import Hooks
+    from halfseen.model.model import Model
+    from halfseen.model.settings import Effort, FitSettings
+    from halfseen.networks.methods import Method
+    from halfseen.networks.nets import EncoderFactory, Networks
+    from halfseen.networks.training import Augmentation, EpochHook
 
 __all__ = ["AdaptationImputationClassifier"]
 
@@ -81,7 +74,7 @@ class AdaptationImputationClassifier(
     effort : {"quick", "default", "best"}
         How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
         images a fifth of the steps; ``best`` has the networks of five folds answer together,
-        however many rows a table has.
+        however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.
@@ -239,9 +232,13 @@ class AdaptationImputationClassifier(
 
     @property
     def _method(self) -> Method:
+        from halfseen.networks.methods import method_named
+
         return method_named(self.model)
 
     def _settings(self, seed: int) -> FitSettings:
+        from halfseen.model.settings import FitSettings
+
         return FitSettings(
             models=(self.model,),
             members=None if self.members is None else tuple(self.members),
@@ -271,6 +268,10 @@ class AdaptationImputationClassifier(
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
         """
+        from halfseen.front.frames import Images, label_column, read_frame, split_stacked
+        from halfseen.front.tables import ArrowTable
+        from halfseen.model.fitting import fit_tables
+
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -312,6 +313,10 @@ class AdaptationImputationClassifier(
         return self
 
     def _understood(self, source: ArrowTable, target: Any, labels: Any) -> Understanding:
+        from halfseen.front.frames import Images
+        from halfseen.front.labels import FEWEST_ROWS
+        from halfseen.front.pairing import understand_frames
+
         if isinstance(target, Images):
             raise InputError("The source is a table and the target holds images.")
         return understand_frames(
@@ -327,6 +332,12 @@ class AdaptationImputationClassifier(
         )
 
     def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Model:
+        from halfseen.front.frames import Images
+        from halfseen.front.fronts import ImageFront
+        from halfseen.front.images import prepare_images
+        from halfseen.members import Sample
+        from halfseen.model.fitting import fit_images
+
         blocks = self._image_blocks(source, target)
         classes, positions = np.unique(labels, return_inverse=True)
         shown = Images(source.array, "the target") if target is None else target
@@ -336,18 +347,26 @@ class AdaptationImputationClassifier(
         return fit_images(front, sample, rows, settings, self._hooks()).model
 
     def _image_blocks(self, source: Images, target: Any) -> Blocks:
+        from halfseen.front.images import image_blocks
+        from halfseen.front.tables import ArrowTable
+
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
         complete = self._method.needs_complete_target
         return image_blocks(source, target, self.missing, complete=complete)
 
     def _hooks(self) -> Hooks:
+        from halfseen.model.fitting import Hooks
+        from halfseen.networks.training import Progress, ProgressBar
+
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         progress = ProgressBar if self.verbose else (lambda title: Progress())
         return Hooks(progress=progress, checkpoints=checkpoint)
 
     def _seed(self) -> int:
         """Return the run's seed without touching NumPy's global generator."""
+        from halfseen.parallel import present_ranks
+
         if self.random_state is None:
             random = np.random.SeedSequence()
             return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
@@ -373,6 +392,8 @@ class AdaptationImputationClassifier(
     @property
     def chosen_epoch_(self) -> dict[str, int]:
         """The epoch whose weights each phase ended with."""
+        from halfseen.networks.training import chosen_epochs
+
         return chosen_epochs(self.history_)
 
     def predict_proba(
@@ -401,6 +422,10 @@ class AdaptationImputationClassifier(
         """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
         return self._asked(X).transform(X)
 
+    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+        """Say which columns move each row's answer; see :meth:`Model.explain`."""
+        return self._asked(X).explain(X, source=source)
+
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.
 
@@ -416,6 +441,8 @@ class AdaptationImputationClassifier(
 
     def _asked(self, X: Any) -> Model:
         """Return the fitted model, with a warning where names of columns come and go."""
+        from halfseen.front.fronts import TableFront
+
         model = self._fitted()
         if isinstance(model.front, TableFront):
             named = hasattr(self, "feature_names_in_")

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
@@ -32,6 +31,7 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
+    from halfseen.cli.config import open_renamed
     from halfseen.model.loading import load_table_model
     from halfseen.model.scoring import evaluate_table
 

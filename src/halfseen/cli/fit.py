@@ -6,20 +6,22 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import Effort, FitConfig, ReportDetail, parsed_options, read_config
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
+    from halfseen.alarms import Alarm
+    from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
 __all__ = [
@@ -34,8 +36,14 @@ __all__ = [
 ]
 
 Names = list[str] | None
-MOST_SHOWN = 5
-"""Alarms of one kind that are shown."""
+ReportDetail = Literal["aggregates", "none"]
+"""What a model keeps for a report; never anything about a single row."""
+Effort = Literal["quick", "default", "best"]
+"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+MOST_COLUMNS = 60
+"""Columns that are listed; of more,"""
+MANY_COLUMNS = 20
+"""the first so many, and how many there are of each kind."""
 
 
 # Arguments that the commands on two tables share.
@@ -135,6 +143,8 @@ def fit(
         positive=positive, models=models, members=members, effort=effort, seed=seed,
         report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
+    from halfseen.cli.config import read_config
+
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
@@ -160,7 +170,11 @@ def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
-    return found if set_ is None else found | {"options": parsed_options(set_)}
+    if set_ is None:
+        return found
+    from halfseen.cli.config import parsed_options
+
+    return found | {"options": parsed_options(set_)}
 
 
 def model_outputs(output: Path) -> list[Output]:
@@ -215,7 +229,7 @@ def _fit(
     alarms = table_alarms(found)
     if config.strict:
         refuse(alarms)
-    show_alarms([alarm.to_dict() for alarm in alarms], terminal)
+    show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = (
@@ -248,7 +262,6 @@ def _fit(
     if not ranks.is_first:
         return
     model = fit.model
-    later = model.metrics["alarms"][len(alarms) :]
     if config.strict:
         refuse(model.alarms)
     if config.report_data != "none":
@@ -260,7 +273,7 @@ def _fit(
     model.save(output)
     shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)
-    show_alarms(later, terminal)
+    show_alarms(model.alarms[len(alarms) :], terminal)
     seconds = time.perf_counter() - started
     terminal.detail(f"{seconds:.1f} s in all.")
     terminal.result(f"Model: {output}")
@@ -321,16 +334,12 @@ def print_understanding(found: Any, console: Console) -> None:
         plain(console, f"Note: {note}")
 
 
-def show_alarms(alarms: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
-    """Show alarms, also with ``--quiet``; of many of one kind the first few."""
-    kinds = [alarm["kind"] for alarm in alarms]
-    for place, alarm in enumerate(alarms):
-        before = kinds[:place].count(alarm["kind"])
-        if before < MOST_SHOWN:
-            terminal.result(f"Alarm: {alarm['says']}")
-        elif before == MOST_SHOWN:
-            rest = kinds.count(alarm["kind"]) - MOST_SHOWN
-            terminal.result(f"Alarm: {rest} more of this kind ({alarm['kind']}; --json lists all).")
+def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
+    """Show alarms, also with ``--quiet``."""
+    from halfseen.alarms import sentences
+
+    for sentence in sentences(alarms):
+        terminal.result(f"Alarm: {sentence}")
 
 
 def understanding(found: Any) -> dict[str, Any]:
@@ -354,15 +363,23 @@ def understanding(found: Any) -> dict[str, Any]:
 def print_columns(schema: Any, console: Console) -> None:
     """Print what becomes of each column."""
     table = new_table("column", "role", "kind", "preparation")
-    for column in schema.columns:
+    shown = schema.columns
+    if len(shown) > MOST_COLUMNS:
+        shown = shown[:MANY_COLUMNS]
+    for column in shown:
         style = "bold" if column.role == "missing" else None
         row = (column.name, column.role, column.kind, _preparation(column))
         table.add_row(*(escape(cell) for cell in row), style=style)
     for name in schema.id:
         table.add_row(escape(name), "id", "", "carried through")
-    for name in schema.dropped:
+    for name in schema.dropped[:MOST_COLUMNS]:
         table.add_row(escape(name), "dropped", "", "")
     console.print(table, highlight=False)
+    if len(shown) < len(schema.columns):
+        counts = Counter((column.role, column.kind) for column in schema.columns)
+        words = ", ".join(f"{n:,} {role} {kind}" for (role, kind), n in sorted(counts.items()))
+        rest = len(schema.columns) - len(shown)
+        plain(console, f"{rest:,} more columns (--json lists all); in all: {words}.")
 
 
 def print_metrics(metrics: Any, console: Console) -> None:

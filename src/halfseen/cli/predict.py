@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.fit_images import Skipped
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -52,6 +51,7 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
+    from halfseen.cli.config import open_renamed
     from halfseen.front.fronts import ImageFront
     from halfseen.model.loading import load
     from halfseen.model.scoring import check_output, is_scores, score_table
@@ -81,7 +81,7 @@ def predict(
         )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
-    show_alarms([alarm.to_dict() for alarm in scored.alarms], terminal)
+    show_alarms(scored.alarms, terminal)
     rate = scored.rows / max(scored.seconds, 1e-9)
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."

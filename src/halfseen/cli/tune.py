@@ -7,19 +7,20 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from halfseen.cli import fit as fitting
-from halfseen.cli.config import FitConfig, read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
-from halfseen.options import dotted
 from halfseen.outputs import Output, check_outputs, derived_path, head
+
+if TYPE_CHECKING:
+    from halfseen.cli.config import FitConfig
 
 __all__ = ["tune"]
 
@@ -52,6 +53,8 @@ def tune(
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
     categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
     drop: fitting.Drop = None,
     id: fitting.Id = None,
     positive: fitting.Positive = None,
@@ -75,9 +78,12 @@ def tune(
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
-        positive=positive, models=models, members=members, seed=seed, set_=set_,
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models,
+        members=members, seed=seed, set_=set_,
     )  # fmt: skip
+    from halfseen.cli.config import read_config
+
     fit_config = read_config(config, given)
     kept = storage or str(derived_path(output, ".journal"))
     inputs = {"the source table": source, "the target table": target, "the settings file": config}
@@ -178,10 +184,12 @@ def write_table(result: Any, path: Path) -> None:
 
 def best_config(config: FitConfig, result: Any) -> str:
     """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
+    from halfseen.options import dotted
+
     best = result.best
     settings = config.model_dump(exclude_defaults=True, exclude={"options"})
     settings |= {"models": [best.model]}
-    settings |= {n: v for n, v in best.settings.items() if n in FitConfig.model_fields}
+    settings |= {n: v for n, v in best.settings.items() if n in type(config).model_fields}
     found = {n: v for n, v in best.settings.items() if n not in settings}
     lines = [
         f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",

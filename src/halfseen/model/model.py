@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import correct_probabilities
+from halfseen.explain import Explanation
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
 from halfseen.members.aligned import Aligned
@@ -87,7 +88,7 @@ class Model:
     @property
     def alarms(self) -> list[Alarm]:
         """What looked wrong when the model was fitted."""
-        return [Alarm(**alarm) for alarm in self.metrics.get("alarms", ())]
+        return [Alarm.from_dict(alarm) for alarm in self.metrics.get("alarms", ())]
 
     @property
     def networks_member(self) -> NetworksMember:
@@ -156,7 +157,7 @@ class Model:
         used = [answer for answer in found if answer is not None]
         if not used:
             return self.log_probabilities(rows)
-        return self.weights.tempered(used[0] if len(used) == 1 else np.mean(used, axis=0))
+        return Weights((1.0 / len(used),) * len(used)).combined(used)
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
         """Return probabilities of prepared rows."""
@@ -270,6 +271,32 @@ class Model:
         same_length(X=probability, y=positions)
         return evaluation(probability, positions, self.class_prior, self.metrics)
 
+    def explain(
+        self, X: Any, *, source: Any = None, seed: int = 0, where: str = "X"
+    ) -> Explanation:
+        """Say which columns move each row's answer, how far it is from the source, what is missing.
+
+        Parameters
+        ----------
+        X
+            Rows of a table, as for `predict_proba`. It takes some thousand answers per row.
+        source
+            Complete source rows. With them rows are compared with source rows instead of
+            typical ones, distances are measured, and missing columns are shown in their units.
+        seed
+            Of the sample of orders and source rows.
+        where
+            What messages call the rows.
+
+        Returns
+        -------
+        Explanation
+            ``importance`` over all rows, ``row(k)`` and ``told(k)`` for one, ``to_dict()``.
+        """
+        from halfseen.model.explaining import explain  # which speaks of models
+
+        return explain(self, X, source=source, seed=seed, where=where)
+
     @property
     def class_prior(self) -> Floats:
         """Class proportions that the probabilities speak of."""
@@ -296,7 +323,7 @@ class Model:
         return Description(
             front=self.front.to_dict(),
             members=[{"kind": member.kind, **member.describe()} for member in self.members],
-            weights={"members": list(self.weights.members), "complete": self.weights.complete},
+            weights=asdict(self.weights),
             seed=self.seed,
             metrics=self.metrics,
             training_data=self.training_data,

@@ -149,8 +149,7 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     found = evaluation(
         np.concatenate(probabilities), model.positions(labels), model.class_prior, model.metrics
     )
-    alarms = [alarm.to_dict() for alarm in watch.alarms()]
-    return found | {"unlabelled": rows - len(labels), "alarms": alarms}
+    return found | {"unlabelled": rows - len(labels), "alarms": watch.alarms()}
 
 
 def score_images(
@@ -270,7 +269,7 @@ class TableScorer:
 
 def check_output(output: Path, table: TableFiles | None = None) -> None:
     """Refuse an output that cannot be written, before any work is done."""
-    if output.suffix.lower() not in FORMATS:
+    if FORMATS.get(output.suffix.lower(), "Excel") == "Excel":
         raise InputError(f"{output} must end in .parquet, .csv or .arrow.")
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")

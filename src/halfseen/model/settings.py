@@ -51,8 +51,8 @@ class FitSettings:
         images and for presets that repeat the paper.
     effort
         How long a fit may take: ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` holds rows of any table in memory out in five folds,
-        whose networks answer together.
+        images a fifth of the steps; ``best`` holds rows in memory out in five folds, whose
+        networks answer together.
     align
         Whether drifted columns are mapped; by default where target rows are far from the source.
     preset, divergence, options

@@ -26,7 +26,7 @@ Normalization = Literal["batch", "layer", "none"]
 Activation = Literal["sigmoid", "tanh", "relu", "none"]
 Initialization = Literal["torch", "reference"]
 ImageAugmentation = Literal[
-    "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
+    "auto", "affine", "wide", "light", "mild-light", "wide+light", "wide+mild-light"
 ]
 Augmentation = Literal["none", "mask", ImageAugmentation]
 Inputs = Literal["image", "table"]
@@ -53,6 +53,11 @@ class ImageNetworks(Group):
     kernel_size: Size = Field(default=5, description="width of the kernels")
     padding: Literal["valid", "same"] = Field(default="valid", description="of the convolutions")
     pools: Count = Field(default=2, description="convolutions followed by 2x2 pooling")
+    standardize: bool | Literal["auto"] = Field(
+        default=False,
+        description="whether each image is brought to mean 0 and spread 1 of its measured pixels; "
+        "auto: where the domains look different and the source's light varies more",
+    )
 
 
 class TableNetworks(Group):
@@ -171,12 +176,12 @@ class TrainingOptions(Group):
     augmentation: Augmentation = Field(
         default="none",
         description="of source batches: mask noise for tables; for images affine changes "
-        "(affine, wide, half as wide: mild), contrast, inversion and brightness (light; mild-light "
-        "without inversion), both, or auto: wide, with light where the domains look different",
+        "(affine, wide), contrast, inversion and brightness (light; mild-light without inversion), "
+        "both, or auto: wide, with light where the domains look different",
     )
     target_augmentation: Augmentation = Field(
         default="none",
-        description="the same of target batches; auto: mild, with mild-light where the domains "
+        description="the same of target batches; auto: wide, with mild-light where the domains "
         "look different",
     )
 
