@@ -49,7 +49,7 @@ from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import Progress
 from halfseen.options import Inputs
-from halfseen.parallel import present_ranks
+from halfseen.parallel import one_thread_if_small, present_ranks
 from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
 from halfseen.weights.combining import Weights
 
@@ -166,7 +166,9 @@ def fit_rows(
     """
     inputs: Inputs = "table" if rows.blocks.is_table else "image"
     settings.check(inputs)
-    return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
+    cells = 2**62 if rows.whole is None else rows.whole.inputs.size + rows.target.size
+    with one_thread_if_small(cells if inputs == "table" else 2**62):
+        return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
 
 
 @dataclass(frozen=True)
