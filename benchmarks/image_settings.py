@@ -67,8 +67,8 @@ class Run(NamedTuple):
 
 RUNS = [
     Run("default", 1200, "mnist:usps", IGNORE),
-    Run("default", 1200, "mnist:mnistm", IGNORE),
     Run("default", 1200, "svhn:mnist", IGNORE),
+    Run("default", 1200, "mnist:mnistm", IGNORE),
     Run("default", 1200, "mnist:usps", IMPUTE),
     Run("default", 1200, "usps:mnist", IMPUTE),
     Run("default", 1200, "svhn:mnist", IMPUTE),

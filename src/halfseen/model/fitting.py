@@ -44,11 +44,12 @@ from halfseen.model.rows import (
     prepared_streams,
     prepared_tables,
 )
+from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import Progress
 from halfseen.options import Inputs
-from halfseen.parallel import present_ranks
+from halfseen.parallel import one_thread_if_small, present_ranks
 from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
 from halfseen.weights.combining import Weights
 
@@ -165,7 +166,9 @@ def fit_rows(
     """
     inputs: Inputs = "table" if rows.blocks.is_table else "image"
     settings.check(inputs)
-    return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
+    cells = 2**62 if rows.whole is None else rows.whole.inputs.size + rows.target.size
+    with one_thread_if_small(cells if inputs == "table" else 2**62):
+        return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
 
 
 @dataclass(frozen=True)
@@ -321,6 +324,7 @@ class Fit:
             members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
             weights, groups = Weights(counted, product=True), [(m,) for m in members]
+            names += [SELF_TRAINED] * (len(members) - len(names))
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:
@@ -386,7 +390,14 @@ class Fit:
         source, n_classes = self._sample(), self.rows.n_classes
         return self.ranks.from_first(
             lambda: settle_maps(
-                drift, learners, members, weights.members, source, self.rows.target, n_classes
+                drift,
+                learners,
+                members,
+                weights.members,
+                source,
+                self.rows.target,
+                n_classes,
+                self.rows.blocks,
             )
         )
 
