@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,14 +20,13 @@ if TYPE_CHECKING:
     from torch import nn
 
     from halfseen.blocks import Blocks
-    from halfseen.evidence import PriorEstimate
+    from halfseen.explain import Explanation
     from halfseen.front.frames import Images
-    from halfseen.front.fronts import Front
     from halfseen.front.inference import Understanding
     from halfseen.front.roles import Missing
     from halfseen.front.tables import ArrowTable
     from halfseen.model.fitting import Hooks
-    from halfseen.model.model import Model, TargetPrior
+    from halfseen.model.model import Model
     from halfseen.model.settings import Effort, FitSettings
     from halfseen.networks.methods import Method
     from halfseen.networks.nets import EncoderFactory, Networks
@@ -76,7 +74,7 @@ class AdaptationImputationClassifier(
     effort : {"quick", "default", "best"}
         How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
         images a fifth of the steps; ``best`` has the networks of five folds answer together,
-        however many rows a table has.
+        however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.
@@ -140,9 +138,7 @@ class AdaptationImputationClassifier(
     >>> label = (source[:, 0] + source[:, 3] > 0).astype(int)
     >>> target = random.normal(size=(150, 4)) + 0.5
     >>> target[:, 3] = np.nan                               # never measured there
-    >>> model = AdaptationImputationClassifier(
-    ...     options={"training.joint_epochs": 3}, random_state=0
-    ... )
+    >>> model = AdaptationImputationClassifier(effort="quick", random_state=0)
     >>> model = model.fit(source, label, X_target=target)
     >>> model.blocks_.missing
     (3,)
@@ -316,20 +312,6 @@ class AdaptationImputationClassifier(
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         return self
 
-    def preparation(self, X: Any, y: Any, X_target: Any) -> Callable[..., npt.NDArray[np.float32]]:
-        """Return the function by which ``fit`` would prepare rows of a target, without fitting."""
-        from halfseen.front.frames import Images, label_column, read_frame
-        from halfseen.front.fronts import ImageFront, TableFront
-
-        source, target = read_frame(X, "the source"), read_frame(X_target, "the target")
-        labels, column = label_column(y, len(source))
-        if isinstance(source, Images):
-            blocks = self._image_blocks(source, target)
-            front: Front = ImageFront(blocks, tuple(np.unique(labels).tolist()))
-        else:
-            front = TableFront(self._understood(source, target, column).schema)
-        return partial(front.prepare, complete=self._method.needs_complete_target)
-
     def _understood(self, source: ArrowTable, target: Any, labels: Any) -> Understanding:
         from halfseen.front.frames import Images
         from halfseen.front.labels import FEWEST_ROWS
@@ -414,7 +396,9 @@ class AdaptationImputationClassifier(
 
         return chosen_epochs(self.history_)
 
-    def predict_proba(self, X: Any, *, target_prior: TargetPrior = None) -> npt.NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any, *, target_prior: npt.ArrayLike | None = None
+    ) -> npt.NDArray[np.float64]:
         """Return the probability of each class, in the order of ``classes_``.
 
         Parameters
@@ -423,10 +407,8 @@ class AdaptationImputationClassifier(
             Target rows: all columns of the source in any order (what is in the missing block is
             not looked at), or the observed columns alone.
         target_prior
-            Class proportions on the target to correct for, in the order of ``classes_``: known
-            ones, or what ``estimate_target_prior`` found, which is refused when its checks
-            failed. Exact only where p(x | y) is the same in both domains; by default nothing is
-            corrected.
+            Known class proportions of the target to correct for, in the order of ``classes_``.
+            Exact only where p(x | y) is the same in both domains; by default nothing is corrected.
         """
         return self._asked(X).predict_proba(X, target_prior=target_prior)
 
@@ -440,12 +422,9 @@ class AdaptationImputationClassifier(
         """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
         return self._asked(X).transform(X)
 
-    def estimate_target_prior(
-        self, X: Any, y: Any, X_target: Any, *, random_state: int = 0
-    ) -> PriorEstimate:
-        """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
-        model = self._fitted()
-        return model.estimate_target_prior(X, y, X_target, random_state=random_state)
+    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+        """Say which columns move each row's answer; see :meth:`Model.explain`."""
+        return self._asked(X).explain(X, source=source)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.

@@ -90,7 +90,8 @@ def fit_images(
     strict: Strict = False,
     models: Models = None,
     effort: Annotated[
-        Effort | None, typer.Option(help="How long it may take: quick (400 steps) or default.")
+        Effort | None,
+        typer.Option(help="How long it may take: quick (400 steps), default or best (five folds)."),
     ] = None,
     seed: Seed = 0,
     set_: Set = None,

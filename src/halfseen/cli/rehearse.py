@@ -26,9 +26,18 @@ def rehearse(
     label: fitting.Label = None,
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
+    categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
+    drop: fitting.Drop = None,
+    id: fitting.Id = None,
+    positive: fitting.Positive = None,
     models: Annotated[
         fitting.Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
     ] = None,
+    members: fitting.Members = None,
+    set_: fitting.Set = None,
+    seed: fitting.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -55,9 +64,13 @@ def rehearse(
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
-    given = given_settings(label=label, missing=missing, keep=keep, models=models)
     from halfseen.cli.config import read_config
 
+    given = given_settings(
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models, members=members,
+        seed=seed, set_=set_,
+    )  # fmt: skip
     settings = read_config(config, given)
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})
@@ -98,8 +111,8 @@ def rehearse(
 
 def print_rehearsal(result: Any, console: Console) -> None:
     """Print models, scores and the verdict."""
-    headings = ("", "cross-entropy", "AUC", "accuracy")
-    models = new_table(*headings, title="Models on the slice", numbers=True)
+    measured = ("", "cross-entropy", "AUC", "accuracy")
+    models = new_table(*measured, title="Models on the slice", numbers=True)
     for name in result.models:
         deviation = result.deviation(name)
         entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
@@ -107,15 +120,14 @@ def print_rehearsal(result: Any, console: Console) -> None:
         others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
         models.add_row(name, entropy, *others)
     console.print(models, highlight=False)
-    headings = ("", "would have chosen", "cross-entropy lost", "rank correlation")
-    scores = new_table(*headings, title="Scores without labels")
+    judged = ("", "would have chosen", "cross-entropy lost")
+    scores = new_table(*judged, title="Scores without labels")
     for choice in result.choices:
-        rank = _number(choice.rank_correlation, 2)
-        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}", rank)
+        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}")
     console.print(scores, highlight=False)
     plain(console, result.verdict)
     plain(console, result.trust)
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.4f}"

@@ -43,7 +43,6 @@ def tune(
     ] = "dev",
     trials: Annotated[int, typer.Option(min=1, help="Fits of every model.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
-    prune: Annotated[bool, typer.Option(help="Give up fits that are poor on the way.")] = True,
     storage: Annotated[
         str | None,
         typer.Option(
@@ -54,6 +53,8 @@ def tune(
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
     categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
     drop: fitting.Drop = None,
     id: fitting.Id = None,
     positive: fitting.Positive = None,
@@ -77,8 +78,9 @@ def tune(
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
-        positive=positive, models=models, members=members, seed=seed, set_=set_,
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models,
+        members=members, seed=seed, set_=set_,
     )  # fmt: skip
     from halfseen.cli.config import read_config
 
@@ -107,7 +109,7 @@ def tune(
             f"{trial.seconds:.0f} s {trial.note}".rstrip(),
         )
 
-    budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs, "prune": prune}
+    budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs}
     try:
         result = search_tables(found, settings, **budget, storage=kept, on_trial=tell)
     except KeyboardInterrupt:
@@ -151,14 +153,14 @@ def print_result(result: Any, console: Console) -> None:
 
     better = SCORES[result.score].better
     title = f"{result.score} without target labels, {better} is better"
-    headings = ("model", "as given", "best", "trials", "pruned", "failed")
+    headings = ("model", "as given", "best", "trials", "failed")
     table = new_table(*headings, title=title, numbers=True)
     for name in dict.fromkeys(trial.model for trial in result.trials):
         own = [trial for trial in result.trials if trial.model == name]
         states = [trial.state for trial in own]
         best = result.best_of(name)
         given = "–" if own[0].value is None else f"{own[0].value:.4g}"
-        counts = (len(own), states.count("pruned"), states.count("failed"))
+        counts = (len(own), states.count("failed"))
         style = "bold" if best is result.best else None
         table.add_row(escape(name), given, f"{best.value:.4g}", *map(str, counts), style=style)
     console.print(table, highlight=False)

@@ -213,7 +213,7 @@ class NetworksLearner:
         if self.options.training.balanced and task.blocks.is_table:
             restore_prior(networks, _counts(task.source, task.n_classes))
         own = self.encoder is not None
-        return NetworksMember(networks, self.options, task.seed, history, own, objective)
+        return NetworksMember(networks, objective.options, task.seed, history, own, objective)
 
     def check(self) -> None:
         """Refuse settings that contradict each other, before any work."""

@@ -20,8 +20,11 @@ from halfseen.align import (
     judged_weights,
 )
 from halfseen.arrays import Floats
+from halfseen.blocks import Blocks
 from halfseen.members import Aligned, AlignedLearner, Learner, Member, NetworksMember, Sample
 from halfseen.members.aligned import settled
+from halfseen.model.self_training import SHARE, self_trained
+from halfseen.weights.combining import Weights
 
 __all__ = ["Drift", "aligned_learners", "find_drift", "settle_maps"]
 
@@ -29,7 +32,7 @@ Matrix = npt.NDArray[np.float32]
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""
-MOVING = 0.3
+MOVING = 0.45
 """How much more plausible, in nats, an answer must be to pay for moving columns: with other class
 shares on the target, moved columns can look better than they are."""
 MATCHES = 6
@@ -94,13 +97,15 @@ def settle_maps(
     source: Sample,
     target: Matrix,
     n_classes: int,
+    blocks: Blocks,
 ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
     """Return members with maps of the target, their weights, and what was found.
 
     Three maps of values and of logarithms are judged by what members say of target rows under
     each: the source's scale, the target's own, and the one under which the target has the
     moments of a source with the class shares that are predicted. The last is found in turns, as
-    location-scale target shift has it.
+    location-scale target shift has it. Where their answer is sure enough it teaches one member
+    more, of the target's own rows (:func:`halfseen.model.self_training.self_trained`).
 
     References
     ----------
@@ -121,7 +126,10 @@ def settle_maps(
         own = ColumnMap.standard(drift.columns, target, logarithm=log)
         maps = {"source": home, "own": own}
         maps["matched"] = _matched(group, home, own, source, shares, rows)
-        judged += [implausibility(group.answer(rows, mapped), prior) for mapped in maps.values()]
+        at_home = home(source.inputs)[:, home.positions]
+        for mapped in maps.values():
+            distance = drift_of(at_home, mapped(rows)[:, home.positions])
+            judged.append(implausibility(group.answer(rows, mapped), prior, distance))
         groups.append((log, chosen, maps))
     moved = [name != "source" for _, _, maps in groups for name in maps]
     counted = judged_weights(np.array(judged) + MOVING * np.array(moved))
@@ -146,6 +154,17 @@ def settle_maps(
                 }
             )
     told = {"drift": drift.distance, "columns": len(drift.columns), "maps": facts}
+    answers = [member.log_probabilities(rows) for member in found]
+    _, _, logarithms = groups[-1]
+    extra = self_trained(
+        Weights(tuple(total), product=True).combined(answers),
+        rows,
+        logarithms["source"],
+        logarithms["own"],
+        blocks,
+    )
+    if extra is not None:
+        found, total = [*found, extra], np.append((1.0 - SHARE) * total, SHARE)
     return tuple(found), tuple(float(weight) for weight in total), told
 
 

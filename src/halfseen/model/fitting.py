@@ -36,7 +36,6 @@ from halfseen.model.measuring import (
     held_out_metrics,
     held_out_weights,
     target_risk,
-    tempered,
 )
 from halfseen.model.model import Model
 from halfseen.model.rows import (
@@ -46,6 +45,7 @@ from halfseen.model.rows import (
     prepared_streams,
     prepared_tables,
 )
+from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import Progress
@@ -139,6 +139,7 @@ def fit_images(
         target,
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
+        thorough=settings.effort == "best",
     )
     return fit_rows(front, rows, settings, hooks, training_data=training_data)
 
@@ -277,11 +278,7 @@ class Fit:
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
             if method.name == self.settings.models[0]:
                 self._note_gain(learners, members, number, fold)
-        held_out = HeldOut.joined(parts)
-        if len(learners) > 1 and self.drift is None:
-            weights = self.ranks.from_first(lambda: tempered(self.weights))
-            held_out = replace(held_out, row_weights=weights)
-        return Candidate(method, learners, tuple(by_fold), held_out)
+        return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _note_gain(
         self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
@@ -331,7 +328,8 @@ class Fit:
         if self.drift is not None:
             members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights, groups = replace(weights, members=counted), [(m,) for m in members]
+            weights, groups = Weights(counted, product=True), [(m,) for m in members]
+            names += [SELF_TRAINED] * (len(members) - len(names))
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:
@@ -397,7 +395,14 @@ class Fit:
         source, n_classes = self._sample(), self.rows.n_classes
         return self.ranks.from_first(
             lambda: settle_maps(
-                drift, learners, members, weights.members, source, self.rows.target, n_classes
+                drift,
+                learners,
+                members,
+                weights.members,
+                source,
+                self.rows.target,
+                n_classes,
+                self.rows.blocks,
             )
         )
 
@@ -513,8 +518,3 @@ def _mean_gain(gains: Floats) -> dict[str, float]:
         "standard_error": float(gains.std(ddof=1) / np.sqrt(len(gains))),
         "rows": len(gains),
     }
-
-
-def last_fold(fit: Fit) -> Fold:
-    """Return the fold that the chosen candidate's members were fitted on last."""
-    return fit.rows.folds[-1]

@@ -58,7 +58,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         members = _members(description, tensors, front, encoder)
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
-            float(description.weights["complete"]),
+            bool(description.weights["product"]),
         )
     except HalfseenError as error:
         raise InputError(f"{path} cannot be understood: {error}") from None
@@ -69,9 +69,11 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
         )
-    if not all(math.isfinite(weight) for weight in (*weights.members, weights.complete)):
+    shares = weights.members
+    if not all(share >= 0.0 for share in shares) or not math.isclose(sum(shares), 1.0):
         raise InputError(
-            f"{path} cannot be understood: its weights hold a value that is no finite number."
+            f"{path} cannot be understood: the weights {list(shares)} of its members are no "
+            "shares of a whole."
         )
     return Model(
         front,

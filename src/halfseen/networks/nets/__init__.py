@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from halfseen.networks.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
 from halfseen.networks.nets.layers import initialize, mlp, of_both
-from halfseen.networks.nets.networks import Latents, Networks, build_networks
+from halfseen.networks.nets.networks import CONTRAST, Latents, Networks, build_networks
 
 __all__ = [
+    "CONTRAST",
     "ConvEncoder",
     "EncoderFactory",
     "Latents",

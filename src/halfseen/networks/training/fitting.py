@@ -38,7 +38,7 @@ from halfseen.networks.training.stacking import (
     stacked,
     unstacked,
 )
-from halfseen.options import Options
+from halfseen.options import Options, make_options
 from halfseen.parallel import present_ranks
 
 __all__ = ["TrainingProblem", "fit_objective", "fit_together", "resolve_device", "sample_of"]
@@ -202,10 +202,15 @@ def _initial(
     augmentation: Augmentation | None = None,
 ) -> Objective:
     """Return a model as it is before training."""
+    pixels = _pixels(problem)
+    if options.images is not None and options.images.standardize == "auto":
+        # Other sources are shown in the light of others: both at once was worse.
+        standardize = pixels.looks_differ and not pixels.is_uniform
+        options = make_options({"images.standardize": standardize}, options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, _INITIALIZATION))
         objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
-    objective.views = _views(problem, method, options, augmentation)
+    objective.views = _views(pixels, problem.blocks, method, options, augmentation)
     return objective
 
 
@@ -220,29 +225,30 @@ def sample_of(rows: Tensor, most: int) -> Tensor:
     return rows[:: max(-(-len(rows) // most), 1)]
 
 
-def _views(
-    problem: TrainingProblem,
-    method: Method,
-    options: Options,
-    own: Augmentation | None,
-) -> Views:
-    """Return the augmentations that the options name, or the user's own of the source."""
-    blocks, training = problem.blocks, options.training
+def _pixels(problem: TrainingProblem) -> Pixels:
+    """Return what is to be known of the images of both domains."""
+    blocks = problem.blocks
+    if blocks.is_table:
+        return Pixels()
     images = [sample_of(rows.inputs, PIXEL_ROWS).cpu() for rows in (problem.source, problem.target)]
     source, target = (blocks.flat(rows, "observed") for rows in images)
-    complete = Pixels()
-    if not blocks.is_table:
-        lowest = float(min(source.min(), target.min()))
-        highest = float(max(source.max(), target.max()))
-        coloured = [has_colours(blocks.hide(rows)) for rows in images]
-        differ = looks_differ(source, target) or coloured[0] != coloured[1]
-        complete = Pixels(None, lowest, highest, differ, is_more_uniform(source, target))
-    measured = complete
+    lowest = float(min(source.min(), target.min()))
+    highest = float(max(source.max(), target.max()))
+    coloured = [has_colours(blocks.hide(rows)) for rows in images]
+    differ = looks_differ(source, target) or coloured[0] != coloured[1]
+    return Pixels(None, lowest, highest, differ, is_more_uniform(source, target))
+
+
+def _views(
+    pixels: Pixels, blocks: Blocks, method: Method, options: Options, own: Augmentation | None
+) -> Views:
+    """Return the augmentations that the options name, or the user's own of the source."""
+    training, measured = options.training, pixels
     if not blocks.is_table and blocks.missing and not method.needs_complete_target:
         nearest = nearest_measured(blocks.mask) if blocks.by_pixel else None
-        measured = replace(complete, shown=blocks.rows_of("observed"), nearest=nearest)
+        measured = replace(pixels, shown=blocks.rows_of("observed"), nearest=nearest)
     return Views(
-        own or make_augmentation(training.augmentation, pixels=complete),
+        own or make_augmentation(training.augmentation, pixels=pixels),
         make_augmentation(training.target_augmentation, of_target=True, pixels=measured),
     )
 
