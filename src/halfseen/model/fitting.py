@@ -20,6 +20,7 @@ from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
 from halfseen.members import (
+    MEMBER_WORDS,
     AlignedLearner,
     Learner,
     Member,
@@ -73,6 +74,8 @@ class Hooks:
     ----------
     progress
         Makes the display of one training, by its title.
+    part
+        Told which part of the fit begins, how many are done, and how many there are.
     say
         Told in sentences what is going on.
     checkpoints
@@ -83,6 +86,7 @@ class Hooks:
     progress: Callable[[str], Progress] = field(default=lambda title: Progress())
     say: Callable[[str], None] = field(default=lambda sentence: None)
     checkpoints: Path | None = None
+    part: Callable[[str, int, int], None] = field(default=lambda doing, done, parts: None)
 
 
 def is_resident(found: Understanding, settings: FitSettings) -> bool:
@@ -204,6 +208,7 @@ class Fit:
         self.ranks = present_ranks()
         self._inputs = inputs
         self._shared: dict[tuple[str, int | None], Member] = {}
+        self._begun = 0
         self._trained: dict[str, list[NetworksMember]] = {}
         self._lessons: dict[int | None, Lessons | None] = {}
         self._gains: list[Floats] = []
@@ -422,6 +427,7 @@ class Fit:
         task = self._task(method, fold, source)
         found: list[Member] = []
         for learner in learners:
+            self._begin(learner, task)
             if isinstance(learner, NetworksLearner):
                 found.append(self._networks(method, learner, fold, task))
                 continue
@@ -431,6 +437,16 @@ class Fit:
                 self._shared[key] = learner.fit(given)
             found.append(self._shared[key])
         return tuple(found)
+
+    def _begin(self, learner: Learner, task: Task) -> None:
+        """Tell that a member is next: one of each kind for every fold and model, then the last."""
+        everything = len(self.settings.members_for(self._inputs)) * (
+            len(self.rows.folds) * len(self.settings.models) + 1
+        )
+        words = MEMBER_WORDS.get(learner.name, learner.name)
+        doing = f"{words}, {task.title}" if task.title else words
+        self.hooks.part(doing, min(self._begun, everything), everything)
+        self._begun += 1
 
     def _networks(
         self, method: Method, learner: NetworksLearner, fold: int | None, task: Task
