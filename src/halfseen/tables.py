@@ -36,6 +36,7 @@ def fit(
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
+    target_labels: bool | None = None,
     strict: bool = False,
     report: bool = True,
     **settings: Any,
@@ -48,7 +49,7 @@ def fit(
         Data frames of pandas or polars, Arrow tables, or paths of files. What the target lacks, or
         has entirely empty, is the missing block.
     label
-        The source's column to predict. One of that name in the target is not used for training.
+        The source's column to predict. The target may have it too, with values in some rows.
     missing, keep
         Columns never measured on the target beside those found, and columns that are although
         they look otherwise.
@@ -57,6 +58,10 @@ def fit(
         use, and columns carried through.
     positive
         The class of two that metrics speak of.
+    target_labels
+        Whether labels of target rows are used; None uses them where some rows have none. A few
+        weigh and calibrate the members, more are learned from; ``metrics["target_labels"]`` says
+        what was done, and what cross-validation measured on them.
     strict
         Whether an alarm is an error; otherwise it is a warning.
     report
@@ -93,7 +98,7 @@ def fit(
     chosen.check("table")
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
-        in_python=True, numeric=tuple(numeric),
+        in_python=True, numeric=tuple(numeric), target_labels=target_labels,
     )  # fmt: skip
     tables = _table(source, "the source"), _table(target, "the target")
     found = understand(*tables, roles, complete=needs_complete_target(chosen.models))

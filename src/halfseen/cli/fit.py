@@ -58,6 +58,13 @@ Rename = Annotated[
 Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
 Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
 Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
+TargetLabels = Annotated[
+    bool | None,
+    typer.Option(
+        "--target-labels/--no-target-labels",
+        help="Whether labels of target rows are used; by default where some rows have none.",
+    ),
+]
 Models = Annotated[
     Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
 ]
@@ -92,6 +99,7 @@ def fit(
     drop: Drop = None,
     id: Id = None,
     positive: Positive = None,
+    target_labels: TargetLabels = None,
     models: Models = None,
     members: Members = None,
     effort: Annotated[
@@ -128,8 +136,8 @@ def fit(
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
         rename=rename, drop=drop, id=id,
-        positive=positive, models=models, members=members, effort=effort, seed=seed,
-        report_data=report_data, strict=strict, set_=set_,
+        positive=positive, target_labels=target_labels, models=models, members=members,
+        effort=effort, seed=seed, report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
     settings = read_config(config, given)
     if output is None and not dry_run:

@@ -114,12 +114,14 @@ def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
 
 def _weighted(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
     """Add the weighted sum of the members' logits."""
-    if weights.members == (1.0,):
-        return logits[0]
-    scaled = [
-        builder.node("Mul", each, builder.constant(np.array(weight, dtype=np.float32)))
-        for each, weight in zip(logits, weights.members, strict=True)
-    ]
+    scaled = list(logits)
+    if weights.members != (1.0,):
+        scaled = [
+            builder.node("Mul", each, builder.constant(np.array(weight, dtype=np.float32)))
+            for each, weight in zip(logits, weights.members, strict=True)
+        ]
+    if weights.bias:
+        scaled.append(builder.constant(np.array([weights.bias], dtype=np.float32)))
     return scaled[0] if len(scaled) == 1 else builder.node("Sum", *scaled)
 
 

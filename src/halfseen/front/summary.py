@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.labels import count_labels
+from halfseen.front.labels import count_labels, count_some_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
 from halfseen.front.schema import Shape
 from halfseen.front.tables import Table
@@ -257,8 +257,12 @@ def summarize(
     categorical: Collection[str] = (),
     numeric: Collection[str] = (),
     label: str | None = None,
+    all_labelled: bool = True,
 ) -> TableSummary:
-    """Pass over a table once and return what is known of the given columns."""
+    """Pass over a table once and return what is known of the given columns.
+
+    Where not all rows need be labelled, labels are counted as texts.
+    """
     summary = TableSummary(table, columns={name: ColumnSummary(name) for name in columns})
     where, first_row = table.where, table.first_row
     wanted = [*columns, *([] if label is None else [label])]
@@ -271,7 +275,9 @@ def summarize(
                 categorical=name in categorical,
                 numeric=name in numeric,
             )
-        if label is not None:
+        if label is not None and not all_labelled:
+            summary.labels += count_some_labels(batch.column(label), label, where=where)
+        elif label is not None:
             summary.labels += count_labels(
                 batch.column(label), label, where=where, first_row=first_row + summary.rows
             )

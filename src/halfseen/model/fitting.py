@@ -21,6 +21,7 @@ from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
 from halfseen.members import AlignedLearner, Learner, Member, NetworksMember, Sample, Task
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
+from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
     HeldOut,
     ask,
@@ -331,8 +332,18 @@ class Fit:
         weights = replace(weights, members=tuple(each))
         members = tuple(member for group in groups for member in group)
         model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        if self.rows.labelled is not None:
+            each_name = [n for n, group in zip(names, groups, strict=True) for _ in group]
+            model = self._with_labels(model, each_name, self.rows.labelled)
+            metrics = model.metrics
         metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
         return model
+
+    def _with_labels(self, model: Model, names: Sequence[str], labelled: Sample) -> Model:
+        """Let labelled target rows weigh, calibrate and, where they are enough, teach."""
+        task = self._task(self.chosen.method, None, self._sample())
+        kinds = self.settings.members_for(self._inputs)
+        return with_target_labels(model, names, labelled, task, kinds)
 
     def _alarms(self, model: Model) -> list[dict[str, Any]]:
         """Return what looks wrong with the target's rows and with what is said of them."""

@@ -59,6 +59,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
             float(description.weights["complete"]),
+            tuple(float(value) for value in description.weights.get("bias", ())),
         )
     except HalfseenError as error:
         raise InputError(f"{path} cannot be understood: {error}") from None
@@ -69,7 +70,13 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
         )
-    if not all(math.isfinite(weight) for weight in (*weights.members, weights.complete)):
+    if len(weights.bias) not in (0, len(front.classes)):
+        raise InputError(
+            f"{path} cannot be understood: its bias has {len(weights.bias)} numbers for "
+            f"{len(front.classes)} classes."
+        )
+    numbers = (*weights.members, weights.complete, *weights.bias)
+    if not all(math.isfinite(number) for number in numbers):
         raise InputError(
             f"{path} cannot be understood: its weights hold a value that is no finite number."
         )

@@ -18,10 +18,11 @@ from halfseen.errors import InputError
 from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_target_prior
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
+from halfseen.members import MEMBER_WORDS
 from halfseen.members.aligned import Aligned
 from halfseen.members.networks import NetworksMember
 from halfseen.members.tasks import Member
-from halfseen.model.evaluating import evaluation
+from halfseen.model.evaluating import SIMPLE, evaluation
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
@@ -298,9 +299,21 @@ class Model:
         dict
             As :func:`halfseen.model.evaluating.evaluation` returns it.
         """
-        probability, positions = self.predict_proba(X), self.positions(y)
-        same_length(X=probability, y=positions)
-        return evaluation(probability, positions, self.class_prior, self.metrics)
+        rows, positions = self.prepare(X), self.positions(y)
+        same_length(X=rows, y=positions)
+        return self.evaluate_rows(rows, positions)
+
+    def evaluate_rows(self, rows: Matrix, positions: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        alone = {
+            MEMBER_WORDS[member.kind].partition(",")[0]: normalized(
+                np.exp(member.log_probabilities(rows))
+            )
+            for member in self.members
+            if member.kind in SIMPLE and len(self.members) > 1
+        }
+        score = self.score(rows)
+        return evaluation(score, positions, self.class_prior, self.metrics, others=alone)
 
     def _corrected(self, probability: Floats, target_prior: TargetPrior) -> Floats:
         """Return probabilities under the target's proportions; refuse an untrusted estimate."""
@@ -337,7 +350,11 @@ class Model:
         return Description(
             front=self.front.to_dict(),
             members=[{"kind": member.kind, **member.describe()} for member in self.members],
-            weights={"members": list(self.weights.members), "complete": self.weights.complete},
+            weights={
+                "members": list(self.weights.members),
+                "complete": self.weights.complete,
+                "bias": list(self.weights.bias),
+            },
             seed=self.seed,
             metrics=self.metrics,
             training_data=self.training_data,

@@ -13,18 +13,22 @@ from scipy.special import log_softmax
 
 from halfseen.arrays import Floats
 
-__all__ = ["Weights", "across_halves", "fit_weights"]
+__all__ = ["Weights", "across_halves", "fit_bias", "fit_weights"]
 
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[np.int64]
 
 RIDGE_ROWS = 100.0
 """How many rows the starting weights count for: under shift the source is a partial witness."""
+BIAS_RIDGE = 5.0
+"""The ridge on what is added to each class's logarithm: about so many rows that speak for none."""
 
 
 @dataclass(frozen=True)
 class Weights:
     """The weight of each member, and the scale of log-probabilities of complete rows.
+
+    `bias`, where there is one, is added to the logarithm of each class's probability.
 
     Examples
     --------
@@ -36,19 +40,25 @@ class Weights:
 
     members: tuple[float, ...]
     complete: float = 1.0
+    bias: tuple[float, ...] = ()
 
     def combined(self, log_probabilities: Sequence[Floats]) -> Floats:
         """Return the log-probabilities of the weighted sum of what the members say."""
         if self.members == (1.0,):
-            return log_probabilities[0]
-        return _combined(np.array(self.members), np.stack(log_probabilities))
+            return self._shifted(log_probabilities[0])
+        return self._shifted(_combined(np.array(self.members), np.stack(log_probabilities)))
 
     def tempered(self, log_probabilities: Floats) -> Floats:
         """Return log-probabilities of rows whose missing block is there, at their own scale."""
         if self.complete == 1.0:
+            return self._shifted(log_probabilities)
+        return self._shifted(log_softmax(self.complete * log_probabilities, axis=1))
+
+    def _shifted(self, log_probabilities: Floats) -> Floats:
+        if not self.bias:
             return log_probabilities
-        scaled: Floats = log_softmax(self.complete * log_probabilities, axis=1)
-        return scaled
+        shifted: Floats = log_softmax(log_probabilities + np.array(self.bias), axis=1)
+        return shifted
 
 
 def fit_weights(
@@ -113,6 +123,33 @@ def fit_weights(
     )
     best = np.clip(found.x, 0.0, 1.0)
     return tuple(float(weight) for weight in best / max(1.0, best.sum()))
+
+
+def fit_bias(log_probabilities: Floats, labels: Labels) -> tuple[float, ...]:
+    """Return what to add to each class's logarithm for the highest likelihood, held at zero.
+
+    Where p(x | y) is the same in both domains, this is the logarithm of how much more frequent
+    the class is on the target.
+
+    Examples
+    --------
+    Answers that know no class, and a first class that is three times as frequent:
+
+    >>> bias = fit_bias(np.full((4000, 2), np.log(0.5)), np.repeat([0, 1], [3000, 1000]))
+    >>> round(bias[0] - bias[1], 1)  # log 3
+    1.1
+    """
+    rows, classes = np.arange(len(labels)), log_probabilities.shape[1]
+
+    def loss(bias: Matrix) -> tuple[float, Matrix]:
+        fitted = log_softmax(log_probabilities + bias, axis=1)
+        error = np.exp(fitted)
+        error[rows, labels] -= 1.0
+        value = BIAS_RIDGE * (bias @ bias) / 2 - fitted[rows, labels].sum()
+        return float(value), error.sum(axis=0) + BIAS_RIDGE * bias
+
+    found = minimize(loss, np.zeros(classes), jac=True, method="BFGS").x
+    return tuple(float(value) for value in found - found.mean())
 
 
 def across_halves(
