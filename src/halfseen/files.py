@@ -65,7 +65,7 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
     """
     with _temporary(path, is_folder=True) as partial:
         yield partial
-        for file in partial.iterdir():
+        for file in partial.rglob("*"):
             _sync(file)
         _sync(partial)
         with _locked(path.parent):

@@ -106,7 +106,7 @@ def test_maps_of_drifted_columns_are_weighed_by_labels():
     # The target's rows are far away; what looks plausible may well be wrong.
     target = pd.DataFrame(8.0 * rows + 30.0, columns=names).drop(columns="c5")
     target["sick"] = CLASSES[y]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="times as far from source rows"):
         model = fitted(source, some_labels(target, 40))
     assert "alignment" in model.metrics
     found = model.metrics["target_labels"]

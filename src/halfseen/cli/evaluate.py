@@ -9,6 +9,7 @@ import typer
 
 from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.predict import chosen_part
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 __all__ = ["evaluate"]
@@ -32,13 +33,17 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.model.loading import load_table_model
+    from halfseen.model.loading import table_model
+    from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import evaluate_table
 
     terminal = Terminal(as_json=as_json)
-    loaded = load_table_model(model)
+    whole = load(model)
+    data = open_renamed(labelled, rename)
+    single = chosen_part(whole, data, terminal) if isinstance(whole, PatternModel) else whole
+    loaded = table_model(single, model)
     with terminal.status("Scoring"):
-        found = evaluate_table(loaded, open_renamed(labelled, rename), label)
+        found = evaluate_table(loaded, data, label)
     if found["unlabelled"]:
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
     headings = ("", "value", "95% interval", "expected at fit")

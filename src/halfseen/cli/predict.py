@@ -20,7 +20,7 @@ from halfseen.outputs import Output, check_outputs
 if TYPE_CHECKING:
     from halfseen.evidence import PriorEstimate
 
-__all__ = ["predict"]
+__all__ = ["chosen_part", "predict"]
 
 
 def predict(
@@ -56,20 +56,23 @@ def predict(
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
     from halfseen.front.fronts import ImageFront
-    from halfseen.model.loading import load
+    from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table
 
     terminal = Terminal(as_json=as_json)
     inputs = {"the model": model, "the table": data, "the labelled table": correct_prior}
     check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     loaded = load(model)
+    table = None
+    if isinstance(loaded, PatternModel):
+        table = _opened(data, rename, terminal)
+        loaded = chosen_part(loaded, table, terminal)
     if isinstance(loaded.front, ImageFront):
         if use_missing or correct_prior is not None:
             raise InputError("--use-missing and --correct-prior are for models of tables.")
         _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
         return
-    with terminal.status("Reading the table"):
-        table = open_renamed(data, rename)
+    table = table or _opened(data, rename, terminal)
     check_output(output, table)
     prior = None
     if correct_prior is not None:
@@ -103,6 +106,19 @@ def predict(
             "target_prior": _proportions(loaded, prior),
         }
     )
+
+
+def _opened(data: Path, rename: list[str] | None, terminal: Terminal) -> Any:
+    with terminal.status("Reading the table"):
+        return open_renamed(data, rename)
+
+
+def chosen_part(model: Any, table: Any, terminal: Terminal) -> Any:
+    """Return the part of a model of several missing patterns that a table's columns call for."""
+    place = model.part_for(table)
+    lacks = ", ".join(model.patterns[place])
+    terminal.say(f"Part {place + 1} of {len(model.parts)}, which does without {lacks}.")
+    return model.parts[place]
 
 
 @contextmanager

@@ -123,6 +123,13 @@ def ordered_classes(
             f"The label {name!r} has one value, {class_name(next(iter(labels)))!r}, in "
             "every row; two or more classes are needed."
         )
+    texts = [value for value in labels if isinstance(value, str)]
+    if texts and len(texts) < len(labels):
+        other = next(value for value in labels if not isinstance(value, str))
+        raise InputError(
+            f"The label {name!r} holds texts such as {texts[0]!r} in one table and numbers such as "
+            f"{other!r} in another: write it in one way."
+        )
     numbers = [value for value in labels if isinstance(value, float)]
     is_amount = all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels)
     rare = is_amount and len(labels) > 10 and float(np.median(list(labels.values()))) < fewest

@@ -18,7 +18,7 @@ from halfseen.networks.nets import EncoderFactory
 from halfseen.saving.folder import DESCRIPTION, Description, read_folder
 from halfseen.weights.combining import Weights
 
-__all__ = ["load", "load_table_model"]
+__all__ = ["load", "load_table_model", "table_model"]
 
 
 def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:
@@ -93,7 +93,11 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
 
 def load_table_model(folder: str | Path) -> Model:
     """Load a model that takes tables, or say what else the folder holds."""
-    model = load(folder)
+    return table_model(load(folder), folder)
+
+
+def table_model(model: Model, folder: str | Path) -> Model:
+    """Return a model that takes tables; refuse one of images."""
     if not isinstance(model.front, TableFront):
         raise InputError(
             f"{folder} holds a model of images, and this takes models of tables: use `halfseen "

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from halfseen.alarms import Alarm
 from halfseen.arrays import Floats, normalized, same_length
@@ -338,12 +339,15 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder, which :func:`halfseen.load` reads: no pickle."""
-        tensors = {
+        write_folder(folder, self.description(), self.tensors(), report=self.report)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what all members learned, by name."""
+        return {
             f"{number}/{name}": tensor
             for number, member in enumerate(self.members)
             for name, tensor in member.tensors().items()
         }
-        write_folder(folder, self.description(), tensors, report=self.report)
 
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""
