@@ -30,7 +30,6 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from halfseen.errors import HalfseenError, OptionError
 
@@ -90,6 +89,8 @@ class Ranks:
         """Return the module as all ranks train it, starting from the first one's tensors."""
         if self.size == 1:
             return module
+        from torch.nn.parallel import DistributedDataParallel  # takes its time, and few need it
+
         for remark in _IDLE_REMARKS:
             warnings.filterwarnings("ignore", message=remark)
         # A warm-up has no gradient for r and the critics.

@@ -24,13 +24,9 @@ from halfseen.networks.training.fitting import TrainingProblem, fit_objective, s
 from halfseen.options import make_options, preset
 
 
-def test_half_as_wide_is_half_of_every_range():
-    whole, half = AffineImages.wide(), AffineImages.wide(0.5)
-    assert half.zoom == pytest.approx([math.sqrt(zoom) for zoom in whole.zoom])
-    assert whole.zoom == pytest.approx((math.exp(-0.4), math.exp(0.4)))
-    for name in ("shift", "shear", "rotation"):
-        assert getattr(half, name) == pytest.approx(getattr(whole, name) / 2)
-    assert whole.shift * 16 == 2.0, "two of 32 pixels"
+def test_wide_changes_shift_by_two_of_32_pixels():
+    assert AffineImages.wide().shift * 16 == 2.0
+    assert AffineImages.wide().zoom == pytest.approx((math.exp(-0.4), math.exp(0.4)))
 
 
 def test_zooms_are_drawn_evenly_on_the_logarithmic_scale():
@@ -47,8 +43,8 @@ def test_zooms_are_drawn_evenly_on_the_logarithmic_scale():
 def test_what_was_not_measured_never_enters(shown):
     images = torch.full((50, 2, 16, 16), 7.0)
     images[:, :, shown[0] : shown[1]] = torch.rand(50, 2, 8, 16)
-    assert AffineImages.wide(1.0, shown)(images).max() <= 1.0 + 1e-5
-    moved = AffineImages.wide(1.0)(images)[:, :, shown[0] : shown[1]]
+    assert AffineImages.wide(shown)(images).max() <= 1.0 + 1e-5
+    moved = AffineImages.wide()(images)[:, :, shown[0] : shown[1]]
     assert moved.max() > 2.0, "without it, hidden rows move into sight"
 
 
@@ -102,7 +98,7 @@ def test_automatic_ones_add_light_where_the_looks_differ():
     assert make_augmentation("auto", pixels=plain) == AUGMENTATIONS["wide"](plain)
     assert make_augmentation("auto", pixels=other) == AUGMENTATIONS["wide+light"](other)
     of_target = make_augmentation("auto", of_target=True, pixels=other)
-    assert of_target == AUGMENTATIONS["mild+light"](other)
+    assert of_target == AUGMENTATIONS["wide+mild-light"](other)
     assert of_target.first.shown == (0, 4)
     assert (of_target.second.lowest, of_target.second.highest) == (0.0, 1.0)
     varied = Pixels((0, 4), 0.0, 1.0, looks_differ=True, is_uniform=False)
@@ -178,6 +174,19 @@ def test_a_fit_looks_at_the_pixels_of_both_domains_and_at_no_label(shift, light,
     affine = views.target.first if light else views.target
     assert affine.shown == ((0, 4) if model == "Adaptation-Imputation" else None)
     assert "consistency" in history[-1]
+
+
+def test_images_are_standardized_where_the_light_of_the_source_varies_more():
+    alike, brighter = images_problem(0.0), images_problem(2.0)
+    source = LabelledRows(brighter.target.inputs, brighter.source.labels)
+    target = Rows(brighter.blocks.hide(brighter.source.inputs))
+    darker = TrainingProblem.resident(brighter.blocks, source, target, 2)
+    options = make_options(SMALL, preset(imputes=False))
+    for problem, expected in ((alike, False), (brighter, False), (darker, True)):
+        method = method_named("Adaptation-IgnoreComponent")
+        objective, _ = fit_objective(problem, method, options, seed=0)
+        assert objective.options.images.standardize is expected
+        assert objective.networks.standardize is expected
 
 
 def test_a_sample_is_spread_over_the_rows_and_never_too_large():

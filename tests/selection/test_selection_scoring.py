@@ -78,7 +78,7 @@ def test_every_model_gets_every_score(name: str) -> None:
     values = evaluate(untrained(name), evidence())
     assert tuple(values) == ONE_FIT_SCORES
     assert all(np.isfinite(value) for value in values.values())
-    assert 0 < values["entropy"] <= np.log(2)
+    assert 0 < values["mutual_information"] <= np.log(2)
 
 
 def test_scores_are_those_of_the_plain_functions() -> None:

@@ -17,7 +17,7 @@ from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
 from halfseen.front.tables import Table
 
-__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "table_alarms"]
+__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "sentences", "table_alarms"]
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
@@ -27,6 +27,8 @@ SHARES = 0.3
 """Part of the rows that would have to change class to give the source's shares."""
 RARE = 0.2
 """A class that is rarer may well be predicted nowhere."""
+MOST_SHOWN = 5
+"""Alarms of one kind that are told in full."""
 
 
 def refuse(alarms: Sequence[Alarm]) -> None:
@@ -34,6 +36,24 @@ def refuse(alarms: Sequence[Alarm]) -> None:
     if alarms:
         count = "An alarm" if len(alarms) == 1 else f"{len(alarms)} alarms"
         raise InputError(f"{count}, refused as asked: {' '.join(alarm.says for alarm in alarms)}")
+
+
+def sentences(alarms: Sequence[Alarm]) -> list[str]:
+    """Return what alarms say; of many of one kind the first few, and how many more there are.
+
+    Examples
+    --------
+    >>> sentences([Alarm("unit", f"c{k} is in grams.") for k in range(9)])[-2:]
+    ['c4 is in grams.', '4 more alarms of this kind (unit).']
+    """
+    told = []
+    for kind in dict.fromkeys(alarm.kind for alarm in alarms):
+        own = [alarm.says for alarm in alarms if alarm.kind == kind]
+        rest = len(own) - MOST_SHOWN
+        told += own[:MOST_SHOWN]
+        if rest > 0:
+            told.append(f"{rest} more alarm{'s' if rest > 1 else ''} of this kind ({kind}).")
+    return told
 
 
 def table_alarms(found: Understanding) -> list[Alarm]:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.predict import chosen_part
 from halfseen.cli.terminal import Json, Terminal, new_table
@@ -33,6 +32,7 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
+    from halfseen.cli.config import open_renamed
     from halfseen.model.loading import table_model
     from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import evaluate_table

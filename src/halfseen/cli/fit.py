@@ -6,15 +6,15 @@ import shlex
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import Effort, FitConfig, ReportDetail, parsed_options, read_config
 from halfseen.cli.sites import (
     OneSource,
     OneTarget,
@@ -30,6 +30,8 @@ from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
+    from halfseen.alarms import Alarm
+    from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
 __all__ = [
@@ -45,8 +47,14 @@ __all__ = [
 ]
 
 Names = list[str] | None
-MOST_SHOWN = 5
-"""Alarms of one kind that are shown."""
+ReportDetail = Literal["aggregates", "none"]
+"""What a model keeps for a report; never anything about a single row."""
+Effort = Literal["quick", "default", "best"]
+"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+MOST_COLUMNS = 60
+"""Columns that are listed; of more,"""
+MANY_COLUMNS = 20
+"""the first so many, and how many there are of each kind."""
 
 
 # Arguments that the commands on two tables share.
@@ -80,7 +88,11 @@ Models = Annotated[
     Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
 ]
 Members = Annotated[
-    Names, typer.Option(help="What learns beside each other; networks,regression by default.")
+    Names,
+    typer.Option(
+        help="What learns beside each other: networks, boosted_trees, forest, regression; all by "
+        "default."
+    ),
 ]
 Set = Annotated[
     Names,
@@ -157,6 +169,8 @@ def fit(
         positive=positive, target_labels=target_labels, models=models, members=members,
         effort=effort, seed=seed, report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
+    from halfseen.cli.config import read_config
+
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
@@ -179,7 +193,11 @@ def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
-    return found if set_ is None else found | {"options": parsed_options(set_)}
+    if set_ is None:
+        return found
+    from halfseen.cli.config import parsed_options
+
+    return found | {"options": parsed_options(set_)}
 
 
 def model_outputs(output: Path) -> list[Output]:
@@ -223,11 +241,11 @@ def _fit(
 
     def look() -> Any:
         with terminal.status("Reading the tables"):
-            tables = [
-                opened(some, config, role)
-                for some, role in zip(paths, ("source", "target"), strict=True)
-            ]
-        return understood_sites(*tables, config, terminal.errors)
+            sources, targets = (
+                opened(paths[0], config, "source"),
+                opened(paths[1], config, "target"),
+            )
+        return understood_sites(sources, targets, config, terminal.errors)
 
     parts = ranks.from_first(look)
     models, documents = [], []
@@ -267,7 +285,7 @@ def _fit_part(
     alarms = table_alarms(found)
     if config.strict:
         refuse(alarms)
-    show_alarms([alarm.to_dict() for alarm in alarms], terminal)
+    show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = (
@@ -299,7 +317,6 @@ def _fit_part(
     model = fit.model
     if not ranks.is_first:
         return model, document
-    later = model.metrics["alarms"][len(alarms) :]
     if config.strict:
         refuse(model.alarms)
     if config.report_data != "none":
@@ -309,7 +326,7 @@ def _fit_part(
         command = shlex.join(["halfseen", *sys.argv[1:]])
         model.report = facts.model_copy(update={"command": command}).model_dump(mode="json")
     print_metrics(model.metrics, terminal.console)
-    show_alarms(later, terminal)
+    show_alarms(model.alarms[len(alarms) :], terminal)
     return model, document | {
         "method": model.title,
         "alarms": model.metrics["alarms"],
@@ -372,16 +389,12 @@ def print_understanding(found: Any, console: Console) -> None:
         plain(console, f"Note: {note}")
 
 
-def show_alarms(alarms: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
-    """Show alarms, also with ``--quiet``; of many of one kind the first few."""
-    kinds = [alarm["kind"] for alarm in alarms]
-    for place, alarm in enumerate(alarms):
-        before = kinds[:place].count(alarm["kind"])
-        if before < MOST_SHOWN:
-            terminal.result(f"Alarm: {alarm['says']}")
-        elif before == MOST_SHOWN:
-            rest = kinds.count(alarm["kind"]) - MOST_SHOWN
-            terminal.result(f"Alarm: {rest} more of this kind ({alarm['kind']}; --json lists all).")
+def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
+    """Show alarms, also with ``--quiet``."""
+    from halfseen.alarms import sentences
+
+    for sentence in sentences(alarms):
+        terminal.result(f"Alarm: {sentence}")
 
 
 def understanding(found: Any) -> dict[str, Any]:
@@ -405,15 +418,23 @@ def understanding(found: Any) -> dict[str, Any]:
 def print_columns(schema: Any, console: Console) -> None:
     """Print what becomes of each column."""
     table = new_table("column", "role", "kind", "preparation")
-    for column in schema.columns:
+    shown = schema.columns
+    if len(shown) > MOST_COLUMNS:
+        shown = shown[:MANY_COLUMNS]
+    for column in shown:
         style = "bold" if column.role == "missing" else None
         row = (column.name, column.role, column.kind, _preparation(column))
         table.add_row(*(escape(cell) for cell in row), style=style)
     for name in schema.id:
         table.add_row(escape(name), "id", "", "carried through")
-    for name in schema.dropped:
+    for name in schema.dropped[:MOST_COLUMNS]:
         table.add_row(escape(name), "dropped", "", "")
     console.print(table, highlight=False)
+    if len(shown) < len(schema.columns):
+        counts = Counter((column.role, column.kind) for column in schema.columns)
+        words = ", ".join(f"{n:,} {role} {kind}" for (role, kind), n in sorted(counts.items()))
+        rest = len(schema.columns) - len(shown)
+        plain(console, f"{rest:,} more columns (--json lists all); in all: {words}.")
 
 
 def print_metrics(metrics: Any, console: Console) -> None:
@@ -437,9 +458,6 @@ def _print_measured(metrics: Any, console: Console) -> None:
         "missing block hidden, as on the target": "without_missing_block",
         "missing block shown": "with_missing_block",
     }
-    if "held_out_source" not in metrics:
-        plain(console, f"No rows were held out to measure on. Trained on {metrics['trained_on']}.")
-        return
     shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
     alone = metrics["members"] if len(metrics["members"]) > 1 else {}
     shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]

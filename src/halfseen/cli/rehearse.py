@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from halfseen.cli import fit as fitting
-from halfseen.cli.config import read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood_sites
 from halfseen.cli.sites import (
     OneSource,
@@ -39,9 +38,18 @@ def rehearse(
     label: fitting.Label = None,
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
+    categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
+    drop: fitting.Drop = None,
+    id: fitting.Id = None,
+    positive: fitting.Positive = None,
     models: Annotated[
         fitting.Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
     ] = None,
+    members: fitting.Members = None,
+    set_: fitting.Set = None,
+    seed: fitting.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -69,8 +77,14 @@ def rehearse(
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
+    from halfseen.cli.config import read_config
+
     paths = given_paths(source, target, sources, targets)
-    given = given_settings(label=label, missing=missing, keep=keep, models=models)
+    given = given_settings(
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models, members=members,
+        seed=seed, set_=set_,
+    )  # fmt: skip
     settings = read_config(config, given)
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})
@@ -89,7 +103,12 @@ def rehearse(
         )
     print_understanding(found, terminal.console)
     terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
-    how = {"seeds": seeds, "rows": rows, "progress": terminal.progress, "say": terminal.say}
+    how: dict[str, Any] = {
+        "seeds": seeds,
+        "rows": rows,
+        "progress": terminal.progress,
+        "say": terminal.say,
+    }
     try:
         if len(paths[0]) > 1:
             by_site = rehearse_sites(found, training, **how)
@@ -116,8 +135,8 @@ def rehearse(
 
 def print_rehearsal(result: Any, console: Console) -> None:
     """Print models, scores and the verdict."""
-    headings = ("", "cross-entropy", "AUC", "accuracy")
-    models = new_table(*headings, title="Models on the slice", numbers=True)
+    measured = ("", "cross-entropy", "AUC", "accuracy")
+    models = new_table(*measured, title="Models on the slice", numbers=True)
     for name in result.models:
         deviation = result.deviation(name)
         entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
@@ -125,11 +144,10 @@ def print_rehearsal(result: Any, console: Console) -> None:
         others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
         models.add_row(name, entropy, *others)
     console.print(models, highlight=False)
-    headings = ("", "would have chosen", "cross-entropy lost", "rank correlation")
-    scores = new_table(*headings, title="Scores without labels")
+    judged = ("", "would have chosen", "cross-entropy lost")
+    scores = new_table(*judged, title="Scores without labels")
     for choice in result.choices:
-        rank = _number(choice.rank_correlation, 2)
-        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}", rank)
+        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}")
     console.print(scores, highlight=False)
     plain(console, result.verdict)
     plain(console, result.trust)
@@ -150,5 +168,5 @@ def print_sites(by_site: Any, console: Console) -> None:
     plain(console, f"{best} would have won on average over the sites, with {means[best]:.4f}.")
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.4f}"

@@ -348,7 +348,8 @@ def _compare(
         if len(unseen) == len(target.counts) and not target.has_more:
             raise InputError(
                 f"No value of column {column.name!r} of {there.table.where} occurs in the source: "
-                f"the target has {_listed(unseen)}, the source {_listed(column.categories)}."
+                f"the target has {_listed(unseen)}, the source {_listed(column.categories)}. Spell "
+                f"them alike, or leave the column out: {roles.option('drop', column.name)}."
             )
         if unseen:
             rows = sum(target.counts[value] for value in unseen)

@@ -19,7 +19,15 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import AlignedLearner, Learner, Member, NetworksMember, Sample, Task
+from halfseen.members import (
+    AlignedLearner,
+    Learner,
+    Member,
+    NetworksLearner,
+    NetworksMember,
+    Sample,
+    Task,
+)
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
@@ -28,7 +36,6 @@ from halfseen.model.measuring import (
     held_out_metrics,
     held_out_weights,
     target_risk,
-    tempered,
 )
 from halfseen.model.model import Model
 from halfseen.model.rows import (
@@ -128,6 +135,7 @@ def fit_images(
         target,
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
+        thorough=settings.effort == "best",
     )
     return fit_rows(front, rows, settings, hooks, training_data=training_data)
 
@@ -194,6 +202,7 @@ class Fit:
         self.ranks = present_ranks()
         self._inputs = inputs
         self._shared: dict[tuple[str, int | None], Member] = {}
+        self._trained: dict[str, list[NetworksMember]] = {}
         self._lessons: dict[int | None, Lessons | None] = {}
         self._gains: list[Floats] = []
         if counts is None:
@@ -262,11 +271,7 @@ class Fit:
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
             if method.name == self.settings.models[0]:
                 self._note_gain(learners, members, number, fold)
-        held_out = HeldOut.joined(parts)
-        if len(learners) > 1 and self.drift is None:
-            weights = self.ranks.from_first(lambda: tempered(self.weights))
-            held_out = replace(held_out, row_weights=weights)
-        return Candidate(method, learners, tuple(by_fold), held_out)
+        return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _note_gain(
         self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
@@ -316,7 +321,7 @@ class Fit:
         if self.drift is not None:
             members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights, groups = replace(weights, members=counted), [(m,) for m in members]
+            weights, groups = Weights(counted, product=True), [(m,) for m in members]
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:
@@ -332,18 +337,18 @@ class Fit:
         weights = replace(weights, members=tuple(each))
         members = tuple(member for group in groups for member in group)
         model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        self.member_names = [n for n, g in zip(names, groups, strict=True) for _ in g]
         if self.rows.labelled is not None:
-            each_name = [n for n, group in zip(names, groups, strict=True) for _ in group]
-            model = self._with_labels(model, each_name, self.rows.labelled)
+            model = self.with_labels(model, self.rows.labelled)
             metrics = model.metrics
         metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
         return model
 
-    def _with_labels(self, model: Model, names: Sequence[str], labelled: Sample) -> Model:
-        """Let labelled target rows weigh, calibrate and, where they are enough, teach."""
+    def with_labels(self, model: Model, labelled: Sample) -> Model:
+        """Return the fitted model as labelled target rows advise."""
         task = self._task(self.chosen.method, None, self._sample())
         kinds = self.settings.members_for(self._inputs)
-        return with_target_labels(model, names, labelled, task, kinds)
+        return with_target_labels(model, self.member_names, labelled, task, kinds)
 
     def _alarms(self, model: Model) -> list[dict[str, Any]]:
         """Return what looks wrong with the target's rows and with what is said of them."""
@@ -416,8 +421,8 @@ class Fit:
         task = self._task(method, fold, source)
         found: list[Member] = []
         for learner in learners:
-            if learner.name == NetworksMember.kind:
-                found.append(learner.fit(task))
+            if isinstance(learner, NetworksLearner):
+                found.append(self._networks(method, learner, fold, task))
                 continue
             key = (learner.name, fold)
             if key not in self._shared:
@@ -425,6 +430,18 @@ class Fit:
                 self._shared[key] = learner.fit(given)
             found.append(self._shared[key])
         return tuple(found)
+
+    def _networks(
+        self, method: Method, learner: NetworksLearner, fold: int | None, task: Task
+    ) -> NetworksMember:
+        """Train networks on some rows; those of all folds at once."""
+        if fold is None:
+            return learner.fit(task)
+        if method.name not in self._trained:
+            parts = enumerate(self.rows.folds)
+            tasks = [self._task(method, number, part.training) for number, part in parts]
+            self._trained[method.name] = learner.fit_all(tasks)
+        return self._trained[method.name][fold]
 
     def _taught(self, task: Task, fold: int | None) -> Task:
         """Return the task with half of each label from teachers that saw the complete source."""
@@ -485,8 +502,3 @@ def _mean_gain(gains: Floats) -> dict[str, float]:
         "standard_error": float(gains.std(ddof=1) / np.sqrt(len(gains))),
         "rows": len(gains),
     }
-
-
-def last_fold(fit: Fit) -> Fold:
-    """Return the fold that the chosen candidate's members were fitted on last."""
-    return fit.rows.folds[-1]

@@ -170,7 +170,7 @@ class _Stage:
             rows = order[number::FOLDS]
             weights, bias = self._fitted(np.setdiff1d(order, rows))
             answers = [answer[rows] for answer in self.answers]
-            found[rows] = Weights(weights, bias=bias).combined(answers)
+            found[rows] = Weights(weights, self.model.weights.product, bias).combined(answers)
         return np.exp(found)
 
     def settled(self) -> Model:
@@ -201,15 +201,17 @@ class _Stage:
             before[group] / total if total > 0 else np.full(len(group), 1.0 / len(group))
             for group, total in zip(self.groups, start, strict=True)
         ]
+        product = self.model.weights.product
         answers = [
-            np.tensordot(share, [self.answers[place][rows] for place in group], 1)
+            Weights(tuple(share), product).combined([self.answers[place][rows] for place in group])
             for group, share in zip(self.groups, shares, strict=True)
         ]
         found = fit_weights(answers, labels, start)
         weights = np.empty(len(before))
         for group, share, weight in zip(self.groups, shares, found, strict=True):
             weights[group] = weight * share
-        return tuple(weights.tolist()), fit_bias(Weights(found).combined(answers), labels)
+        together = Weights(found, product).combined(answers)
+        return tuple(weights.tolist()), fit_bias(together, labels)
 
 
 def _answers(members: Sequence[Member], rows: Matrix) -> tuple[Floats, ...]:

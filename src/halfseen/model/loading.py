@@ -58,7 +58,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         members = _members(description, tensors, front, encoder)
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
-            float(description.weights["complete"]),
+            bool(description.weights["product"]),
             tuple(float(value) for value in description.weights.get("bias", ())),
         )
     except HalfseenError as error:
@@ -70,15 +70,18 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
         )
-    if len(weights.bias) not in (0, len(front.classes)):
+    if len(weights.bias) not in (0, len(front.classes)) or not all(
+        map(math.isfinite, weights.bias)
+    ):
         raise InputError(
-            f"{path} cannot be understood: its bias has {len(weights.bias)} numbers for "
-            f"{len(front.classes)} classes."
+            f"{path} cannot be understood: its bias {list(weights.bias)} is not one finite number "
+            f"for each of {len(front.classes)} classes."
         )
-    numbers = (*weights.members, weights.complete, *weights.bias)
-    if not all(math.isfinite(number) for number in numbers):
+    shares = weights.members
+    if not all(share >= 0.0 for share in shares) or not math.isclose(sum(shares), 1.0):
         raise InputError(
-            f"{path} cannot be understood: its weights hold a value that is no finite number."
+            f"{path} cannot be understood: the weights {list(shares)} of its members are no "
+            "shares of a whole."
         )
     return Model(
         front,

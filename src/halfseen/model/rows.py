@@ -103,10 +103,10 @@ def prepared_in_memory(
 ) -> PreparedRows:
     """Return rows that are in memory, split where some are held out.
 
-    Fewer than :data:`SMALL` source rows of a table are held out fold by fold, and more if it is
-    to be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out.
+    Fewer than :data:`SMALL` source rows of a table are held out fold by fold, and any if it is to
+    be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out.
     """
-    in_turn = blocks.is_table and (thorough or len(source) < SMALL)
+    in_turn = thorough or (blocks.is_table and len(source) < SMALL)
     parts = _folds(source, n_classes, seed, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):

@@ -26,7 +26,7 @@ Normalization = Literal["batch", "layer", "none"]
 Activation = Literal["sigmoid", "tanh", "relu", "none"]
 Initialization = Literal["torch", "reference"]
 ImageAugmentation = Literal[
-    "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
+    "auto", "affine", "wide", "light", "mild-light", "wide+light", "wide+mild-light"
 ]
 Augmentation = Literal["none", "mask", ImageAugmentation]
 Inputs = Literal["image", "table"]
@@ -53,6 +53,11 @@ class ImageNetworks(Group):
     kernel_size: Size = Field(default=5, description="width of the kernels")
     padding: Literal["valid", "same"] = Field(default="valid", description="of the convolutions")
     pools: Count = Field(default=2, description="convolutions followed by 2x2 pooling")
+    standardize: bool | Literal["auto"] = Field(
+        default=False,
+        description="whether each image is brought to mean 0 and spread 1 of its measured pixels; "
+        "auto: where the domains look different and the source's light varies more",
+    )
 
 
 class TableNetworks(Group):
@@ -157,10 +162,12 @@ class TrainingOptions(Group):
     warmup_epochs: Count = Field(
         default=10, description="source-only epochs before the joint phase"
     )
-    joint_epochs: Count | Literal["auto", "quick"] = Field(
-        default=90,
-        description="epochs of L1 + L2 + L3; 'auto' gives about 1,000 steps (2,000 to images), "
-        "'quick' a fifth of them",
+    joint_epochs: Count | Literal["auto"] = Field(
+        default=90, description="epochs of L1 + L2 + L3; 'auto' aims for a number of steps"
+    )
+    joint_steps: Size | None = Field(
+        default=None,
+        description="steps that joint_epochs='auto' aims for; 300 (2,000 for images) if not given",
     )
     epoch_steps: Size | None = Field(
         default=None,
@@ -169,12 +176,12 @@ class TrainingOptions(Group):
     augmentation: Augmentation = Field(
         default="none",
         description="of source batches: mask noise for tables; for images affine changes "
-        "(affine, wide, half as wide: mild), contrast, inversion and brightness (light; mild-light "
-        "without inversion), both, or auto: wide, with light where the domains look different",
+        "(affine, wide), contrast, inversion and brightness (light; mild-light without inversion), "
+        "both, or auto: wide, with light where the domains look different",
     )
     target_augmentation: Augmentation = Field(
         default="none",
-        description="the same of target batches; auto: mild, with mild-light where the domains "
+        description="the same of target batches; auto: wide, with mild-light where the domains "
         "look different",
     )
 

@@ -9,12 +9,7 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.errors import OptionError
-from halfseen.evidence.carving import (
-    Carving,
-    carve_pseudo_target,
-    carving_of,
-    rank_correlation,
-)
+from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import agreement
 from halfseen.front.inference import Understanding
 from halfseen.front.pooling import PooledTable, each_site
@@ -26,7 +21,7 @@ from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.networks.training import Progress
 from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
-from halfseen.rehearsal.stage import BASELINES, ObservedBaseline, RehearsalStage
+from halfseen.rehearsal.stage import BASELINES, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
 from halfseen.selection.scoring import score_of
 
@@ -154,11 +149,7 @@ def _rehearsed(
 
 
 def _measured(
-    name: str,
-    seed: int,
-    shown: Observed | ObservedBaseline,
-    stage: RehearsalStage,
-    say: Callable[[str], None],
+    name: str, seed: int, shown: Observed, stage: RehearsalStage, say: Callable[[str], None]
 ) -> RehearsedRun:
     """Ask the scores about a model, then the labels of the slice."""
     scores = {score: score_of(score, shown) for score in ONE_FIT_SCORES}
@@ -187,14 +178,6 @@ def _choices(
             agreement(np.stack(predicted[name])) if name in predicted else float("nan")
             for name in names
         ]
-    found = []
-    for score, values in by_score.items():
-        best = SCORES[score].best(values)
-        compared = np.isfinite(values)
-        rank = rank_correlation(
-            np.array(values)[compared],
-            loss[compared],
-            higher_is_better=SCORES[score].better == "higher",
-        )
-        found.append(RehearsedChoice(score, names[best], float(loss[best] - loss.min()), rank))
-    return tuple(sorted(found, key=lambda c: (c.lost, -float(np.nan_to_num(c.rank_correlation)))))
+    best = {score: SCORES[score].best(values) for score, values in by_score.items()}
+    found = [RehearsedChoice(s, names[b], float(loss[b] - loss.min())) for s, b in best.items()]
+    return tuple(sorted(found, key=lambda choice: choice.lost))

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.alarms import column_alarms, prediction_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import effective_sample_size, fit_density_ratio, overlap
@@ -75,7 +76,7 @@ def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
             found[part] = ratio.weights(rows.inputs[part][:, observed])
         return found
 
-    return _gathered(
+    facts = _gathered(
         schema,
         one,
         other,
@@ -84,6 +85,11 @@ def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
         f"{len(rows):,} rows of {source.where}, which the model may have been trained on: read "
         "these figures as too good",
     )
+    alarms = column_alarms(schema, {name: c.shape() for name, c in other.columns.items()})
+    prior = model.metrics.get("class_prior")
+    if prior is not None:
+        alarms += prediction_alarms(model.score(target_rows), prior, schema.class_names)
+    return facts.model_copy(update={"alarms": tuple(alarms)})
 
 
 def _summary(

@@ -5,8 +5,8 @@ A folder holds ``model.safetensors`` and ``model.json``, and may hold ``report.j
 never opens it; it names the SHA-256 of the tensors that it belongs to. ``model.json`` carries the
 SHA-256 of the tensors and a seal over itself, so that one changed bit anywhere is noticed.
 
-The format has a number. A folder of a newer format, or of format 1 (halfseen 0.1, one network and
-no members), is refused with a sentence, never guessed at.
+The format has a number. A folder of a newer format, or of an older one (1 had one network and no
+members, 2 had other weights), is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, reason
 from halfseen.files import folder_written_whole, recover
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
     "write_folder",
 ]
 
-FORMAT = 2
+FORMAT = 3
 TENSORS = "model.safetensors"
 DESCRIPTION = "model.json"
 REPORT = "report.json"
@@ -205,8 +205,8 @@ def read_description(folder: str | Path) -> Description:
         )
     if found < FORMAT:
         raise InputError(
-            f"{path} has format {found}, of halfseen 0.1, which this version does not read: fit "
-            "the model again, or load it with halfseen 0.1."
+            f"{path} has format {found}, of an earlier halfseen, which this version does not "
+            "read: fit the model again."
         )
     if isinstance(data, dict) and _seal(data) != data.get("seal"):
         raise InputError(
@@ -243,7 +243,10 @@ def check_replaceable(folder: Path) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; a model needs a folder of its own.")
     own = {TENSORS, DESCRIPTION, REPORT, PATTERNS}
-    others = {path.name for path in folder.iterdir() if not _is_part(path)} - own
+    try:
+        others = {path.name for path in folder.iterdir() if not _is_part(path)} - own
+    except OSError as error:
+        raise InputError(f"{folder} cannot be looked into: {reason(error)}") from error
     if others:
         raise InputError(
             f"{folder} holds other things ({sorted(others)[0]}); a model needs a folder of its own."
