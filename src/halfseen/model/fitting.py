@@ -30,6 +30,7 @@ from halfseen.members import (
     Task,
 )
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
+from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
     HeldOut,
     ask,
@@ -346,8 +347,18 @@ class Fit:
         weights = replace(weights, members=tuple(each))
         members = tuple(member for group in groups for member in group)
         model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        self.member_names = [n for n, g in zip(names, groups, strict=True) for _ in g]
+        if self.rows.labelled is not None:
+            model = self.with_labels(model, self.rows.labelled)
+            metrics = model.metrics
         metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
         return model
+
+    def with_labels(self, model: Model, labelled: Sample) -> Model:
+        """Return the fitted model as labelled target rows advise."""
+        task = self._task(self.chosen.method, None, self._sample())
+        kinds = self.settings.members_for(self._inputs)
+        return with_target_labels(model, self.member_names, labelled, task, kinds)
 
     def _alarms(self, model: Model) -> list[dict[str, Any]]:
         """Return what looks wrong with the target's rows and with what is said of them."""
