@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from halfseen.cli.evaluate import evaluate
+from halfseen.cli.explain import explain
 from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.fit_images import fit_images
@@ -62,6 +63,7 @@ app.command()(fit_images)
 app.command()(tune)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(explain)
 app.command()(rehearse)
 app.command()(inspect)
 app.command()(report)
