@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfseen.errors import InputError, capitalized
+from halfseen.errors import InputError
 from halfseen.front.asking import spelling
 from halfseen.front.inference import Doubt, Understanding, understand
 from halfseen.front.pooling import PooledTable
@@ -140,7 +140,7 @@ def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Tabl
             )
         found[name] = table
     if not found:
-        raise InputError(f"{capitalized(role)}s are needed: name at least one table.")
+        raise InputError(f"No {role} was given: name at least one table.")
     return found
 
 

@@ -64,7 +64,8 @@ class PatternModel:
         columns, the one with the lower cross-entropy on held-out source rows is taken.
         """
         observed = [[column.name for column in part.schema.observed] for part in self.parts]
-        known = list(dict.fromkeys(name for names in observed for name in names))
+        known = [column.name for column in self.parts[0].schema.columns]
+        known = [name for name in known if any(name in names for names in observed)]
         shared = [name for name in known if all(name in names for names in observed)]
         doubtful = [name for name in known if name in table.names and name not in shared]
         empty = empty_columns(table, doubtful)
