@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError
@@ -48,6 +47,7 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
+    from halfseen.cli.config import open_renamed
     from halfseen.model.loading import load_table_model
     from halfseen.model.scoring import TableScorer
 
