@@ -250,9 +250,15 @@ class AdaptationImputationClassifier(
         )
 
     def fit(
-        self, X: Any, y: Any = None, X_target: Any = None, *, sample_domain: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        X_target: Any = None,
+        *,
+        y_target: Any = None,
+        sample_domain: Any = None,
     ) -> Self:
-        """Learn from a labelled source and an unlabelled target.
+        """Learn from a labelled source and a target of which no row, or a few, are labelled.
 
         Parameters
         ----------
@@ -265,10 +271,19 @@ class AdaptationImputationClassifier(
         X_target
             Target inputs, without the missing block or with it empty. When neither this nor
             `sample_domain` is given, the source's own rows stand in for a target without shift.
+        y_target
+            Labels of the rows of `X_target`, None or NaN where there is none: a few weigh and
+            calibrate the members, more are learned from. Ten are needed.
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
         """
-        from halfseen.front.frames import Images, label_column, read_frame, split_stacked
+        from halfseen.front.frames import (
+            Images,
+            label_column,
+            read_frame,
+            split_stacked,
+            target_label_column,
+        )
         from halfseen.front.tables import ArrowTable
         from halfseen.model.fitting import fit_tables
 
@@ -279,11 +294,15 @@ class AdaptationImputationClassifier(
         if sample_domain is not None:
             if X_target is not None:
                 raise OptionError("Give either X_target or sample_domain, not both.")
+            if y_target is not None:
+                raise OptionError("y_target goes with X_target, not with sample_domain.")
             X, y, X_target = split_stacked(X, y, sample_domain)
         settings = self._settings(self._seed())
         source = read_frame(X, "the source")
         target = None if X_target is None else read_frame(X_target, "the target")
         settings.check("image" if isinstance(source, Images) else "table")
+        if y_target is not None and (target is None or isinstance(source, Images)):
+            raise OptionError("y_target needs X_target, and tables: images do not use it.")
         labels, column = label_column(y, len(source))
         if len(np.unique(labels)) < 2:
             raise InputError(
@@ -301,7 +320,10 @@ class AdaptationImputationClassifier(
             self.model_ = self._fit_images(source, target, labels, settings)
             self.n_features_in_ = source.array.shape[1]
         else:
-            found = self._understood(source, target, column)
+            known = None
+            if y_target is not None and target is not None:
+                known = target_label_column(y_target, len(target))
+            found = self._understood(source, target, column, known)
             self.notes_ = found.notes
             self.model_ = fit_tables(found, settings, self._hooks()).model
             self.n_features_in_ = len(source.names)
@@ -312,7 +334,9 @@ class AdaptationImputationClassifier(
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         return self
 
-    def _understood(self, source: ArrowTable, target: Any, labels: Any) -> Understanding:
+    def _understood(
+        self, source: ArrowTable, target: Any, labels: Any, target_labels: Any = None
+    ) -> Understanding:
         from halfseen.front.frames import Images
         from halfseen.front.labels import FEWEST_ROWS
         from halfseen.front.pairing import understand_frames
@@ -329,6 +353,7 @@ class AdaptationImputationClassifier(
             drop=self.drop or (),
             complete=self._method.needs_complete_target,
             fewest=FEWEST_ROWS if self._settings(0).holds_out("table") else 1,
+            target_labels=target_labels,
         )
 
     def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Model:

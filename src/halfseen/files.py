@@ -73,7 +73,7 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
     """
     with _temporary(path, is_folder=True) as partial:
         yield partial
-        for file in partial.iterdir():
+        for file in partial.rglob("*"):
             sync(file)
         sync(partial)
         with locked(path.parent):

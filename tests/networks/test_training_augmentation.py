@@ -126,7 +126,7 @@ def test_no_gap_moves_into_what_was_measured():
 
 def test_light_is_added_where_one_domain_alone_has_colours():
     grey = torch.rand(40, 1, 8, 8).expand(-1, 3, -1, -1)
-    for tint, expected in ((torch.ones(3), False), (torch.tensor([1.0, 0.8, 1.0]), True)):
+    for tint, expected in ((torch.ones(3), False), (torch.tensor([1.0, 1.2, 1.0]), True)):
         problem = TrainingProblem.resident(
             Blocks.rows((3, 8, 8)),
             LabelledRows(grey, torch.arange(40) % 2),

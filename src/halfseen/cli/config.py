@@ -35,6 +35,9 @@ class FitConfig(BaseModel):
     drop: list[str] = []
     id: list[str] = []
     positive: str | int | bool | None = None
+    target_labels: bool | None = Field(
+        None, description="whether labels of target rows are used; by default where some lack one"
+    )
     models: Annotated[list[str], Field(min_length=1)] = ["Adaptation-Imputation"]
     members: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="what learns beside each other; all kinds by default"
@@ -70,6 +73,7 @@ class FitConfig(BaseModel):
             tuple(self.id),
             None if self.positive is None else class_name(self.positive),
             numeric=tuple(self.numeric),
+            target_labels=self.target_labels,
         )
 
     def open(self, path: Path) -> TableFiles:

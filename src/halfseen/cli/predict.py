@@ -16,7 +16,7 @@ from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs
 
-__all__ = ["predict"]
+__all__ = ["chosen_part", "predict"]
 
 
 def predict(
@@ -51,22 +51,24 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.cli.config import open_renamed
     from halfseen.front.fronts import ImageFront
-    from halfseen.model.loading import load
+    from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table
 
     terminal = Terminal(as_json=as_json)
     inputs = {"the model": model, "the table": data}
     check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     loaded = load(model)
+    table = None
+    if isinstance(loaded, PatternModel):
+        table = _opened(data, rename, terminal)
+        loaded = chosen_part(loaded, table, terminal)
     if isinstance(loaded.front, ImageFront):
         if use_missing or class_share:
             raise InputError("--use-missing and --class-share are for models of tables.")
         _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
         return
-    with terminal.status("Reading the table"):
-        table = open_renamed(data, rename)
+    table = table or _opened(data, rename, terminal)
     check_output(output, table)
     shares = _shares(loaded, class_share) if class_share else None
     with _progress(terminal, "rows") as advance:
@@ -96,6 +98,21 @@ def predict(
             "class_shares": shares,
         }
     )
+
+
+def _opened(data: Path, rename: list[str] | None, terminal: Terminal) -> Any:
+    from halfseen.cli.config import open_renamed
+
+    with terminal.status("Reading the table"):
+        return open_renamed(data, rename)
+
+
+def chosen_part(model: Any, table: Any, terminal: Terminal) -> Any:
+    """Return the part of a model of several missing patterns that a table's columns call for."""
+    place = model.part_for(table)
+    lacks = ", ".join(model.patterns[place])
+    terminal.say(f"Part {place + 1} of {len(model.parts)}, which does without {lacks}.")
+    return model.parts[place]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, two_domains
 from halfseen.evidence.features import DomainSeparation, told_apart
 
-__all__ = ["Carving", "carve_pseudo_target"]
+__all__ = ["Carving", "carve_pseudo_target", "carving_of"]
 
 FEWEST_ROWS = 30
 """Of the slice, and of the rest."""
@@ -72,6 +72,30 @@ def carve_pseudo_target(
     rest, played = source[~chosen], source[chosen]
     obtained, _ = told_apart(rest, played, classifier=compact, random_state=random_state)
     return Carving(chosen, probability, wanted, obtained)
+
+
+def carving_of(
+    x1_source: npt.ArrayLike,
+    x1_target: npt.ArrayLike,
+    chosen: npt.NDArray[np.bool_],
+    random_state: int = 0,
+) -> Carving:
+    """Return given rows, such as those of one site, as the slice, with how far it is from the rest.
+
+    Both separations are measured as in :func:`carve_pseudo_target`.
+    """
+    source, target = two_domains(x1_source, x1_target)
+    if min(chosen.sum(), (~chosen).sum()) < FEWEST_ROWS:
+        raise InputError(
+            f"A site has {min(chosen.sum(), (~chosen).sum())} rows, too few to rehearse on; "
+            f"{FEWEST_ROWS} are needed."
+        )
+    compact = compact_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
+    pairs = ((source, target), (source[~chosen], source[chosen]))
+    wanted, obtained = (
+        told_apart(*pair, classifier=compact, random_state=random_state)[0] for pair in pairs
+    )
+    return Carving(chosen, chosen.astype(np.float64), wanted, obtained)
 
 
 def _drawing(ratio: Floats, share: float) -> Floats:

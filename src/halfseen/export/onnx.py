@@ -74,6 +74,10 @@ def onnx_model(model: Model) -> onnx.ModelProto:
         }
     logits = [member.add_to_graph(builder, rows) for member in model.members]
     probabilities = _mixed(builder, logits, model.weights)
+    if model.weights.bias:
+        bias = builder.constant(np.array([model.weights.bias], dtype=np.float32))
+        shifted = builder.node("Add", builder.node("Log", probabilities), bias)
+        probabilities = builder.node("Softmax", shifted, axis=1)
     if refused is not None:
         probabilities = builder.node("Add", probabilities, refused)
     best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)

@@ -35,6 +35,10 @@ MOST_ROWS = 3_000
 MOVING = 0.45
 """How much more plausible, in nats, an answer must be to pay for moving columns: with other class
 shares on the target, moved columns can look better than they are."""
+MEASURED, MOVED = 2 / 3, 1 / 2
+"""Shares of inputs that are continuous, and of those that moved, where instruments drifted."""
+SHIFT, STRETCH, SMALLEST = 0.5, 1.5, 1e-12
+"""A column has moved by so many standard deviations, or so many times its scale."""
 MATCHES = 6
 """How often class shares and moments are matched in turn; they hardly move after that."""
 MAP_WORDS = {
@@ -46,7 +50,7 @@ MAP_WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Columns that have drifted.
+    """Target rows that are far from source rows.
 
     Parameters
     ----------
@@ -54,10 +58,14 @@ class Drift:
         How many times farther target rows are from source rows than those from each other.
     columns
         The continuous ones among the observed inputs.
+    of_instruments
+        Whether most inputs are measured and most of those moved: then the readings are taken to
+        have changed, and columns are mapped. Where a few moved, the rows are other rows.
     """
 
     distance: float
     columns: Continuous
+    of_instruments: bool
 
 
 def find_drift(
@@ -70,7 +78,15 @@ def find_drift(
     if not len(columns):
         return None
     distance = drift_of(source[:, observed], target[:, observed])
-    return Drift(distance, columns) if distance > FAR else None
+    if distance <= FAR:
+        return None
+    before, after = (rows[:, columns.positions].astype(np.float64) for rows in (source, target))
+    spread = np.maximum(before.std(axis=0), SMALLEST)
+    shift = np.abs(after.mean(axis=0) - before.mean(axis=0)) / spread
+    stretch = np.abs(np.log(np.maximum(after.std(axis=0), SMALLEST) / spread))
+    moved = (shift > SHIFT) | (stretch > np.log(STRETCH))
+    mostly = len(columns) >= MEASURED * len(observed) and moved.mean() >= MOVED
+    return Drift(distance, columns, bool(mostly))
 
 
 def aligned_learners(

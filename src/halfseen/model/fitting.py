@@ -30,6 +30,7 @@ from halfseen.members import (
     Task,
 )
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
+from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
     HeldOut,
     ask,
@@ -216,7 +217,8 @@ class Fit:
             assert rows.whole is not None
             counts = np.bincount(rows.whole.labels, minlength=rows.n_classes).tolist()
         self.counts = tuple(counts)
-        self.drift = self._drift()
+        self.far = self._far()
+        self.drift = self.far if self.far is not None and self.far.of_instruments else None
         self.candidates = [
             self._candidate(method, self._learners(method)) for method in self._methods()
         ]
@@ -232,8 +234,8 @@ class Fit:
         """Return all source rows, or a sample of them where they are streamed."""
         return self.rows.whole if self.rows.whole is not None else self.rows.folds[0].training
 
-    def _drift(self) -> Drift | None:
-        """Say whether columns have drifted so far that they must be mapped."""
+    def _far(self) -> Drift | None:
+        """Say whether target rows are far from source rows, and whether columns must be mapped."""
         settings, rows = self.settings, self.rows
         others = [k for k in settings.members_for(self._inputs) if k != NetworksMember.kind]
         if not (settings.align and settings.preset == "default" and others):
@@ -243,7 +245,7 @@ class Fit:
                 rows.measured, self._sample().inputs, rows.target, rows.blocks.observed
             )
         )
-        if found is not None:
+        if found is not None and found.of_instruments:
             self.hooks.say(
                 f"Target rows are {found.distance:.1f} times as far from source rows as those are "
                 f"from each other: {len(found.columns)} columns are mapped in several ways, and "
@@ -345,8 +347,18 @@ class Fit:
         weights = replace(weights, members=tuple(each))
         members = tuple(member for group in groups for member in group)
         model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        self.member_names = [n for n, g in zip(names, groups, strict=True) for _ in g]
+        if self.rows.labelled is not None:
+            model = self.with_labels(model, self.rows.labelled)
+            metrics = model.metrics
         metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
         return model
+
+    def with_labels(self, model: Model, labelled: Sample) -> Model:
+        """Return the fitted model as labelled target rows advise."""
+        task = self._task(self.chosen.method, None, self._sample())
+        kinds = self.settings.members_for(self._inputs)
+        return with_target_labels(model, self.member_names, labelled, task, kinds)
 
     def _alarms(self, model: Model) -> list[dict[str, Any]]:
         """Return what looks wrong with the target's rows and with what is said of them."""
@@ -354,7 +366,7 @@ class Fit:
         some = target[np.random.default_rng(0).permutation(len(target))[:MOST_LOOKED_AT]]
         prior = model.metrics["class_prior"]
         alarms = prediction_alarms(model.score(some), prior, self._class_names())
-        drift = drift_alarms(self.drift.distance) if self.drift is not None else []
+        drift = drift_alarms(self.far.distance) if self.far is not None else []
         return [alarm.to_dict() for alarm in drift + alarms]
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from halfseen.alarms import Alarm
 from halfseen.arrays import Floats, normalized, same_length
@@ -19,10 +20,11 @@ from halfseen.evidence import correct_probabilities
 from halfseen.explain import Explanation
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
+from halfseen.members import MEMBER_WORDS
 from halfseen.members.aligned import Aligned
 from halfseen.members.networks import NetworksMember
 from halfseen.members.tasks import Member
-from halfseen.model.evaluating import evaluation
+from halfseen.model.evaluating import SIMPLE, evaluation
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
@@ -267,9 +269,21 @@ class Model:
         dict
             As :func:`halfseen.model.evaluating.evaluation` returns it.
         """
-        probability, positions = self.predict_proba(X), self.positions(y)
-        same_length(X=probability, y=positions)
-        return evaluation(probability, positions, self.class_prior, self.metrics)
+        rows, positions = self.prepare(X), self.positions(y)
+        same_length(X=rows, y=positions)
+        return self.evaluate_rows(rows, positions)
+
+    def evaluate_rows(self, rows: Matrix, positions: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        alone = {
+            MEMBER_WORDS[member.kind].partition(",")[0]: normalized(
+                np.exp(member.log_probabilities(rows))
+            )
+            for member in self.members
+            if member.kind in SIMPLE and len(self.members) > 1
+        }
+        score = self.score(rows)
+        return evaluation(score, positions, self.class_prior, self.metrics, others=alone)
 
     def explain(
         self, X: Any, *, source: Any = None, seed: int = 0, where: str = "X"
@@ -311,12 +325,15 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder, which :func:`halfseen.load` reads: no pickle."""
-        tensors = {
+        write_folder(folder, self.description(), self.tensors(), report=self.report)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what all members learned, by name."""
+        return {
             f"{number}/{name}": tensor
             for number, member in enumerate(self.members)
             for name, tensor in member.tensors().items()
         }
-        write_folder(folder, self.description(), tensors, report=self.report)
 
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""

@@ -26,7 +26,6 @@ from halfseen.front.files import FORMATS, TableFiles, column_names
 from halfseen.front.fronts import ImageFront
 from halfseen.front.preprocessing import as_categories, check_text_bytes
 from halfseen.front.schema import class_name
-from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
@@ -135,20 +134,16 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
         )
     scorer = TableScorer.of(model, table.names, where=table.where)
     watch = Watch(model.schema, model.metrics.get("class_prior"))
-    names, rows = score_names(model), 0
-    probabilities, labels = [], []
-    for batch in table.batches(list(dict.fromkeys([*scorer.columns, name]))):
+    rows, prepared, labels = 0, [], []
+    for batch in table.batches(list(dict.fromkeys([*scorer.inputs, name]))):
         texts = as_categories(batch.column(name), name, where=table.where)
         known = pc.is_valid(texts)
-        scores = scorer(batch, first_row=rows + 1)
-        probability = np.stack([scores[name] for name in names], axis=1)
-        watch.add(batch, probability, table.where)
-        probabilities.append(probability[known.to_numpy(zero_copy_only=False)])
+        inputs = model.prepare(batch, where=table.where, first_row=rows + 1)
+        watch.add(batch, model.score(inputs), table.where)
+        prepared.append(inputs[known.to_numpy(zero_copy_only=False)])
         labels += texts.filter(known).to_pylist()
         rows += batch.num_rows
-    found = evaluation(
-        np.concatenate(probabilities), model.positions(labels), model.class_prior, model.metrics
-    )
+    found = model.evaluate_rows(np.concatenate(prepared), model.positions(labels))
     return found | {"unlabelled": rows - len(labels), "alarms": watch.alarms()}
 
 

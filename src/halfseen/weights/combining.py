@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
 from halfseen.arrays import Floats
 
-__all__ = ["Weights", "across_halves", "fit_weights"]
+__all__ = ["Weights", "across_halves", "fit_bias", "fit_weights"]
 
 Labels = npt.NDArray[Any]
 
 PRIOR_ROWS = 30.0
 """How many rows equal shares count for: under shift the source is a partial witness."""
+BIAS_RIDGE = 5.0
+"""The ridge on what is added to each class's logarithm: about so many rows that speak for none."""
 TURNS = 200
 """Steps of expectation and maximisation; the shares of a few members settle long before."""
 
@@ -37,6 +40,8 @@ class Weights:
         The shares, of sum one.
     product
         Whether opinions are multiplied instead of mixed.
+    bias
+        What is added to the logarithm of each class's probability, where target labels said so.
 
     Examples
     --------
@@ -47,9 +52,17 @@ class Weights:
 
     members: tuple[float, ...]
     product: bool = False
+    bias: tuple[float, ...] = ()
 
     def combined(self, log_probabilities: Sequence[Floats]) -> Floats:
         """Return the log-probabilities of what the members say together."""
+        together = self._together(log_probabilities)
+        if not self.bias:
+            return together
+        shifted: Floats = log_softmax(together + np.array(self.bias), axis=1)
+        return shifted
+
+    def _together(self, log_probabilities: Sequence[Floats]) -> Floats:
         if self.members == (1.0,):
             return log_probabilities[0]
         answers = np.stack(log_probabilities)
@@ -58,7 +71,9 @@ class Weights:
         return _mixed(np.array(self.members), answers)
 
 
-def fit_weights(log_probabilities: Sequence[Floats], labels: Labels) -> tuple[float, ...]:
+def fit_weights(
+    log_probabilities: Sequence[Floats], labels: Labels, start: Sequence[float] | None = None
+) -> tuple[float, ...]:
     """Return the shares with the highest likelihood on held-out rows, held near equal ones.
 
     Expectation and maximisation with :data:`PRIOR_ROWS` rows that every member explains equally
@@ -70,6 +85,8 @@ def fit_weights(log_probabilities: Sequence[Floats], labels: Labels) -> tuple[fl
         What each member says of rows that it was not fitted on.
     labels
         Their classes.
+    start
+        The shares to be held near, instead of equal ones.
 
     Examples
     --------
@@ -88,13 +105,41 @@ def fit_weights(log_probabilities: Sequence[Floats], labels: Labels) -> tuple[fl
     likelihood = np.exp(np.stack([answer[rows, labels] for answer in log_probabilities]))
     likelihood = np.maximum(likelihood, 1e-300)
     count = len(likelihood)
-    shares = np.full(count, 1.0 / count)
+    near = np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
+    shares = near
     for _ in range(TURNS):
         explained = shares[:, None] * likelihood
         explained /= explained.sum(axis=0)
-        shares = explained.sum(axis=1) + PRIOR_ROWS / count
+        shares = explained.sum(axis=1) + PRIOR_ROWS * near
         shares /= shares.sum()
     return tuple(float(share) for share in shares)
+
+
+def fit_bias(log_probabilities: Floats, labels: Labels) -> tuple[float, ...]:
+    """Return what to add to each class's logarithm for the highest likelihood, held at zero.
+
+    Where p(x | y) is the same in both domains, this is the logarithm of how much more frequent
+    the class is on the target.
+
+    Examples
+    --------
+    Answers that know no class, and a first class that is three times as frequent:
+
+    >>> bias = fit_bias(np.full((4000, 2), np.log(0.5)), np.repeat([0, 1], [3000, 1000]))
+    >>> round(bias[0] - bias[1], 1)  # log 3
+    1.1
+    """
+    rows, classes = np.arange(len(labels)), log_probabilities.shape[1]
+
+    def loss(bias: Floats) -> tuple[float, Floats]:
+        fitted = log_softmax(log_probabilities + bias, axis=1)
+        error = np.exp(fitted)
+        error[rows, labels] -= 1.0
+        value = BIAS_RIDGE * (bias @ bias) / 2 - fitted[rows, labels].sum()
+        return float(value), error.sum(axis=0) + BIAS_RIDGE * bias
+
+    found = minimize(loss, np.zeros(classes), jac=True, method="BFGS").x
+    return tuple(float(value) for value in found - found.mean())
 
 
 def across_halves(log_probabilities: Sequence[Floats], labels: Labels) -> Floats:
