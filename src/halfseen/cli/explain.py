@@ -9,7 +9,6 @@ import typer
 from rich.markup import escape
 
 from halfseen.cli.arguments import Rename
-from halfseen.cli.config import open_renamed
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
@@ -48,6 +47,7 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
+    from halfseen.cli.config import open_renamed
     from halfseen.model.loading import load_table_model
     from halfseen.model.scoring import TableScorer
 
