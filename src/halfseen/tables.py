@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from halfseen.alarms import refuse, table_alarms
 from halfseen.errors import InputError, OptionError
-from halfseen.front.files import open_table
+from halfseen.front.dates import read_dates
+from halfseen.front.files import TableFiles, open_table
 from halfseen.front.frames import read_frame
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.pairing import doubtful
 from halfseen.front.roles import Roles
-from halfseen.front.tables import ArrowTable, Table
+from halfseen.front.tables import ArrowTable
 from halfseen.model.fitting import fit_tables
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings, needs_complete_target
@@ -33,6 +34,7 @@ def fit(
     keep: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    dates: Mapping[str, Sequence[str]] | None = None,
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
@@ -55,6 +57,8 @@ def fit(
     categorical, numeric, drop, id
         Numbers that are names of categories, numbers among which texts are gaps, columns not to
         use, and columns carried through.
+    dates
+        Parts to read of columns of dates: ``{"visit": ["month", "weekday"]}``.
     positive
         The class of two that metrics speak of.
     strict
@@ -93,10 +97,13 @@ def fit(
     chosen.check("table")
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
-        in_python=True, numeric=tuple(numeric),
+        in_python=True, numeric=tuple(numeric), dates=read_dates(dates or {}),
     )  # fmt: skip
-    tables = _table(source, "the source"), _table(target, "the target")
-    found = understand(*tables, roles, complete=needs_complete_target(chosen.models))
+    here, there = (
+        _table(given, where).with_dates(roles.dates)
+        for given, where in ((source, "the source"), (target, "the target"))
+    )
+    found = understand(here, there, roles, complete=needs_complete_target(chosen.models))
     if not isinstance(found, Understanding):
         raise doubtful(found)
     if strict:
@@ -112,7 +119,7 @@ def fit(
     return model
 
 
-def _table(given: Any, where: str) -> Table:
+def _table(given: Any, where: str) -> ArrowTable | TableFiles:
     if isinstance(given, str | Path):
         return open_table(given)
     read = read_frame(given, where)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.config import open_renamed
+from halfseen.cli.config import open_for
 from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
@@ -38,7 +38,7 @@ def evaluate(
     terminal = Terminal(as_json=as_json)
     loaded = load_table_model(model)
     with terminal.status("Scoring"):
-        found = evaluate_table(loaded, open_renamed(labelled, rename), label)
+        found = evaluate_table(loaded, open_for(loaded, labelled, rename), label)
     if found["unlabelled"]:
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
     table = new_table("", "value", "95% interval", "expected at fit", "source's shares",

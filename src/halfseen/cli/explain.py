@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.config import open_renamed
+from halfseen.cli.config import open_for
 from halfseen.cli.fit import Rename
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError
@@ -59,13 +59,13 @@ def explain(
         inputs = {"the model": model, "the rows": data, "the source table": source}
         check_outputs([page], inputs, force=force)
     loaded = load_table_model(model)
-    table = open_renamed(data, rename)
+    table = open_for(loaded, data, rename)
     Scorer.of(loaded, table.names, where=table.where)  # says what a table lacks
     known = [column.name for column in loaded.schema.observed]
     complete = None
     if source is not None:
         names = [column.name for column in loaded.schema.columns]
-        complete = _first_rows(open_renamed(source, rename), names, None)
+        complete = _first_rows(open_for(loaded, source, rename), names, None)
     with terminal.status("Explaining"):
         found = loaded.explain(
             _first_rows(table, known, rows), source=complete, seed=seed, where=table.where

@@ -59,6 +59,13 @@ Numeric = Annotated[Names, typer.Option(help="Columns of numbers in which texts 
 Rename = Annotated[
     Names, typer.Option(metavar="OLD=NEW", help="Another name for a column of either table.")
 ]
+Dates = Annotated[
+    Names,
+    typer.Option(
+        metavar="COLUMN=PART,PART",
+        help="Parts to read of a column of dates: year, month, day, weekday, hour, days.",
+    ),
+]
 Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
 Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
 Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
@@ -93,6 +100,7 @@ def fit(
     categorical: Categorical = None,
     numeric: Numeric = None,
     rename: Rename = None,
+    dates: Dates = None,
     drop: Drop = None,
     id: Id = None,
     positive: Positive = None,
@@ -131,7 +139,7 @@ def fit(
     """
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, drop=drop, id=id,
+        rename=rename, dates=dates, drop=drop, id=id,
         positive=positive, models=models, members=members, effort=effort, seed=seed,
         report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
@@ -156,7 +164,9 @@ def fit(
 def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
     """Return what the command line says of columns and training, less what it leaves open."""
     found = {
-        name: split_names(value) if isinstance(value, list) and name != "rename" else value
+        name: split_names(value)
+        if isinstance(value, list) and name not in ("rename", "dates")
+        else value
         for name, value in given.items()
         if value is not None
     }
@@ -307,8 +317,8 @@ def is_terminal() -> bool:
 def print_understanding(found: Any, console: Console) -> None:
     """Print each column's role, kind and preparation, the classes, and the notes."""
     schema = found.schema
-    plain(console, f"Source: {found.source.table.path}, {found.source.rows:,} rows.")
-    plain(console, f"Target: {found.target.table.path}, {found.target.rows:,} rows.")
+    plain(console, f"Source: {found.source.table.where}, {found.source.rows:,} rows.")
+    plain(console, f"Target: {found.target.table.where}, {found.target.rows:,} rows.")
     print_columns(schema, console)
     total = sum(found.class_counts)
     shares = ", ".join(
@@ -332,8 +342,8 @@ def understanding(found: Any) -> dict[str, Any]:
     """Return what was understood of two tables as plain data."""
     schema = found.schema
     return {
-        "source": {"path": found.source.table.path, "rows": found.source.rows},
-        "target": {"path": found.target.table.path, "rows": found.target.rows},
+        "source": {"path": found.source.table.where, "rows": found.source.rows},
+        "target": {"path": found.target.table.where, "rows": found.target.rows},
         "label": schema.label,
         "classes": dict(zip(schema.class_names, found.class_counts, strict=True)),
         "columns": [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.config import open_renamed
+from halfseen.cli.config import open_for
 from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.fit_images import Skipped
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -69,13 +69,13 @@ def predict(
         _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
         return
     with terminal.status("Reading the table"):
-        table = open_renamed(data, rename)
+        table = open_for(loaded, data, rename)
     check_output(output, table)
     prior = None
     if correct_prior is not None:
         if use_missing:
             raise InputError("--correct-prior and --use-missing cannot be combined.")
-        prior = _estimated(loaded, open_renamed(correct_prior, rename), table, terminal)
+        prior = _estimated(loaded, open_for(loaded, correct_prior, rename), table, terminal)
     with _progress(terminal, "rows") as advance:
         scored = score_table(
             loaded,

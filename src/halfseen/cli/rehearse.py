@@ -30,13 +30,13 @@ def rehearse(
     categorical: fitting.Categorical = None,
     numeric: fitting.Numeric = None,
     rename: fitting.Rename = None,
+    dates: fitting.Dates = None,
     drop: fitting.Drop = None,
     id: fitting.Id = None,
     positive: fitting.Positive = None,
     models: Annotated[
         fitting.Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
     ] = None,
-    members: fitting.Members = None,
     set_: fitting.Set = None,
     seed: fitting.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
@@ -67,7 +67,7 @@ def rehearse(
     terminal = Terminal(as_json=as_json)
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, drop=drop, id=id, positive=positive, models=models, members=members,
+        rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
         seed=seed, set_=set_,
     )  # fmt: skip
     settings = read_config(config, given)

@@ -55,6 +55,7 @@ def tune(
     categorical: fitting.Categorical = None,
     numeric: fitting.Numeric = None,
     rename: fitting.Rename = None,
+    dates: fitting.Dates = None,
     drop: fitting.Drop = None,
     id: fitting.Id = None,
     positive: fitting.Positive = None,
@@ -79,7 +80,7 @@ def tune(
 
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, drop=drop, id=id, positive=positive, models=models,
+        rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
         members=members, seed=seed, set_=set_,
     )  # fmt: skip
     fit_config = read_config(config, given)

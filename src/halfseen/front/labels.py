@@ -15,11 +15,15 @@ from halfseen.errors import InputError
 from halfseen.front.preprocessing import decoded
 from halfseen.front.schema import Scalar, TableSchema, class_name
 
-__all__ = ["count_labels", "label_positions", "ordered_classes"]
+__all__ = ["EmptyLabelError", "count_labels", "label_positions", "ordered_classes"]
 
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
 """Rows that each class must have."""
+
+
+class EmptyLabelError(InputError):
+    """A row that should have a label has none."""
 
 
 def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Counter[Any]:
@@ -27,7 +31,7 @@ def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Count
     values = decoded(column, name, where)
     empty = pc.is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False)
     if empty.any():
-        raise InputError(
+        raise EmptyLabelError(
             f"The label {name!r} of {where} is empty in row {int(np.argmax(empty)) + first_row}: "
             "every source row needs one; drop the rows that have none."
         )
