@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from tables_cli import halfseen, replaced, source_table, target_table, write
+from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 
 def as_csv(table):
@@ -109,7 +109,8 @@ def test_dates_and_excel_go_from_fit_to_predict_and_rehearse(tmp_path):
     assert run.code == 0, run.err
     run = halfseen("predict", tmp_path / "model", files[1], "-o", tmp_path / "scores.xlsx")
     assert "must end in .parquet, .csv or .arrow" in run.err
+    (tmp_path / "fit.toml").write_text(TINY)
     run = halfseen("rehearse", *files, *same, "--seeds", 1, "--models", "Source-IgnoreComponent",
-                   "--set", "training.joint_epochs=1", "--json")  # fmt: skip
+                   "--json")  # fmt: skip
     assert run.code == 0, run.err
     assert "visit month" in [column["name"] for column in json.loads(run.out)["columns"]]
