@@ -1,12 +1,15 @@
-"""Settings for images, compared on the two development pairs, whose labels may be opened.
+"""Settings for images, compared on development pairs; then the default on all pairs of digits.
 
-Adaptation on USPS -> MNIST and MNIST -> MNIST-M, lower half missing: at most 20,000 training rows
-of each domain, the accuracy of the last step on 2,000 target test rows. Of a model that imputes
-also the squared error of imputed latents, on source rows that it learned from and on others,
-beside the variance of the true ones. Finished runs are kept in the output file and not repeated.
+Adaptation between digits whose lower half is missing on the target: all rows, the accuracy of the
+last step on all target test rows. Labels of the development pairs are opened while training too;
+those of an evaluation pair once, when a run has ended. Of a model that imputes also the squared
+error of imputed latents, on source rows that it learned from and on others, beside the variance
+of the true ones. Finished runs are kept in the output file and not repeated.
 
-    HALFSEEN_DATA=data python benchmarks/image_settings.py --output image_settings.jsonl
-    python benchmarks/image_settings.py --output image_settings.jsonl --table
+    export HALFSEEN_DATA=data
+    python benchmarks/image_settings.py --output log.jsonl --answers answers/
+    python benchmarks/image_settings.py --output log.jsonl --answers answers/ --together
+    python benchmarks/image_settings.py --output log.jsonl --table
 """
 
 from __future__ import annotations
@@ -15,13 +18,15 @@ import argparse
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from halfseen.networks.methods import method_named
+from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
@@ -29,103 +34,134 @@ from halfseen.options import make_options, preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair
 
-IGNORE, IMPUTATION = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
-PAIRS = ("usps:mnist", "mnist:mnistm")
-EPOCH, ROWS, TEST_ROWS, SHOWN = 100, 20_000, 2_000, 1_000
-START: dict[str, Any] = {
-    "images.channels": (32, 32, 128),
-    "training.batch_size": 64,
-    "training.warmup_epochs": 0,
-    "training.epoch_steps": EPOCH,
-    "training.learning_rate": 0.003,
-    "training.augmentation": "auto",
-    "training.target_augmentation": "auto",
-    "objective.adaptation_latent": "both",
+IGNORE, IMPUTE = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
+DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm")
+EPOCH, LOOKS, LOOK_EVERY, SHOWN = 100, 4, 4, 1_000
+
+
+FORMER: dict[str, Any] = {
+    "images.standardize": False,
+    "objective.terms.averaged_teacher.view": "augmented",
 }
-"""What all runs share unless they change it, with the teacher of `teacher()`."""
-
-
-def teacher(**settings: Any) -> dict[str, Any]:
-    """Return the averaged teacher as it was before it was compared, with some changes."""
-    before = {"start": 0.3, "form": "squared", "threshold": 0.9}
-    return {"objective.terms": {"averaged_teacher": before | settings}}
-
-
-OBSERVED = {"objective.adaptation_latent": "observed"}
-LABELS = teacher(form="labels", threshold=0.8)
 SETTINGS: dict[str, dict[str, Any]] = {
-    "start": {},
-    "rate 0.01": {"training.learning_rate": 0.01},
-    "labels from 0.9": teacher(form="labels"),
-    "labels from 0.7, earlier": teacher(form="labels", threshold=0.7, start=0.2),
-    "labels from 0.8": LABELS,
-    "consistency 5, earlier": teacher(weight=5.0, start=0.2),
-    "class balance 1, earlier": teacher(balance_weight=1.0, start=0.2),
-    "dropout 0.1": {"networks.classifier_dropout": 0.1},
-    "conditional alignment": {
-        "objective.terms": teacher()["objective.terms"] | {"conditional_alignment": {}}
-    },
-    "L1 on z1": OBSERVED,
-    "L1 on z1, f sees the imputed latent": OBSERVED | {"objective.classifier_latent": "imputed"},
-    "L1 on z1, r's input detached": OBSERVED | {"objective.detach_generator_input": True},
-    "no augmentation": {
-        "training.augmentation": "none",
-        "training.target_augmentation": "none",
+    "default": {},
+    "former default": {**FORMER, "training.target_augmentation": "mild"},
+    "former default, light": {**FORMER, "training.target_augmentation": "mild+light"},
+    "standardized": {"images.standardize": True},
+    "standardized, target as the source": {
+        "images.standardize": True,
+        "training.target_augmentation": "wide+light",
     },
 }
-BOTH = {IGNORE: PAIRS, IMPUTATION: PAIRS}
-RUNS: list[tuple[str, int, dict[str, tuple[str, ...]]]] = [
-    ("start", 600, BOTH),
-    ("rate 0.01", 600, {IGNORE: PAIRS[:1]}),
-    ("labels from 0.9", 600, {IGNORE: PAIRS}),
-    ("labels from 0.7, earlier", 600, {IGNORE: PAIRS}),
-    ("consistency 5, earlier", 600, {IGNORE: PAIRS}),
-    ("class balance 1, earlier", 600, {IGNORE: PAIRS[:1]}),
-    ("dropout 0.1", 600, {IGNORE: PAIRS}),
-    ("conditional alignment", 600, {IGNORE: PAIRS[:1]}),
-    ("L1 on z1", 600, {IMPUTATION: PAIRS}),
-    ("L1 on z1, f sees the imputed latent", 600, {IMPUTATION: PAIRS[1:]}),
-    ("L1 on z1, r's input detached", 600, {IMPUTATION: PAIRS}),
-    ("start", 1200, {IGNORE: PAIRS}),
-    ("labels from 0.8", 1200, {IGNORE: PAIRS}),
-    ("no augmentation", 600, {IGNORE: PAIRS[1:], IMPUTATION: PAIRS[1:]}),
+"""What differs from the default."""
+
+
+class Run(NamedTuple):
+    """One training."""
+
+    setting: str
+    steps: int
+    pair: str
+    model: str
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """A file name."""
+        return "-".join(map(str, self)).replace(" ", "_").replace(":", "_").replace(",", "")
+
+
+RUNS = [
+    Run("former default, light", 400, "svhn:mnistm", IGNORE),
+    Run("former default", 1200, "usps:mnist", IGNORE),
+    Run("standardized", 1200, "usps:mnist", IGNORE),
+    Run("default", 1200, "usps:mnist", IGNORE),
+    Run("standardized, target as the source", 1200, "mnist:mnistm", IGNORE),
+    Run("default", 1200, "mnist:usps", IGNORE),
+    Run("default", 1200, "svhn:mnist", IGNORE),
+    Run("default", 1200, "mnist:mnistm", IGNORE),
+    Run("default", 1200, "mnist:usps", IMPUTE),
+    Run("default", 1200, "usps:mnist", IMPUTE),
+    Run("default", 1200, "svhn:mnist", IMPUTE),
+    Run("default", 1200, "mnist:mnistm", IMPUTE),
 ]
-"""Setting, steps, and the pairs on which each model was tried."""
 
 
 def load(name: str) -> DomainPair:
     source, target = name.split(":")
-    folder = Path(os.environ["HALFSEEN_DATA"])
-    return load_pair(folder, source, target, max_train=ROWS, max_test=TEST_ROWS, seed=0)
+    return load_pair(Path(os.environ["HALFSEEN_DATA"]), source, target, seed=0)
 
 
-def run(pair: DomainPair, model: str, setting: str, steps: int, seed: int) -> dict[str, Any]:
-    changed = {"training.joint_epochs": steps // EPOCH, **teacher(), **SETTINGS[setting]}
-    options = make_options(START | changed, preset("default"))
+def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
+    """Train, and return what was found."""
+    imputes = run.model == IMPUTE
+    settings = {"training.joint_epochs": run.steps // EPOCH, "training.batch_size": 64}
+    options = make_options(settings | SETTINGS[run.setting], preset("default", imputes=imputes))
     inputs = torch.from_numpy(np.ascontiguousarray(pair.source_train.inputs))
     source = LabelledRows(inputs, torch.from_numpy(pair.source_train.labels))
     target = Rows(torch.from_numpy(np.ascontiguousarray(pair.target_train)))
+    test = np.ascontiguousarray(pair.target_test)
     problem = TrainingProblem.resident(pair.blocks, source, target, len(pair.classes))
+    curve: list[dict[str, float]] = []
     started = time.process_time()
-    objective, history = fit_objective(problem, method_named(model), options, seed=seed)
-    predictor = Predictor(objective.networks, options, seed)
-    truth = pair.target_test_labels.open("development")
-    guess = predictor.log_probabilities(np.ascontiguousarray(pair.target_test)).argmax(1)
+
+    def look(objective: Objective, record: Mapping[str, Any]) -> None:
+        predictor = Predictor(objective.networks, options, run.seed)
+        truth = pair.target_test_labels.open("development")[::LOOK_EVERY]
+        guess = predictor.log_probabilities(test[::LOOK_EVERY]).argmax(1)
+        seconds = round(time.process_time() - started)
+        found = {
+            "step": record["epoch"] * EPOCH,
+            "seconds": seconds,
+            "accuracy": share(guess, truth),
+        }
+        curve.append(found)
+
+    objective, history = fit_objective(
+        problem,
+        method_named(run.model),
+        options,
+        seed=run.seed,
+        on_epoch=look if run.pair in DEVELOPMENT else None,
+        evaluations=LOOKS,
+    )
+    seconds = round(time.process_time() - started)
+    predictor = Predictor(objective.networks, options, run.seed)
+    answer = predictor.log_probabilities(test)
+    if answers is not None:
+        answers.mkdir(parents=True, exist_ok=True)
+        np.save(answers / f"{run.name}.npy", answer.astype(np.float32))
+        torch.save(objective.networks.state_dict(), answers / f"{run.name}.pt")
+    last = history[-1]
     found: dict[str, Any] = {
-        "accuracy": round(100 * float((guess == truth).mean()), 1),
-        "critic": round(history[-1]["adaptation"], 3),
-        "cpu_seconds": round(time.process_time() - started),
+        "accuracy": share(answer.argmax(1), pair.target_test_labels.open("evaluation")),
+        "cpu_seconds": seconds,
+        **{f"{name}_loss": round(last[name], 3) for name in ("adaptation", "classification")},
     }
-    if model == IMPUTATION:
-        learned, others = inputs[:SHOWN].numpy(), pair.source_test.inputs[:SHOWN]
-        with predictor.source_statistics(inputs[: 2 * SHOWN].numpy()):
-            for name, rows in (("learned", learned), ("others", np.ascontiguousarray(others))):
-                size = objective.networks.missing_size
-                true = predictor.complete_latents(rows)[:, -size:]
-                imputed = predictor.latents(pair.blocks.hide(rows))[:, -size:]
-                found[f"error_{name}"] = round(float(((true - imputed) ** 2).sum(1).mean()), 3)
-                found[f"variance_{name}"] = round(float(true.var(0).sum()), 3)
-    return found
+    with predictor.source_statistics(inputs[: 2 * SHOWN].numpy()):
+        others = np.ascontiguousarray(pair.source_test.inputs[: 2 * SHOWN])
+        labels = pair.source_test.labels[: 2 * SHOWN]
+        hidden = predictor.log_probabilities(pair.blocks.hide(others))
+        found["source_accuracy"] = share(hidden.argmax(1), labels)
+        if imputes:
+            complete = predictor.complete_log_probabilities(others)
+            assert complete is not None
+            found["source_accuracy_complete"] = share(complete.argmax(1), labels)
+            for name, rows in (("learned", inputs[:SHOWN].numpy()), ("others", others[:SHOWN])):
+                found |= imputation(predictor, pair, rows, name)
+    return found | ({"curve": curve} if curve else {})
+
+
+def imputation(predictor: Predictor, pair: DomainPair, rows: Any, name: str) -> dict[str, float]:
+    size = predictor.networks.missing_size
+    true = predictor.complete_latents(rows)[:, -size:]
+    imputed = predictor.latents(pair.blocks.hide(rows))[:, -size:]
+    error, variance = ((true - imputed) ** 2).sum(1).mean(), true.var(0).sum()
+    return {f"error_{name}": round(float(error), 3), f"variance_{name}": round(float(variance), 3)}
+
+
+def share(guess: Any, truth: Any) -> float:
+    return round(100 * float((guess == truth).mean()), 2)
 
 
 def lines(output: Path) -> list[dict[str, Any]]:
@@ -134,50 +170,62 @@ def lines(output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.read_text().splitlines()]
 
 
-def run_all(output: Path, seeds: int) -> None:
-    done = lines(output)
-    for name in PAIRS:
-        pair = None
-        for setting, steps, models in RUNS:
-            for model in (m for m, pairs in models.items() if name in pairs):
-                for seed in range(seeds):
-                    key = {"setting": setting, "steps": steps, "pair": name, "model": model}
-                    key |= {"seed": seed}
-                    if any(key.items() <= line.items() for line in done):
-                        continue
-                    pair = pair or load(name)
-                    line = key | run(pair, model, setting, steps, seed)
-                    print(json.dumps(line), flush=True)
-                    with output.open("a") as file:
-                        file.write(json.dumps(line) + "\n")
+def run_all(output: Path, answers: Path | None, one: bool) -> None:
+    for run in RUNS:
+        key = run._asdict() | {"rows": "all"}
+        if any(key.items() <= line.items() for line in lines(output)):
+            continue
+        line = key | train(load(run.pair), run, answers)
+        print(json.dumps(line), flush=True)
+        with output.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        if one:
+            return
 
 
 def table(output: Path) -> str:
-    found = ["| setting | steps | model | " + " | ".join(PAIRS) + " |", "|---|---|---|---|---|"]
-    done = lines(output)
-    for setting, steps, models in RUNS:
-        for model in models:
-            asked = {"setting": setting, "steps": steps, "model": model}
-            cells = []
-            for pair in PAIRS:
-                key = asked | {"pair": pair}
-                values = [line["accuracy"] for line in done if key.items() <= line.items()]
-                cells.append(f"{np.mean(values):.1f}" if values else "-")
-            found.append(f"| {setting} | {steps} | {model} | {' | '.join(cells)} |")
+    """Return the accuracy of each finished run, in percent."""
+    found = ["| setting | steps | pair | model | seed | accuracy |", "|---|---|---|---|---|---|"]
+    for line in lines(output):
+        if "rows" in line:
+            cells = [line[name] for name in (*Run._fields, "accuracy")]
+            found.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(found)
+
+
+def together(output: Path, answers: Path) -> str:
+    """Return the accuracy of the default's networks, averaged as one model, for each pair."""
+    finished: dict[str, list[Run]] = {}
+    for line in lines(output):
+        run = Run(*(line[name] for name in Run._fields))
+        if "rows" in line and run.setting == "default" and (answers / f"{run.name}.npy").is_file():
+            finished.setdefault(run.pair, []).append(run)
+    found = ["| pair | networks | accuracy of each | together |", "|---|---|---|---|"]
+    for name, runs in finished.items():
+        truth = load(name).target_test_labels.open("evaluation")
+        said = [np.load(answers / f"{run.name}.npy") for run in runs]
+        each = [share(answer.argmax(1), truth) for answer in said]
+        joint = share(np.mean(said, axis=0).argmax(1), truth)
+        words = [f"{run.model}, {run.steps} steps, seed {run.seed}" for run in runs]
+        found.append(f"| {name} | {'; '.join(words)} | {each} | {joint} |")
     return "\n".join(found)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True, help="log, one run on a line")
+    parser.add_argument("--answers", type=Path, help="folder for log-probabilities of the target")
+    parser.add_argument("--one", action="store_true", help="end after one run")
     parser.add_argument("--table", action="store_true", help="print what is there")
+    parser.add_argument("--together", action="store_true", help="average the default's networks")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     if arguments.table:
         print(table(arguments.output))
+    elif arguments.together:
+        print(together(arguments.output, arguments.answers))
     else:
-        torch.set_num_threads(1)
-        run_all(arguments.output, arguments.seeds)
+        run_all(arguments.output, arguments.answers, arguments.one)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 from tables_cli import halfseen
 
+from halfseen import load
 from image_folders import TINY, save, write_folders
 
 SET = [word for setting in TINY for word in ("--set", setting)]
@@ -28,7 +29,7 @@ def place(tmp_path_factory):
     Image.fromarray(mask).save(folder / "mask.png")
     run = halfseen(
         "fit-images", source, target, "--mask", folder / "mask.png", *SET, "--json",
-        "-o", folder / "model",
+        "--set", "images.standardize=true", "-o", folder / "model",
     )  # fmt: skip
     assert run.code == 0, run.err
     (folder / "fit.json").write_text(run.out)
@@ -120,6 +121,22 @@ def test_the_exported_graph_takes_bytes_and_agrees(place, tmp_path):
     assert probabilities[0, 0] == pytest.approx(float(row["p_a dark one"]), abs=1e-5)
     assert best[0] == row["prediction"]
     assert "Pixels the target lacks" in (tmp_path / "m.md").read_text()
+
+
+def test_best_effort_is_five_networks_that_answer_together(place, tmp_path):
+    words = ["--missing", "left:0.5", "--effort", "best", "--size", "8", *SET]
+    run = halfseen(
+        "fit-images", place / "source", place / "target", *words, "-o", tmp_path / "model"
+    )
+    assert run.code == 0, run.err
+    model = load(tmp_path / "model")
+    rows = np.random.default_rng(0).uniform(-1, 1, (7, 3, 8, 8)).astype(np.float32)
+    each = [np.exp(member.log_probabilities(rows)) for member in model.members]
+    assert len(each) == 5
+    assert not np.allclose(each[0], each[1])
+    together = np.exp(model.log_probabilities(rows))
+    geometric = np.exp(np.mean(np.log(each), axis=0))
+    assert np.allclose(together, geometric / geometric.sum(1, keepdims=True), atol=1e-6)
 
 
 def test_a_stopped_fit_goes_on(place, tmp_path, monkeypatch):

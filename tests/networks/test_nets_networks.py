@@ -8,17 +8,10 @@ from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
 from halfseen.networks.predictor import Predictor
 from halfseen.options import make_options
+from tiny import NETWORKS
 
 BLOCKS = Blocks.columns(5, [3, 4])
-SMALL = make_options(
-    {
-        "tables.widths": (8,),
-        "tables.latent_size": 6,
-        "generator.widths": (8,),
-        "networks.classifier_widths": (8,),
-    },
-    preset("paper", inputs="table"),
-)
+SMALL = make_options(NETWORKS, preset("paper", inputs="table"))
 
 
 class Recorder(nn.Module):
@@ -73,7 +66,7 @@ def test_latents_follow_the_papers_definitions(domains):
     observed = networks.encoder(source[:, :3])
     assert torch.equal(latents.observed_source, observed)
     assert torch.equal(latents.missing_source, networks.missing_encoder(source[:, 3:]))
-    assert torch.equal(latents.imputed_source, networks.generator(observed))
+    assert torch.allclose(latents.imputed_source, networks.generator(observed))
     assert torch.equal(latents.target, networks.target_latent(target))
     assert torch.equal(networks(target), networks.classifier(latents.target))
     assert latents.source.shape == latents.complete_source.shape == (6, networks.latent_size)
@@ -137,3 +130,23 @@ def test_stochastic_generator_draws_and_averages():
     spread = [np.stack(draws).std(0, ddof=1).mean() for draws in (few, many)]
     assert 0 < spread[1] < spread[0] / 2, "averaging 32 times more draws must steady the answer"
     assert np.allclose(one.sum(1), 1, atol=1e-6)
+
+
+def test_standardized_images_have_no_brightness_and_no_contrast():
+    blocks = Blocks.pixels((2, 8, 8), np.arange(64).reshape(8, 8) % 3 == 0)
+    small = {"images.channels": (4,), "images.kernel_size": 3, "images.pools": 1}
+    options = make_options({**small, "images.standardize": True}, preset("paper"))
+    images = torch.rand(6, 2, 8, 8) * 2 - 1
+    other_light = 5 * images + 3
+    for name in ("Adaptation-Imputation", "Adaptation-IgnoreComponent"):
+        networks = build_networks(blocks, method_named(name), 2, options).eval()
+        evened = networks._evened(images)
+        measured = blocks.flat(evened, "observed")
+        assert torch.allclose(measured.mean(1), torch.zeros(6), atol=1e-5)
+        assert torch.allclose(measured.std(1), torch.ones(6), atol=0.05)
+        assert torch.allclose(networks(images), networks(other_light), atol=0.02)
+        assert torch.allclose(networks(images), networks(blocks.hide(images)), atol=1e-6)
+        usual = make_options({"images.standardize": False}, options)
+        plain = build_networks(blocks, method_named(name), 2, usual).eval()
+        plain.load_state_dict(networks.state_dict())
+        assert torch.equal(plain(evened), networks(images))

@@ -197,3 +197,19 @@ def test_a_run_stopped_and_resumed_ends_with_the_same_average(tmp_path, stop_aft
 def test_a_model_that_does_not_adapt_refuses_it():
     with pytest.raises(OptionError, match="averaged_teacher looks at target rows in training"):
         fit(options_with(), "Source-IgnoreComponent", refine=False)
+
+
+@pytest.mark.parametrize("view", ["plain", "augmented"])
+def test_the_teacher_sees_rows_as_they_are_or_augmented(monkeypatch, view):
+    seen, usual = [], AveragedTeacher.forward
+
+    def watched(term, state):
+        hook = term.teacher.register_forward_pre_hook(
+            lambda _, rows: seen.append(torch.equal(rows[0], state.plain.target))
+        )
+        with hook:
+            return usual(term, state)
+
+    monkeypatch.setattr(AveragedTeacher, "forward", watched)
+    fit(options_with({"training.joint_epochs": 1}, view=view), refine=False)
+    assert set(seen) == {view == "plain"}

@@ -107,7 +107,8 @@ def test_automatic_ones_add_light_where_the_looks_differ():
     assert (of_target.second.lowest, of_target.second.highest) == (0.0, 1.0)
     varied = Pixels((0, 4), 0.0, 1.0, looks_differ=True, is_uniform=False)
     assert make_augmentation("auto", pixels=varied) == AUGMENTATIONS["wide"](varied)
-    assert make_augmentation("auto", of_target=True, pixels=varied) == of_target
+    assert make_augmentation("auto", of_target=True, pixels=varied) == AUGMENTATIONS["wide"](varied)
+    assert make_augmentation("auto", of_target=True, pixels=plain) == AUGMENTATIONS["wide"](plain)
     assert make_augmentation("none") is None
     with pytest.raises(OptionError, match="augmentation='blur' is unknown; choose 'none', 'auto'"):
         make_augmentation("blur")
@@ -125,7 +126,7 @@ def test_no_gap_moves_into_what_was_measured():
 
 def test_light_is_added_where_one_domain_alone_has_colours():
     grey = torch.rand(40, 1, 8, 8).expand(-1, 3, -1, -1)
-    for tint, expected in ((torch.ones(3), False), (torch.tensor([1.0, 0.8, 1.0]), True)):
+    for tint, expected in ((torch.ones(3), False), (torch.tensor([1.0, 1.2, 1.0]), True)):
         problem = TrainingProblem.resident(
             Blocks.rows((3, 8, 8)),
             LabelledRows(grey, torch.arange(40) % 2),
@@ -178,6 +179,19 @@ def test_a_fit_looks_at_the_pixels_of_both_domains_and_at_no_label(shift, light,
     affine = views.target.first if light else views.target
     assert affine.shown == ((0, 4) if model == "Adaptation-Imputation" else None)
     assert "consistency" in history[-1]
+
+
+def test_images_are_standardized_where_the_light_of_the_source_varies_more():
+    alike, brighter = images_problem(0.0), images_problem(2.0)
+    source = LabelledRows(brighter.target.inputs, brighter.source.labels)
+    target = Rows(brighter.blocks.hide(brighter.source.inputs))
+    darker = TrainingProblem.resident(brighter.blocks, source, target, 2)
+    options = make_options(SMALL, preset(imputes=False))
+    for problem, expected in ((alike, False), (brighter, False), (darker, True)):
+        method = method_named("Adaptation-IgnoreComponent")
+        objective, _ = fit_objective(problem, method, options, seed=0)
+        assert objective.options.images.standardize is expected
+        assert objective.networks.standardize is expected
 
 
 def test_a_sample_is_spread_over_the_rows_and_never_too_large():

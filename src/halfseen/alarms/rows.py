@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
-from halfseen.front.schema import NumberColumn, TableSchema
-from halfseen.front.summary import ColumnSummary
+from halfseen.front.pooling import PooledTable
+from halfseen.front.schema import NumberColumn, Shape, TableSchema
+from halfseen.front.summary import ColumnSummary, summarize
+from halfseen.front.tables import Table
 
 __all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "sentences", "table_alarms"]
 
@@ -54,14 +57,34 @@ def sentences(alarms: Sequence[Alarm]) -> list[str]:
 
 
 def table_alarms(found: Understanding) -> list[Alarm]:
-    """Return what looks wrong with the target of two understood tables.
+    """Return what looks wrong with the target of two understood tables, site by site.
 
     Constant and mostly empty columns are left to :func:`~halfseen.front.inference.understand`,
     which asks about them.
     """
-    there = {name: column.shape() for name, column in found.target.columns.items()}
-    alarms = column_alarms(found.schema, there)
+    table = found.target.table
+    if isinstance(table, PooledTable):
+        alarms = [
+            replace(alarm, says=f"{site}: {alarm.says}")
+            for site in table.sites
+            for alarm in column_alarms(found.schema, _shapes(found.schema, table.only(site)))
+        ]
+    else:
+        there = {name: column.shape() for name, column in found.target.columns.items()}
+        alarms = column_alarms(found.schema, there)
     return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
+
+
+def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
+    """Return how the observed columns of one site are distributed."""
+    observed = schema.observed
+    found = summarize(
+        table,
+        [column.name for column in observed],
+        categorical=[column.name for column in observed if column.kind == "categorical"],
+        numeric=[c.name for c in observed if isinstance(c, NumberColumn) and c.strays],
+    )
+    return {name: column.shape() for name, column in found.columns.items()}
 
 
 class Watch:

@@ -21,6 +21,7 @@ from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
 from halfseen.cli.report import report
 from halfseen.cli.serve import serve
+from halfseen.cli.sign import sign
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
 from halfseen.cli.verify import verify
@@ -69,6 +70,7 @@ app.command()(report)
 app.command()(export)
 app.command()(serve)
 app.command()(verify)
+app.command()(sign)
 
 
 def add_installed(app: typer.Typer) -> None:

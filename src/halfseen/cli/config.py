@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from halfseen.cli.fit import Effort, ReportDetail
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
@@ -16,15 +17,10 @@ if TYPE_CHECKING:
     from halfseen.front.files import TableFiles
     from halfseen.front.roles import Roles
     from halfseen.model.model import Model
+    from halfseen.model.patterns import PatternModel
     from halfseen.model.settings import FitSettings
 
-__all__ = ["Effort", "FitConfig", "ReportDetail", "open_for", "parsed_options", "read_config"]
-
-ReportDetail = Literal["aggregates", "none"]
-"""What a model keeps for a report; never anything about a single row."""
-
-Effort = Literal["quick", "default", "best"]
-"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+__all__ = ["FitConfig", "open_for", "parsed_options", "read_config"]
 
 
 class FitConfig(BaseModel):
@@ -42,6 +38,9 @@ class FitConfig(BaseModel):
     drop: list[str] = []
     id: list[str] = []
     positive: str | int | bool | None = None
+    target_labels: bool | None = Field(
+        None, description="whether labels of target rows are used; by default where some lack one"
+    )
     models: Annotated[list[str], Field(min_length=1)] = ["Adaptation-Imputation"]
     members: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="what learns beside each other; all kinds by default"
@@ -79,6 +78,7 @@ class FitConfig(BaseModel):
             None if self.positive is None else class_name(self.positive),
             numeric=tuple(self.numeric),
             dates=read_dates(self.dates),
+            target_labels=self.target_labels,
         )
 
     def open(self, path: Path) -> TableFiles:
@@ -152,9 +152,14 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     return open_table(path).renamed(found)
 
 
-def open_for(model: Model, path: Path, renames: Sequence[str] | None) -> TableFiles:
-    """Open a table for a model, which says what it reads of dates."""
-    return open_renamed(path, renames).with_dates(model.schema.dates)
+def open_for(model: Model | PatternModel, path: Path, renames: Sequence[str] | None) -> TableFiles:
+    """Open a table for a model of tables, whose parts read the same of dates."""
+    from halfseen.front.fronts import TableFront
+    from halfseen.model.patterns import PatternModel
+
+    front = (model.parts[0] if isinstance(model, PatternModel) else model).front
+    dates = front.schema.dates if isinstance(front, TableFront) else {}
+    return open_renamed(path, renames).with_dates(dates)
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.config import open_for
 from halfseen.cli.fit import Rename
+from halfseen.cli.predict import chosen_part
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
@@ -48,8 +48,10 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.model.loading import load_table_model
-    from halfseen.model.scoring import Scorer
+    from halfseen.cli.config import open_for
+    from halfseen.model.loading import table_model
+    from halfseen.model.patterns import PatternModel, load
+    from halfseen.model.scoring import TableScorer
 
     terminal = Terminal(as_json=as_json)
     if output is not None:
@@ -58,9 +60,11 @@ def explain(
         page = Output(output, "the page", lambda path: _MARK in head(path))
         inputs = {"the model": model, "the rows": data, "the source table": source}
         check_outputs([page], inputs, force=force)
-    loaded = load_table_model(model)
-    table = open_for(loaded, data, rename)
-    Scorer.of(loaded, table.names, where=table.where)  # says what a table lacks
+    whole = load(model)
+    table = open_for(whole, data, rename)
+    part = chosen_part(whole, table, terminal) if isinstance(whole, PatternModel) else whole
+    loaded = table_model(part, model)
+    TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
     known = [column.name for column in loaded.schema.observed]
     complete = None
     if source is not None:

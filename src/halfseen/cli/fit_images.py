@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.config import Effort, parsed_options
 from halfseen.cli.fit import (
+    Effort,
     Models,
     Seed,
     Set,
@@ -90,7 +90,8 @@ def fit_images(
     strict: Strict = False,
     models: Models = None,
     effort: Annotated[
-        Effort | None, typer.Option(help="How long it may take: quick (400 steps) or default.")
+        Effort | None,
+        typer.Option(help="How long it may take: quick (400 steps), default or best (five folds)."),
     ] = None,
     seed: Seed = 0,
     set_: Set = None,
@@ -204,6 +205,7 @@ def _settings(
     front: ImageFront, models: list[str] | None, effort: Effort | None, seed: int | None,
     set_: list[str] | None,
 ) -> Any:  # fmt: skip
+    from halfseen.cli.config import parsed_options
     from halfseen.model.settings import FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
 

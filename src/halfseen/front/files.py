@@ -31,7 +31,7 @@ from halfseen.front.csv_text import (
 )
 from halfseen.front.dates import Dates, date_names, with_date_parts
 
-__all__ = ["BATCH_ROWS", "Part", "TableFiles", "column_names", "open_table"]
+__all__ = ["BATCH_ROWS", "FilePart", "TableFiles", "column_names", "open_table"]
 
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
@@ -54,7 +54,7 @@ INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 """What pandas calls an index that it writes with a table."""
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A piece of a table that can be read by itself: a row group, a batch, or a whole file."""
 
     path: Path
@@ -98,9 +98,9 @@ class TableFiles:
         """What messages call the table."""
         return str(self.path)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[FilePart]:
         """Return the pieces in the order of the rows."""
-        found: list[Part] = []
+        found: list[FilePart] = []
         for file in self.files:
             count: int | None = None
             if self.format == "Parquet":
@@ -110,11 +110,11 @@ class TableFiles:
                 with _reading(file, self.format), pa.memory_map(str(file)) as mapped:
                     count = pa.ipc.open_file(mapped).num_record_batches
             numbers = [None] if count is None else range(count)
-            found += [Part(file, number) for number in numbers]
+            found += [FilePart(file, number) for number in numbers]
         return found
 
     def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Part] | None = None
+        self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
     ) -> Iterator[Any]:
         """Yield record batches of at most :data:`BATCH_ROWS` rows.
 
@@ -167,7 +167,7 @@ class TableFiles:
             ]
         }
 
-    def _read(self, part: Part, columns: list[str]) -> Iterator[Any]:
+    def _read(self, part: FilePart, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
             yield from read_csv(part.path, self.csv, columns)
         elif self.format == "Parquet":

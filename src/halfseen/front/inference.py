@@ -10,7 +10,12 @@ from functools import partial
 
 from halfseen.errors import InputError, capitalized
 from halfseen.front.asking import as_gaps, check_spelling, check_strays
-from halfseen.front.labels import FEWEST_ROWS, EmptyLabelError, ordered_classes
+from halfseen.front.labels import (
+    FEWEST_ROWS,
+    EmptyLabelError,
+    ordered_classes,
+    used_target_labels,
+)
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import Roles
 from halfseen.front.scaling import settle_scales
@@ -52,6 +57,8 @@ class Understanding:
         Source rows of each class, in the schema's order.
     notes
         Sentences for the user.
+    labelled
+        Target rows whose labels are used.
     """
 
     schema: TableSchema
@@ -59,6 +66,7 @@ class Understanding:
     target: TableSummary
     class_counts: tuple[int, ...]
     notes: list[str] = field(default_factory=list)
+    labelled: int = 0
 
 
 def understand(
@@ -69,7 +77,7 @@ def understand(
     Parameters
     ----------
     source, target
-        The tables. A label column of the target is not read.
+        The tables. The target may have labels in some rows.
     roles
         What the user says; a doubt is settled by naming its column in `missing` or `keep`.
     complete
@@ -98,16 +106,17 @@ def understand(
             ) from None
         notes.append(f"Left out, because they have no label: {every - seen.rows:,} source rows.")
     check_strays(seen, roles)
-    there = summarize(target, shared, categorical=_categories(seen), numeric=roles.numeric)
+    there = summarize(
+        target,
+        shared,
+        categorical=_categories(seen),
+        numeric=roles.numeric,
+        label=roles.label if roles.label in target.names else None,
+        all_labelled=False,
+    )
     extra = [name for name in target.names if name not in source.names]
     if extra:
         notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
-    if roles.label in target.names:
-        measure = "model.evaluate" if roles.in_python else "`halfseen evaluate`"
-        notes.append(
-            f"The target has the label column {roles.label!r}: it is not used for training; "
-            f"{measure} measures the model with it."
-        )
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
     missing, doubts = _find_missing(seen, there, names, roles)
@@ -125,6 +134,12 @@ def understand(
             both = seen.columns[column.name], there.columns[column.name]
             _compare(column, *both, there, notes, roles)
     classes = ordered_classes(seen.labels, roles.label, roles.positive, fewest=fewest)
+    labelled = 0
+    if roles.label in target.names:
+        labelled, sentence = used_target_labels(
+            there.labels, there.rows, classes, roles, there.table.where
+        )
+        notes.append(sentence)
     schema = TableSchema(
         columns=columns,
         label=roles.label,
@@ -139,7 +154,7 @@ def understand(
         schema, note = settle_scales(schema, source, seen.rows)
         notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
-    return Understanding(schema, seen, there, counts, notes)
+    return Understanding(schema, seen, there, counts, notes, labelled)
 
 
 def _check_roles(source: Table, target: Table, roles: Roles) -> None:

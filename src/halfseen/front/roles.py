@@ -36,6 +36,8 @@ class Roles:
         The class of two that metrics speak of.
     scale
         Whether numbers are centred and scaled by the source's mean and standard deviation.
+    target_labels
+        Whether labels that target rows have are used; None uses them where some rows lack one.
     in_python
         Whether messages speak of Python or of the command line.
     """
@@ -51,6 +53,7 @@ class Roles:
     in_python: bool = False
     numeric: tuple[str, ...] = ()
     dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    target_labels: bool | None = None
 
     def option(self, name: str, *columns: str) -> str:
         """Return how the user would say it.

@@ -1,7 +1,13 @@
-"""The networks of a fitted model as ONNX nodes: ẑ_T = (g1(x1), r(g1(x1))), then f."""
+"""The networks of a fitted model as ONNX nodes: ẑ_T = (g1(x1), r(g1(x1))), then f.
+
+Written by hand, not by ``torch.onnx.export``: that needs onnxscript beside onnx, writes an opset
+that older servers do not read, and gives a graph of its own, where columns, trees and networks of
+one model are to be one graph.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +16,7 @@ import torch
 from torch import nn
 
 from halfseen.errors import InputError
-from halfseen.networks.nets import ConvEncoder, Networks, VectorEncoder
+from halfseen.networks.nets import CONTRAST, ConvEncoder, Networks, VectorEncoder
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -39,9 +45,11 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
     blocks, view = networks.blocks, networks.method.target_view
 
     shown = rows
+    if networks.standardize:
+        shown = _add_evened(builder, networks, shown)
     if not blocks.is_table:
         fill = builder.constant(np.array(blocks.fill, dtype=np.float32))
-        shown = builder.node("Where", builder.constant(blocks.mask), fill, rows)
+        shown = builder.node("Where", builder.constant(blocks.mask), fill, shown)
     elif view == "ignore":
         positions = builder.constant(np.array(blocks.observed, dtype=np.int64))
         shown = builder.node("Gather", rows, positions, axis=1)
@@ -55,6 +63,22 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
         imputed = _add(builder, networks.generator, latent)
         latent = builder.node("Concat", latent, imputed, axis=1)
     return _add(builder, networks.classifier, latent)
+
+
+def _add_evened(builder: GraphBuilder, networks: Networks, images: str) -> str:
+    """Add what brings each image to mean 0 and spread 1 of its measured pixels."""
+    blocks = networks.blocks
+    numbers = np.arange(math.prod(blocks.shape), dtype=np.int64).reshape(1, *blocks.shape)
+    positions = builder.constant(blocks.flat(numbers, "observed")[0])  # type: ignore[type-var]
+    measured = builder.node("Gather", builder.node("Flatten", images), positions, axis=1)
+    mean = builder.node("ReduceMean", measured, axes=[1])
+    away = builder.node("Sub", measured, mean)
+    variance = builder.node("ReduceMean", builder.node("Mul", away, away), axes=[1])
+    noise = builder.constant(np.array(CONTRAST**2, dtype=np.float32))
+    spread = builder.node("Sqrt", builder.node("Add", variance, noise))
+    axes = builder.constant(np.array([2, 3], dtype=np.int64))
+    centred = builder.node("Sub", images, builder.node("Unsqueeze", mean, axes))
+    return builder.node("Div", centred, builder.node("Unsqueeze", spread, axes))
 
 
 def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:

@@ -34,7 +34,7 @@ STREAMED: dict[str, Any] = {
     "training.joint_epochs": 2,
 }
 """Settings for tables that are streamed, where the user gives none."""
-QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "quick"}
+QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "auto", "training.joint_steps": 400}
 """Settings for images at ``effort="quick"``: 400 steps instead of 2,000."""
 
 
@@ -51,8 +51,8 @@ class FitSettings:
         images and for presets that repeat the paper.
     effort
         How long a fit may take: ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` holds rows of any table in memory out in five folds,
-        whose networks answer together.
+        images a fifth of the steps; ``best`` holds rows in memory out in five folds, whose
+        networks answer together.
     align
         Whether drifted columns are mapped; by default where target rows are far from the source.
     preset, divergence, options

@@ -53,6 +53,11 @@ class ImageNetworks(Group):
     kernel_size: Size = Field(default=5, description="width of the kernels")
     padding: Literal["valid", "same"] = Field(default="valid", description="of the convolutions")
     pools: Count = Field(default=2, description="convolutions followed by 2x2 pooling")
+    standardize: bool | Literal["auto"] = Field(
+        default=False,
+        description="whether each image is brought to mean 0 and spread 1 of its measured pixels; "
+        "auto: where the domains look different and the source's light varies more",
+    )
 
 
 class TableNetworks(Group):
@@ -157,10 +162,12 @@ class TrainingOptions(Group):
     warmup_epochs: Count = Field(
         default=10, description="source-only epochs before the joint phase"
     )
-    joint_epochs: Count | Literal["auto", "quick"] = Field(
-        default=90,
-        description="epochs of L1 + L2 + L3; 'auto' gives about 1,000 steps (2,000 to images), "
-        "'quick' a fifth of them",
+    joint_epochs: Count | Literal["auto"] = Field(
+        default=90, description="epochs of L1 + L2 + L3; 'auto' aims for a number of steps"
+    )
+    joint_steps: Size | None = Field(
+        default=None,
+        description="steps that joint_epochs='auto' aims for; 300 (2,000 for images) if not given",
     )
     epoch_steps: Size | None = Field(
         default=None,
@@ -174,8 +181,8 @@ class TrainingOptions(Group):
     )
     target_augmentation: Augmentation = Field(
         default="none",
-        description="the same of target batches; auto: mild, with mild-light where the domains "
-        "look different",
+        description="the same of target batches; auto: wide, or mild with mild-light where the "
+        "domains look different",
     )
 
 

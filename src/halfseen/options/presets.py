@@ -143,6 +143,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "image": {
             "images.channels": (32, 32, 128),
+            "images.standardize": "auto",
             "training.learning_rate": 3e-3,
             "training.warmup_epochs": 0,
             "training.epoch_steps": 100,
@@ -152,7 +153,12 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "image-adapting": {
             "objective.terms": {
-                "averaged_teacher": {"start": 0.3, "form": "labels", "threshold": 0.8}
+                "averaged_teacher": {
+                    "start": 0.3,
+                    "form": "labels",
+                    "threshold": 0.8,
+                    "view": "plain",
+                }
             }
         },
         "table": _TABLE_NETWORKS

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from halfseen.networks.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
-from halfseen.networks.nets.layers import initialize, mlp
-from halfseen.networks.nets.networks import Latents, Networks, build_networks
+from halfseen.networks.nets.layers import initialize, mlp, of_both
+from halfseen.networks.nets.networks import CONTRAST, Latents, Networks, build_networks
 
 __all__ = [
+    "CONTRAST",
     "ConvEncoder",
     "EncoderFactory",
     "Latents",
@@ -15,4 +16,5 @@ __all__ = [
     "build_networks",
     "initialize",
     "mlp",
+    "of_both",
 ]

@@ -20,9 +20,11 @@ from halfseen.networks.nets.encoders import (
     latent_size_of,
     make_encoder,
 )
-from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.nets.layers import initialize, mlp, of_both
 from halfseen.options import Group, Options
 
+CONTRAST = 0.1
+"""Spread below which a difference within an image is taken for noise; pixels lie in [-1, 1]."""
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
@@ -75,6 +77,8 @@ class Networks(nn.Module):
         g2 and r, of an imputing model.
     noise_size
         How many noise inputs r takes beside z1.
+    standardize
+        Whether each image is brought to mean 0 and spread 1 of the pixels that the target has.
     """
 
     def __init__(
@@ -87,9 +91,11 @@ class Networks(nn.Module):
         generator: nn.Module | None = None,
         *,
         noise_size: int = 0,
+        standardize: bool = False,
     ) -> None:
         super().__init__()
         self.blocks = blocks
+        self.standardize = standardize
         self.method = method
         self.noise_size = noise_size
         self.encoder = encoder
@@ -104,17 +110,24 @@ class Networks(nn.Module):
 
     def latents(self, source: Tensor, target: Tensor, *, detach_generator_input: bool) -> Latents:
         """Encode a source batch (x_S1, x_S2) and a target batch x_T1."""
+        source, target = self._evened(source), self._evened(target)
         views = self.method.source_view, self.method.target_view
         source_view = self.blocks.view(source, views[0])
         target_view = self.blocks.view(target, views[1])
         # Where the source shows more than the target, the encoder must expect it in both.
         shown = self._shown(views[0]) if views[0] == views[1] else None
-        observed_source = _encode(self.encoder, source_view, shown)
-        observed_target = _encode(self.encoder, target_view, shown)
+        if type(self.encoder) is ConvEncoder:
+            observed_source = self.encoder(source_view, shown)
+            observed_target = self.encoder(target_view, shown)
+        else:
+            observed_source, observed_target = of_both(self.encoder, source_view, target_view)
         if not self.method.imputes:
             return Latents(observed_source, observed_target)
         known = observed_source.detach() if detach_generator_input else observed_source
-        imputed_source, imputed_target = self.impute(known), self.impute(observed_target)
+        assert self.generator is not None
+        imputed_source, imputed_target = of_both(
+            self.generator, self._with_noise(known), self._with_noise(observed_target)
+        )
         return Latents(
             observed_source,
             observed_target,
@@ -125,24 +138,27 @@ class Networks(nn.Module):
 
     def source_latent(self, source: Tensor) -> Tensor:
         """Encode source rows alone: z_S = (g1(x_S1), g2(x_S2)), or g of the model's view."""
-        view = self.method.source_view
+        source, view = self._evened(source), self.method.source_view
         observed = _encode(self.encoder, self.blocks.view(source, view), self._shown(view))
         return _pair(observed, self._encode_missing(source) if self.method.imputes else None)
 
     def target_latent(self, target: Tensor) -> Tensor:
         """Encode target rows for prediction: ẑ_T = (g1(x_T1), r(g1(x_T1)))."""
-        view = self.method.target_view
+        target, view = self._evened(target), self.method.target_view
         observed = _encode(self.encoder, self.blocks.view(target, view), self._shown(view))
         return _pair(observed, self.impute(observed) if self.method.imputes else None)
 
     def impute(self, observed: Tensor) -> Tensor:
         """ẑ2 = r(z1), or r(z1, ε) with a stochastic generator."""
         assert self.generator is not None
-        if self.noise_size:
-            noise = torch.randn(len(observed), self.noise_size, device=observed.device)
-            observed = torch.cat([observed, noise], dim=1)
-        imputed: Tensor = self.generator(observed)
+        imputed: Tensor = self.generator(self._with_noise(observed))
         return imputed
+
+    def _with_noise(self, observed: Tensor) -> Tensor:
+        if not self.noise_size:
+            return observed
+        noise = torch.randn(*observed.shape[:-1], self.noise_size, device=observed.device)
+        return torch.cat([observed, noise], dim=-1)
 
     def forward(self, target: Tensor) -> Tensor:
         """Return the logits f(ẑ_T) of target rows."""
@@ -153,6 +169,16 @@ class Networks(nn.Module):
         """Return the logits f(z_1, z_2) of rows whose missing block is there."""
         logits: Tensor = self.classifier(self.source_latent(rows))
         return logits
+
+    def _evened(self, images: Tensor) -> Tensor:
+        """Return images of one brightness and contrast, both blocks by what x1 has of them."""
+        if not self.standardize:
+            return images
+        complete = self.method.needs_complete_target
+        measured = images.flatten(1) if complete else self.blocks.flat(images, "observed")
+        variance, mean = torch.var_mean(measured, dim=1, correction=0)
+        scale = (variance + CONTRAST**2).rsqrt()
+        return (images - mean.view(-1, 1, 1, 1)) * scale.view(-1, 1, 1, 1)
 
     def _encode_missing(self, source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
@@ -244,17 +270,22 @@ def build_networks(
         missing_encoder,
         generator,
         noise_size=options.generator.noise_size if method.imputes else 0,
+        standardize=_standardizes(options) and encoder is None,
     )
+
+
+def _standardizes(options: Options) -> bool:
+    return options.images is not None and options.images.standardize is True
 
 
 def _set(group: Group | None, meant: str, given: str) -> dict[str, Any]:
     if group is None:
         raise OptionError(f"These options are for {meant}, and the inputs are {given}.")
-    return group.model_dump()
+    return group.model_dump(exclude={"standardize"})
 
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:
-    return observed if other is None else torch.cat([observed, other], dim=1)
+    return observed if other is None else torch.cat([observed, other], dim=-1)
 
 
 @contextmanager

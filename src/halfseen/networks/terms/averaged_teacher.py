@@ -41,6 +41,10 @@ class AveragedTeacherSettings(TermSettings):
         default="squared",
         description="distance to the teacher's probabilities, or cross-entropy with its labels",
     )
+    view: Literal["augmented", "plain"] = Field(
+        default="augmented",
+        description="whether it sees another augmented view of target rows, or them as they are",
+    )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
@@ -82,8 +86,11 @@ class AveragedTeacher(Term):
         """Return both losses; none before the start."""
         if not self._has_started(state.phase, state.progress):
             return {}
+        plain = self.settings.view == "plain"
         with torch.no_grad():
-            believed = self.teacher(state.another_target).softmax(1)
+            believed = self.teacher(state.plain.target if plain else state.another_target).softmax(
+                1
+            )
         answer = state.target_logits.softmax(1)
         if self.settings.form == "labels":
             consistency = label_loss(state.target_logits, believed, self.settings.threshold)

@@ -112,7 +112,7 @@ class MaskNoise:
     def __call__(self, rows: Tensor) -> Tensor:
         """Return rows with cells masked."""
         mask = torch.rand(rows.shape, device=rows.device) < self.probability
-        return torch.where(mask, rows.mean(0, keepdim=True).expand_as(rows), rows)
+        return torch.where(mask, rows.mean(-2, keepdim=True).expand_as(rows), rows)
 
 
 @dataclass(frozen=True)
@@ -249,22 +249,22 @@ def make_augmentation(
 ) -> Augmentation | None:
     """Return a built-in augmentation by name, or None for ``none``.
 
-    ``auto`` is for images: ``wide`` on the source and ``mild`` on the target, with ``light``
-    where the domains look different. A source that has seen more kinds of light than the target
-    is left in its own: more would only make it harder to learn.
+    ``auto`` is for images: ``wide``; where the domains look different, ``wide+light`` on the
+    source and ``mild+light`` on the target. A source that has seen more kinds of light than the
+    target is left in its own: more would only make it harder to learn.
 
     Examples
     --------
-    >>> make_augmentation("auto", of_target=True) == AffineImages.wide(0.5)
+    >>> make_augmentation("auto", of_target=True) == AffineImages.wide()
     True
     """
     if name == "none":
         return None
     known = pixels or Pixels()
     if name == "auto":
-        name = "mild" if of_target else "wide"
-        if known.looks_differ and (of_target or known.is_uniform):
-            name += "+light"
+        name = "wide"
+        if known.looks_differ and known.is_uniform:
+            name = "mild+light" if of_target else "wide+light"
     if name not in AUGMENTATIONS:
         raise OptionError(
             f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "
