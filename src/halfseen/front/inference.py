@@ -16,6 +16,7 @@ from halfseen.front.labels import (
     ordered_classes,
     used_target_labels,
 )
+from halfseen.front.pooling import PooledTable
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import Roles
 from halfseen.front.scaling import settle_scales
@@ -98,7 +99,7 @@ def understand(
         seen = read(source, label=roles.label)
     except EmptyLabelError:
         every = sum(batch.num_rows for batch in source.batches([roles.label]))
-        source = LabelledTable(source, roles.label)
+        source = _labelled(source, roles.label)
         seen = read(source, label=roles.label)
         if not seen.rows:
             raise InputError(
@@ -155,6 +156,14 @@ def understand(
         notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
+
+
+def _labelled(table: Table, label: str) -> Table:
+    """Return the rows that have a label; sites stay apart."""
+    if not isinstance(table, PooledTable):
+        return LabelledTable(table, label)
+    sites = {site: LabelledTable(own, label) for site, own in table.sites.items()}
+    return PooledTable(sites, table.names)
 
 
 def _check_roles(source: Table, target: Table, roles: Roles) -> None:
