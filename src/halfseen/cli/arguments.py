@@ -31,6 +31,13 @@ Numeric = Annotated[Names, typer.Option(help="Columns of numbers in which texts 
 Rename = Annotated[
     Names, typer.Option(metavar="OLD=NEW", help="Another name for a column of either table.")
 ]
+Dates = Annotated[
+    Names,
+    typer.Option(
+        metavar="COLUMN=PART,PART",
+        help="Parts to read of a column of dates: year, month, day, weekday, hour, days.",
+    ),
+]
 Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
 Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
 Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
@@ -67,7 +74,9 @@ Config = Annotated[Path | None, typer.Option(help="TOML file with these settings
 def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
     """Return what the command line says of columns and training, less what it leaves open."""
     found = {
-        name: split_names(value) if isinstance(value, list) and name != "rename" else value
+        name: split_names(value)
+        if isinstance(value, list) and name not in ("rename", "dates")
+        else value
         for name, value in given.items()
         if value is not None
     }

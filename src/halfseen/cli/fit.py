@@ -56,6 +56,7 @@ def fit(
     categorical: arguments.Categorical = None,
     numeric: arguments.Numeric = None,
     rename: arguments.Rename = None,
+    dates: arguments.Dates = None,
     drop: arguments.Drop = None,
     id: arguments.Id = None,
     positive: arguments.Positive = None,
@@ -100,7 +101,7 @@ def fit(
     """
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, drop=drop, id=id,
+        rename=rename, dates=dates, drop=drop, id=id,
         positive=positive, target_labels=target_labels, models=models, members=members,
         effort=effort, seed=seed, report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip

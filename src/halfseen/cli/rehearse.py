@@ -42,6 +42,7 @@ def rehearse(
     categorical: arguments.Categorical = None,
     numeric: arguments.Numeric = None,
     rename: arguments.Rename = None,
+    dates: arguments.Dates = None,
     drop: arguments.Drop = None,
     id: arguments.Id = None,
     positive: arguments.Positive = None,
@@ -49,7 +50,6 @@ def rehearse(
         arguments.Names,
         typer.Option(help="Models to rehearse beside logistic regression and trees."),
     ] = None,
-    members: arguments.Members = None,
     set_: arguments.Set = None,
     seed: arguments.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
@@ -84,7 +84,7 @@ def rehearse(
     paths = given_paths(source, target, sources, targets)
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, drop=drop, id=id, positive=positive, models=models, members=members,
+        rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
         seed=seed, set_=set_,
     )  # fmt: skip
     settings = read_config(config, given)

@@ -76,8 +76,8 @@ def is_terminal() -> bool:
 def print_understanding(found: Any, console: Console) -> None:
     """Print each column's role, kind and preparation, the classes, and the notes."""
     schema = found.schema
-    plain(console, f"Source: {found.source.table.path}, {found.source.rows:,} rows.")
-    plain(console, f"Target: {found.target.table.path}, {found.target.rows:,} rows.")
+    plain(console, f"Source: {found.source.table.where}, {found.source.rows:,} rows.")
+    plain(console, f"Target: {found.target.table.where}, {found.target.rows:,} rows.")
     print_columns(schema, console)
     total = sum(found.class_counts)
     shares = ", ".join(
@@ -101,8 +101,8 @@ def understanding(found: Any) -> dict[str, Any]:
     """Return what was understood of two tables as plain data."""
     schema = found.schema
     return {
-        "source": {"path": found.source.table.path, "rows": found.source.rows},
-        "target": {"path": found.target.table.path, "rows": found.target.rows},
+        "source": {"path": found.source.table.where, "rows": found.source.rows},
+        "target": {"path": found.target.table.where, "rows": found.target.rows},
         "label": schema.label,
         "classes": dict(zip(schema.class_names, found.class_counts, strict=True)),
         "columns": [

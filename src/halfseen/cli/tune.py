@@ -56,6 +56,7 @@ def tune(
     categorical: arguments.Categorical = None,
     numeric: arguments.Numeric = None,
     rename: arguments.Rename = None,
+    dates: arguments.Dates = None,
     drop: arguments.Drop = None,
     id: arguments.Id = None,
     positive: arguments.Positive = None,
@@ -80,7 +81,7 @@ def tune(
 
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, drop=drop, id=id, positive=positive, models=models,
+        rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
         members=members, seed=seed, set_=set_,
     )  # fmt: skip
     from halfseen.cli.config import read_config
