@@ -39,13 +39,19 @@ DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm")
 EPOCH, LOOKS, LOOK_EVERY, SHOWN = 100, 4, 4, 1_000
 
 
-def teacher(**settings: Any) -> dict[str, Any]:
-    """Return the averaged teacher of the default with some changes."""
-    return {"objective.terms.averaged_teacher": settings}
-
-
+FORMER: dict[str, Any] = {
+    "images.standardize": False,
+    "objective.terms.averaged_teacher.view": "augmented",
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
+    "former default": {**FORMER, "training.target_augmentation": "mild"},
+    "former default, light": {**FORMER, "training.target_augmentation": "mild+light"},
+    "standardized": {"images.standardize": True},
+    "standardized, target as the source": {
+        "images.standardize": True,
+        "training.target_augmentation": "wide+light",
+    },
 }
 """What differs from the default."""
 
@@ -66,9 +72,14 @@ class Run(NamedTuple):
 
 
 RUNS = [
+    Run("former default, light", 400, "svhn:mnistm", IGNORE),
+    Run("former default", 1200, "usps:mnist", IGNORE),
+    Run("standardized", 1200, "usps:mnist", IGNORE),
+    Run("default", 1200, "usps:mnist", IGNORE),
+    Run("standardized, target as the source", 1200, "mnist:mnistm", IGNORE),
     Run("default", 1200, "mnist:usps", IGNORE),
-    Run("default", 1200, "mnist:mnistm", IGNORE),
     Run("default", 1200, "svhn:mnist", IGNORE),
+    Run("default", 1200, "mnist:mnistm", IGNORE),
     Run("default", 1200, "mnist:usps", IMPUTE),
     Run("default", 1200, "usps:mnist", IMPUTE),
     Run("default", 1200, "svhn:mnist", IMPUTE),

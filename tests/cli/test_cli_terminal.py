@@ -113,10 +113,44 @@ def test_colours_are_for_terminals(monkeypatch):
     assert terminal.make_console().width >= 80
 
 
-def test_help_does_not_wait_for_the_library():
-    code = "import sys, halfseen.cli; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("does", "waits_not_for"),
+    [
+        (
+            "import halfseen.cli.app as app; sys.argv = ['halfseen', '--help']; app.main()",
+            ["torch", "sklearn", "scipy", "numpy", "pyarrow", "pydantic", "lightgbm", "pandas"],
+        ),
+        (
+            "from halfseen import AdaptationImputationClassifier as Ours; Ours().get_params()",
+            ["torch", "lightgbm"],
+        ),
+    ],
+)
+def test_help_and_an_import_do_not_wait_for_the_library(does, waits_not_for):
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print([m for m in {waits_not_for} if m in sys.modules], file=sys.stderr))
+{does}
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_small_fit_keeps_to_one_thread_and_gives_the_others_back():
+    code = """
+import torch, threadpoolctl
+from halfseen.parallel import one_thread_if_small
+torch.set_num_threads(2)
+def most():
+    return max(pool["num_threads"] for pool in threadpoolctl.threadpool_info())
+with one_thread_if_small(1000):
+    print(torch.get_num_threads(), most())
+print(torch.get_num_threads())
+with one_thread_if_small(10**9):
+    print(torch.get_num_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1", "2", "2"]
 
 
 def test_every_public_name_is_there():

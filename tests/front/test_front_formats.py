@@ -207,9 +207,9 @@ def test_a_workbook_that_is_none_or_too_large_is_refused(tmp_path, monkeypatch):
     (tmp_path / "b.xlsx").write_text("age\n63\n")
     with pytest.raises(InputError, match="cannot be read as Excel: File is not a zip file"):
         open_table(tmp_path / "b.xlsx")
+    monkeypatch.setattr(excel, "LARGEST", 2**29)
     with pytest.raises(InputError, match=r"The first sheet of .* is empty"):
         open_table(workbook(tmp_path / "c.xlsx", []))
-    monkeypatch.setattr(excel, "LARGEST", 2**29)
     monkeypatch.setattr(excel, "MOST_CELLS", 1)
     with pytest.raises(InputError, match="has over 1 cells"):
         open_table(workbook(tmp_path / "d.xlsx", [["a"], [1]]))

@@ -8,17 +8,10 @@ from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
 from halfseen.networks.predictor import Predictor
 from halfseen.options import make_options
+from tiny import NETWORKS
 
 BLOCKS = Blocks.columns(5, [3, 4])
-SMALL = make_options(
-    {
-        "tables.widths": (8,),
-        "tables.latent_size": 6,
-        "generator.widths": (8,),
-        "networks.classifier_widths": (8,),
-    },
-    preset("paper", inputs="table"),
-)
+SMALL = make_options(NETWORKS, preset("paper", inputs="table"))
 
 
 class Recorder(nn.Module):

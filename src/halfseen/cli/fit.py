@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -309,8 +310,11 @@ def _fit_part(
     if unfinished.is_dir():
         terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     try:
-        hooks = Hooks(terminal.progress, terminal.say, unfinished)
-        fit = fit_tables(found, settings, hooks)
+        with terminal.fit_progress() as bar:
+            hooks = Hooks(say=terminal.say, checkpoints=unfinished)
+            if bar is not None:
+                hooks = replace(hooks, progress=bar.training, part=bar.part)
+            fit = fit_tables(found, settings, hooks)
     except KeyboardInterrupt:
         plain(terminal.errors, "The same command goes on from the last finished epoch.")
         raise

@@ -133,11 +133,14 @@ class TableFiles:
 
     def renamed(self, renames: Mapping[str, str]) -> TableFiles:
         """Return the table with other names for those of the columns that it has."""
-        names = [renames.get(name, name) for name in self.names]
-        _check_names(self.path, names)
         stored = {new: old for old, new in self.renames.items()}
-        pairs = zip(self.names, names, strict=True)
-        own = {stored.get(old, old): new for old, new in pairs if stored.get(old, old) != new}
+        written = [stored.get(name, name) for name in self.names]
+        names = [
+            renames.get(name, renames.get(old, name))
+            for name, old in zip(self.names, written, strict=True)
+        ]
+        _check_names(self.path, names)
+        own = {old: new for old, new in zip(written, names, strict=True) if old != new}
         return replace(self, names=tuple(names), renames=own)
 
     def fingerprint(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Normalization = Literal["batch", "layer", "none"]
 Activation = Literal["sigmoid", "tanh", "relu", "none"]
 Initialization = Literal["torch", "reference"]
 ImageAugmentation = Literal[
-    "auto", "affine", "wide", "light", "mild-light", "wide+light", "wide+mild-light"
+    "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
 ]
 Augmentation = Literal["none", "mask", ImageAugmentation]
 Inputs = Literal["image", "table"]
@@ -176,13 +176,13 @@ class TrainingOptions(Group):
     augmentation: Augmentation = Field(
         default="none",
         description="of source batches: mask noise for tables; for images affine changes "
-        "(affine, wide), contrast, inversion and brightness (light; mild-light without inversion), "
-        "both, or auto: wide, with light where the domains look different",
+        "(affine, wide, half as wide: mild), contrast, inversion and brightness (light; mild-light "
+        "without inversion), both, or auto: wide, with light where the domains look different",
     )
     target_augmentation: Augmentation = Field(
         default="none",
-        description="the same of target batches; auto: wide, with mild-light where the domains "
-        "look different",
+        description="the same of target batches; auto: wide, or mild with mild-light where the "
+        "domains look different",
     )
 
 

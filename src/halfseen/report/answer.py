@@ -61,8 +61,8 @@ def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Til
         why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
         return [Tile(title, "Cannot be told", f"{why} {LABEL_SOME}", bad=True)]
     words = (
-        f"95% interval around {found.accuracy.value:.1%}, if only the inputs shifted; "
-        f"{found.source_accuracy.value:.1%} on the source."
+        f"90% interval around {found.accuracy.value:.1%}; {found.source_accuracy.value:.1%} on the "
+        "source."
     )
     few = found.effective_rows < FEW_ROWS
     if few:
@@ -157,9 +157,9 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
             f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
-            "weighted rows). It holds if classes follow from the observed columns in the same way "
-            "there. Intervals cover the sampling of source rows, not errors of the weights: they "
-            "hold the truth less often than they say."
+            "weighted rows). Intervals cover the sampling of source and target rows, and by how "
+            "much classes followed from the observed columns in another way on other problems; on "
+            "yours it may be more."
         )
     else:
         rows += [
@@ -171,7 +171,7 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
             )
             for name in ("accuracy", "cross-entropy")
         ]
-    titles = heads("measure", "value", "95% interval, from", "to")
+    titles = heads("measure", "value", "90% interval, from", "to")
     return Grid("Quality", titles, tuple(rows), tuple(note for note in notes if note))
 
 

@@ -26,7 +26,7 @@ __all__ = [
     "Shift",
 ]
 
-FORMAT = 2
+FORMAT = 3
 MOST_ENTRIES = 10_000
 
 Count = Annotated[int, Field(ge=0)]
@@ -75,7 +75,7 @@ class ColumnFacts(_Fact):
 
 
 class Estimate(_Fact):
-    """A mean with its 95 % interval."""
+    """A mean with its 90 % interval."""
 
     value: float
     low: float

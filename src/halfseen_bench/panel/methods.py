@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -21,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.arrays import Floats
+from halfseen.model import aligning, measuring
 from halfseen.model.settings import FitSettings
 from halfseen_bench.data.pairs import Labels
 
@@ -88,7 +90,7 @@ def imputed(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) ->
     rows = shared.transform(target)
     ridge = Ridge(10.0).fit(x1, x2)
     model = boosted(seed).fit(np.hstack([x1, x2]), y)
-    return in_all_classes(model, np.hstack([rows, ridge.predict(rows)]), y)
+    return in_all_classes(model, np.hstack([rows, ridge.predict(rows).reshape(len(rows), -1)]), y)
 
 
 def weighted(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
@@ -131,14 +133,14 @@ def in_all_classes(model: Any, rows: Floats, y: Labels) -> Floats:
     return found
 
 
-def ours(*, teaches: bool = True, **settings: Any) -> Predict:
-    """Return our estimator with some settings."""
+def ours(*without: Callable[[], Any], **settings: Any) -> Predict:
+    """Return our estimator with some settings, and without parts that no setting switches off."""
 
     def predict(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
         model = AdaptationImputationClassifier(random_state=seed, **settings)
         with contextlib.ExitStack() as changed:
-            if not teaches:
-                changed.enter_context(mock.patch.object(FitSettings, "teaches", return_value=False))
+            for part in without:
+                changed.enter_context(part())
             model.fit(source, y, X_target=target)
         return model.predict_proba(target)
 
@@ -157,13 +159,24 @@ BASELINES: dict[str, Predict] = {
     "skada, CORAL": adapted("CORALAdapter"),
     "skada, subspace alignment": adapted("SubspaceAlignmentAdapter"),
 }
+
+
+def _equal(log_probabilities: Sequence[Floats], labels: Labels) -> tuple[float, ...]:
+    return (1.0 / len(log_probabilities),) * len(log_probabilities)
+
+
 NO_NETWORKS = ["boosted_trees", "forest", "regression"]
+NO_TEACHERS = partial(mock.patch.object, FitSettings, "teaches", return_value=False)
+NO_SELF_TRAINING = partial(mock.patch.object, aligning, "self_trained", return_value=None)
+EQUAL_WEIGHTS = partial(mock.patch.object, measuring, "fit_weights", _equal)
 OURS: dict[str, Predict] = {
     "default": ours(),
     "quick": ours(effort="quick"),
     "no networks": ours(members=NO_NETWORKS),
     "no trees": ours(members=["networks", "regression"]),
-    "no teachers": ours(teaches=False),
+    "no teachers": ours(NO_TEACHERS),
     "no alignment": ours(align=False),
+    "no self-training": ours(NO_SELF_TRAINING),
+    "equal weights": ours(EQUAL_WEIGHTS),
     "networks": ours(members=["networks"]),
 }

@@ -20,6 +20,7 @@ from halfseen_bench.data import DomainPair
 from halfseen_bench.data.catalog import data_folder, family
 from halfseen_bench.data.pairs import Labels
 from halfseen_bench.data.simulator import Scenario, simulate
+from halfseen_bench.panel.public_tables import PUBLIC
 
 __all__ = ["DEVELOPMENT", "EVALUATION", "PanelProblem", "metric_of"]
 
@@ -42,7 +43,7 @@ class PanelProblem(NamedTuple):
 
 def metric_of(problem: str) -> str:
     """Return what counts: AUC of two classes, accuracy of more."""
-    several = problem.startswith("gas") or problem in ("wine", "digits")
+    several = problem.startswith(("gas", "computing")) or problem in ("wine", "digits")
     return "accuracy" if several else "auc"
 
 
@@ -174,6 +175,10 @@ def bundled(seed: int, name: str) -> PanelProblem:
     return cut(table, loaded.target, is_source, ~is_source, table.columns[kept:])
 
 
+def public(seed: int, name: str) -> PanelProblem:
+    return PanelProblem(*PUBLIC[name].parts(seed))
+
+
 DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
     "gas 1+2 to 3": partial(natural, "gas", "batches1-2", "batch3"),
     "gas 1+2 to 6": partial(natural, "gas", "batches1-2", "batch6"),
@@ -194,6 +199,7 @@ DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
     "returning shoppers, by traffic": partial(returning_shoppers, by="TrafficType"),
     "heart, back to Cleveland": heart_back,
     "clicks, in time": clicks_in_time,
+    **{name: partial(public, name=name) for name in list(PUBLIC)[::2]},
 }
 EVALUATION: dict[str, Callable[[int], PanelProblem]] = {
     "gas 1+2 to 4": partial(natural, "gas", "batches1-2", "batch4"),
@@ -208,4 +214,5 @@ EVALUATION: dict[str, Callable[[int], PanelProblem]] = {
     "breast cancer": partial(bundled, name="breast cancer"),
     "wine": partial(bundled, name="wine"),
     "digits": partial(bundled, name="digits"),
+    **{name: partial(public, name=name) for name in list(PUBLIC)[1::2]},
 }

@@ -75,9 +75,10 @@ class AffineImages:
     shown: tuple[int, int] | None = None
 
     @classmethod
-    def wide(cls, shown: tuple[int, int] | None = None) -> AffineImages:
-        """Return zoom by e^±0.4, shift by an eighth, shear 0.3 and 15 degrees."""
-        return cls((math.exp(-0.4), math.exp(0.4)), 0.125, 0.3, 15.0, shown)
+    def wide(cls, strength: float = 1.0, shown: tuple[int, int] | None = None) -> AffineImages:
+        """Return zoom by e^±0.4, shift by an eighth, shear 0.3 and 15 degrees, times a strength."""
+        zoom = math.exp(-0.4 * strength), math.exp(0.4 * strength)
+        return cls(zoom, 0.125 * strength, 0.3 * strength, 15.0 * strength, shown)
 
     def __call__(self, images: Tensor) -> Tensor:
         """Return transformed images; what enters at the border repeats the edge."""
@@ -232,12 +233,13 @@ class _Both:
 
 AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
     "affine": lambda pixels: AffineImages(shown=pixels.shown),
-    "wide": lambda pixels: AffineImages.wide(pixels.shown),
+    "wide": lambda pixels: AffineImages.wide(1.0, pixels.shown),
+    "mild": lambda pixels: AffineImages.wide(0.5, pixels.shown),
     "light": lambda pixels: Appearance(0.3, 0.5, pixels.lowest, pixels.highest),
-    # Without inversion: what the target never shows need not be told apart from the source.
+    # Without inversion: statistics of the target must stay those of the rows to be predicted.
     "mild-light": lambda pixels: Appearance(0.65, 0.0, pixels.lowest, pixels.highest),
     "wide+light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
-    "wide+mild-light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["mild-light"](p)),
+    "mild+light": lambda p: _Both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
     "mask": lambda pixels: MaskNoise(),
 }
 
@@ -247,9 +249,9 @@ def make_augmentation(
 ) -> Augmentation | None:
     """Return a built-in augmentation by name, or None for ``none``.
 
-    ``auto`` is for images: ``wide``, and where the domains look different ``light`` on the source
-    and ``mild-light`` on the target. A source that has seen more kinds of light than the target
-    is left in its own: more would only make it harder to learn.
+    ``auto`` is for images: ``wide``; where the domains look different, ``wide+light`` on the
+    source and ``mild+light`` on the target. A source that has seen more kinds of light than the
+    target is left in its own: more would only make it harder to learn.
 
     Examples
     --------
@@ -261,8 +263,8 @@ def make_augmentation(
     known = pixels or Pixels()
     if name == "auto":
         name = "wide"
-        if known.looks_differ and (of_target or known.is_uniform):
-            name += "+mild-light" if of_target else "+light"
+        if known.looks_differ and known.is_uniform:
+            name = "mild+light" if of_target else "wide+light"
     if name not in AUGMENTATIONS:
         raise OptionError(
             f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "

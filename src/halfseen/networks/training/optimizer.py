@@ -13,11 +13,11 @@ from halfseen.networks.objective import Objective
 from halfseen.networks.terms import Part
 from halfseen.networks.training.phases import Phase
 
-__all__ = ["Adam", "Group", "clip_gradients", "make_optimizer"]
+__all__ = ["Adam", "ParameterGroup", "clip_gradients", "make_optimizer"]
 
 
 @dataclass
-class Group:
+class ParameterGroup:
     """The parameters of one part, and their learning rate."""
 
     part: Part
@@ -41,7 +41,7 @@ class Adam:
         Moments and step counter of each parameter that has had a gradient.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[ParameterGroup]
     betas: tuple[float, float]
     weight_decay: float
     state: dict[nn.Parameter, dict[str, Tensor]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def make_optimizer(objective: Objective, phase: Phase) -> Adam:
     options = objective.options.training
     parts = [part for part in objective.network_parts() if part.name in phase.networks]
     parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]
-    groups = [Group(p, phase.learning_rate, list(p.module.parameters())) for p in parts]
+    groups = [ParameterGroup(p, phase.learning_rate, list(p.module.parameters())) for p in parts]
     return Adam(
         [group for group in groups if group.parameters], options.betas, options.weight_decay
     )
