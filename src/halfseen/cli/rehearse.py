@@ -157,8 +157,7 @@ def print_rehearsal(result: Any, console: Console) -> None:
 
 def print_sites(by_site: Any, console: Console) -> None:
     """Print each model's cross-entropy on every site that played the target, and their mean."""
-    title = "Cross-entropy on each site, learned from the others"
-    table = new_table("", *by_site, "mean", title=title, numbers=True)
+    table = new_table("", *by_site, "mean", title="Cross-entropy by site", numbers=True)
     names = next(iter(by_site.values())).models
     means = {}
     for name in names:
