@@ -39,14 +39,14 @@ DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm")
 EPOCH, LOOKS, LOOK_EVERY, SHOWN = 100, 4, 4, 1_000
 
 
-FORMER: dict[str, Any] = {
+PREVIOUS: dict[str, Any] = {
     "images.standardize": False,
     "objective.terms.averaged_teacher.view": "augmented",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "former default": {**FORMER, "training.target_augmentation": "mild"},
-    "former default, light": {**FORMER, "training.target_augmentation": "mild+light"},
+    "previous default": {**PREVIOUS, "training.target_augmentation": "mild"},
+    "previous default, light": {**PREVIOUS, "training.target_augmentation": "mild+light"},
     "standardized": {"images.standardize": True},
     "standardized, target as the source": {
         "images.standardize": True,
@@ -72,8 +72,8 @@ class Run(NamedTuple):
 
 
 RUNS = [
-    Run("former default, light", 400, "svhn:mnistm", IGNORE),
-    Run("former default", 1200, "usps:mnist", IGNORE),
+    Run("previous default, light", 400, "svhn:mnistm", IGNORE),
+    Run("previous default", 1200, "usps:mnist", IGNORE),
     Run("standardized", 1200, "usps:mnist", IGNORE),
     Run("default", 1200, "usps:mnist", IGNORE),
     Run("standardized, target as the source", 1200, "mnist:mnistm", IGNORE),
@@ -194,11 +194,11 @@ def table(output: Path) -> str:
 
 
 def together(output: Path, answers: Path) -> str:
-    """Return the accuracy of the default's networks, averaged as one model, for each pair."""
+    """Return the accuracy of each pair's networks, averaged as one model."""
     finished: dict[str, list[Run]] = {}
     for line in lines(output):
         run = Run(*(line[name] for name in Run._fields))
-        if "rows" in line and run.setting == "default" and (answers / f"{run.name}.npy").is_file():
+        if "rows" in line and (answers / f"{run.name}.npy").is_file():
             finished.setdefault(run.pair, []).append(run)
     found = ["| pair | networks | accuracy of each | together |", "|---|---|---|---|"]
     for name, runs in finished.items():
@@ -206,7 +206,7 @@ def together(output: Path, answers: Path) -> str:
         said = [np.load(answers / f"{run.name}.npy") for run in runs]
         each = [share(answer.argmax(1), truth) for answer in said]
         joint = share(np.mean(said, axis=0).argmax(1), truth)
-        words = [f"{run.model}, {run.steps} steps, seed {run.seed}" for run in runs]
+        words = [f"{run.setting}, {run.model}, seed {run.seed}" for run in runs]
         found.append(f"| {name} | {'; '.join(words)} | {each} | {joint} |")
     return "\n".join(found)
 
@@ -217,7 +217,7 @@ def main() -> None:
     parser.add_argument("--answers", type=Path, help="folder for log-probabilities of the target")
     parser.add_argument("--one", action="store_true", help="end after one run")
     parser.add_argument("--table", action="store_true", help="print what is there")
-    parser.add_argument("--together", action="store_true", help="average the default's networks")
+    parser.add_argument("--together", action="store_true", help="average what answers/ has")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if arguments.table:
