@@ -19,7 +19,8 @@ from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, Rows
-from halfseen.networks.training.loop import Trainer, make_optimizer
+from halfseen.networks.training.loop import Trainer
+from halfseen.networks.training.optimizer import make_optimizer
 from halfseen.networks.training.phases import Phase
 from halfseen.options import Options, make_options
 

@@ -71,9 +71,6 @@ def main(epochs: int | str = "auto") -> None:
         held, new = model.score(X_held[observed], y_held), model.score(target, truth)
         print(f"{name}: {held:.1%} right on held-out source rows, {new:.1%} on the target")
 
-    # How many positives to expect there, if that can be told.
-    print(imputing.estimate_target_prior(X_held, y_held, target).verdict)
-
 
 if __name__ == "__main__":
     main(*map(int, sys.argv[1:]))

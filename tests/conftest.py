@@ -10,18 +10,6 @@ import torch
 
 torch.set_num_threads(1)
 
-SMALL = {
-    "tables.widths": (4,),
-    "tables.latent_size": 3,
-    "generator.widths": (4,),
-    "networks.classifier_widths": (4,),
-    "networks.critic_widths": (4,),
-    "training.learning_rate": 0.02,
-    "training.warmup_epochs": 1,
-    "training.joint_epochs": 2,
-    "images.channels": (2, 2, 2),
-}
-
 
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,13 +18,16 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     from halfseen.model import rows
     from halfseen.model.settings import FitSettings
     from halfseen.options import make_options, option_names
+    from tiny import TINY
+
+    short_and_small = TINY | {"training.learning_rate": 0.02, "images.channels": (2, 2, 2)}
 
     usual = FitSettings.options_for
 
     def short(*args, **settings):
         options = usual(*args, **settings)
         known = option_names(options.inputs)
-        return make_options({n: v for n, v in SMALL.items() if n in known}, options)
+        return make_options({n: v for n, v in short_and_small.items() if n in known}, options)
 
     monkeypatch.setattr(FitSettings, "options_for", short)
     read = fit.read_config

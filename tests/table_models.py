@@ -14,13 +14,7 @@ from halfseen.networks.methods import method_named
 from halfseen.networks.nets import build_networks
 from halfseen.options import make_options, preset
 from halfseen.weights.combining import Weights
-
-SMALL = {
-    "tables.widths": (6,),
-    "tables.latent_size": 4,
-    "generator.widths": (6,),
-    "networks.classifier_widths": (5,),
-}
+from tiny import NETWORKS
 
 LEARNS_FAST = {
     "tables.latent_size": 128,
@@ -80,7 +74,7 @@ def table_model(
 ) -> Model:
     """Return a model with random weights; so are batch statistics."""
     schema = TableSchema(columns=columns, label="sick", classes=classes)
-    settings = make_options(SMALL | dict(options), preset("default", inputs="table"))
+    settings = make_options(NETWORKS | dict(options), preset("default", inputs="table"))
     torch.manual_seed(seed)
     networks = build_networks(schema.blocks, method_named(method), len(classes), settings).eval()
     with torch.no_grad():

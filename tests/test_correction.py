@@ -1,4 +1,4 @@
-"""Class proportions on the target: corrected for on request, and never against the checks."""
+"""Known class proportions of the target: corrected for on request alone."""
 
 import numpy as np
 import pytest
@@ -32,11 +32,6 @@ def fitted(*, balanced):
     return model.fit(source, labels, X_target=target), target
 
 
-def cross_entropy(probability, labels, classes):
-    position = np.searchsorted(classes, labels)
-    return -np.log(probability[np.arange(len(labels)), position]).mean()
-
-
 @pytest.fixture(scope="module")
 def balanced():
     return fitted(balanced=True)
@@ -47,26 +42,6 @@ def test_nothing_is_corrected_unless_asked_for(balanced):
     np.testing.assert_array_equal(
         model.predict_proba(target), model.predict_proba(target, target_prior=None)
     )
-
-
-def test_a_trusted_estimate_corrects_and_lowers_cross_entropy(balanced):
-    model, target = balanced
-    found = model.estimate_target_prior(*rows(1500, 0.4, 2), target)
-    assert found.trustworthy
-    assert found.prior[1] == pytest.approx(0.1, abs=0.03)
-    inputs, labels = rows(3000, 0.1, 3)
-    plain, corrected = (model.predict_proba(inputs, target_prior=p) for p in (None, found))
-    loss = [cross_entropy(p, labels, model.classes_) for p in (plain, corrected)]
-    assert loss[1] < loss[0] - 0.05
-    assert corrected[:, 1].mean() == pytest.approx(0.1, abs=0.03)
-
-
-def test_an_estimate_whose_check_fails_is_refused_with_its_sentence(balanced):
-    model, _ = balanced
-    moved = rows(1500, 0.1, 1, moved=-1.5)[0]
-    found = model.estimate_target_prior(*rows(1500, 0.4, 2), moved)
-    with pytest.raises(InputError, match="Do not use the estimated class proportions"):
-        model.predict_proba(moved, target_prior=found)
 
 
 def assert_bayes_rule(model, target, prior):
@@ -105,9 +80,9 @@ def test_proportions_and_labels_that_cannot_be_are_refused(balanced):
         model.predict_proba(target, target_prior=[0.5, 0.5, 0.1])
     inputs, labels = rows(50, 0.4, 2)
     with pytest.raises(InputError, match="'perhaps'"):
-        model.estimate_target_prior(inputs, ["perhaps", *labels[1:]], target)
+        model.model_.evaluate(inputs, ["perhaps", *labels[1:]])
     with pytest.raises(InputError, match="50 rows"):
-        model.estimate_target_prior(inputs, labels[:-1], target)
+        model.model_.evaluate(inputs, labels[:-1])
 
 
 def test_a_saved_model_keeps_the_proportions_it_speaks_of(balanced, tmp_path):

@@ -44,6 +44,8 @@ NOT_RUN = {
     "bench run": "a benchmark; tests/cli/test_cli_bench.py runs it",
     "bench table": "needs a sweep; tests/cli/test_cli_bench.py runs it",
     "bench figures": "needs a sweep; tests/cli/test_cli_bench.py runs it",
+    "bench panel run": "a benchmark; tests/bench/test_bench_panel.py runs it",
+    "bench panel table": "needs its log; tests/bench/test_bench_panel.py runs it",
 }
 OTHER_PROGRAMS = {".", "cd", "git", "ray", "dask", "docker"}
 ENGINES = ("ray", "pyspark", "dask")  # large; `make test-engines` runs what is shown of them
@@ -251,8 +253,6 @@ def check_halfseen(words: list[str], output: str, block: Block) -> None:
     run = halfseen(*small)
     if output:
         assert (run.out + run.err).strip() == output
-    elif "--correct-prior" in words and run.code == 2:
-        assert "Do not use the estimated class proportions" in run.err
     else:
         assert run.code == 0, f"{block}: {' '.join(words)}\n{run.err}"
 

@@ -118,3 +118,12 @@ def test_the_check_reads_a_drawing():
     assert drawn_storeys(page) == [["a", "b"], ["c"]]
     with pytest.raises(AssertionError):
         drawn_storeys(page.replace("| 2 |", "| 3 |"))
+
+
+def test_no_two_classes_have_one_name():
+    homes: dict[str, list[str]] = {}
+    for path in ROOT.parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(str(path.relative_to(ROOT.parent)))
+    assert not {name: places for name, places in homes.items() if len(places) > 1}

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from sklearn import metrics as oracle
 
-from halfseen.metrics import accuracy, auc, balanced_accuracy, metrics_of, row_losses
+from halfseen.errors import OptionError
+from halfseen.metrics import (
+    accuracy,
+    auc,
+    balanced_accuracy,
+    expected_calibration_error,
+    metrics_of,
+    row_losses,
+)
 
 RANDOM = np.random.default_rng(0)
 PREDICTED = RANDOM.dirichlet([0.5, 0.5, 0.5], 300)
@@ -33,3 +41,12 @@ def test_the_auc_of_several_classes_is_the_mean_over_pairs():
 def test_an_impossible_class_costs_much_but_not_everything():
     (loss,) = row_losses(np.array([[1.0, 0.0]]), np.array([1]))
     assert loss == pytest.approx(oracle.log_loss([1], [[1.0, 0.0]], labels=[0, 1]))
+
+
+def test_calibration_error_is_that_of_its_definition():
+    predicted = np.array([[0.62, 0.38], [0.64, 0.36], [0.05, 0.95], [0.05, 0.95]])
+    y = np.array([0, 1, 1, 1])
+    expected = 0.5 * abs(0.5 - 0.63) + 0.5 * abs(1.0 - 0.95)
+    assert expected_calibration_error(predicted, y, bins=10) == pytest.approx(expected)
+    with pytest.raises(OptionError, match="bins=0"):
+        expected_calibration_error([[0.5, 0.5]], [0], bins=0)

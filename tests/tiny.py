@@ -6,12 +6,15 @@ from typing import Any
 
 from halfseen import AdaptationImputationClassifier
 
-TINY: dict[str, Any] = {
+NETWORKS: dict[str, Any] = {
     "tables.widths": (8,),
     "tables.latent_size": 4,
     "generator.widths": (8,),
     "networks.classifier_widths": (8,),
     "networks.critic_widths": (8,),
+}
+"""Sizes of the networks of tables."""
+TINY: dict[str, Any] = NETWORKS | {
     "training.warmup_epochs": 1,
     "training.joint_epochs": 2,
     "refinement.epochs": 1,

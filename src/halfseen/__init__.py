@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from halfseen.blocks import Blocks
     from halfseen.classifier import AdaptationImputationClassifier
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-    from halfseen.model.loading import load
+    from halfseen.model.patterns import load
     from halfseen.options import Options, preset
     from halfseen.tables import fit
 
@@ -39,7 +39,7 @@ _HOMES = {
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
     "fit": "halfseen.tables",
-    "load": "halfseen.model.loading",
+    "load": "halfseen.model.patterns",
     "preset": "halfseen.options",
 }
 

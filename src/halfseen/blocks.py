@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -147,7 +148,7 @@ class Blocks:
             return self.shape[1] * self.shape[2]
         return self.shape[0] if self.is_table else self.shape[1]
 
-    @property
+    @cached_property
     def observed(self) -> tuple[int, ...]:
         """Positions of the observed block."""
         hidden = set(self.missing)
@@ -197,7 +198,7 @@ class Blocks:
         own, other = self.observed, self.missing
         if block == "missing":
             own, other = other, own
-        return x[:, _slice_if_contiguous(own)] if self.is_table else self._filled(x, other)
+        return x[..., _slice_if_contiguous(own)] if self.is_table else self._filled(x, other)
 
     def hide(self, x: Array) -> Array:
         """Return `x` with its missing block at the fill value: what the target looks like."""

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import nn
 
-from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence import PriorEstimate
-from halfseen.front.frames import Images, label_column, read_frame, split_stacked
-from halfseen.front.fronts import Front, ImageFront, TableFront
-from halfseen.front.images import image_blocks, prepare_images
-from halfseen.front.inference import Understanding
-from halfseen.front.labels import FEWEST_ROWS
-from halfseen.front.pairing import understand_frames
-from halfseen.front.roles import Missing
-from halfseen.front.tables import ArrowTable
-from halfseen.members import Sample
-from halfseen.model.fitting import Hooks, fit_images, fit_tables
-from halfseen.model.model import Model, TargetPrior
-from halfseen.model.settings import Effort, FitSettings
-from halfseen.networks.methods import Method, method_named
-from halfseen.networks.nets import EncoderFactory, Networks
-from halfseen.networks.training import (
-    Augmentation,
-    EpochHook,
-    Progress,
-    ProgressBar,
-    chosen_epochs,
-)
 from halfseen.options import Inputs, Options, Preset, dotted, option_names
-from halfseen.parallel import present_ranks
+
+# Torch and Arrow are imported when something is fitted: an import must not wait for them.
+if TYPE_CHECKING:
+    from torch import nn
+
+    from halfseen.blocks import Blocks
+    from halfseen.explain import Explanation
+    from halfseen.front.frames import Images
+    from halfseen.front.inference import Understanding
+    from halfseen.front.roles import Missing
+    from halfseen.front.tables import ArrowTable
+    from halfseen.model.fitting import Hooks
+    from halfseen.model.model import Model
+    from halfseen.model.settings import Effort, FitSettings
+    from halfseen.networks.methods import Method
+    from halfseen.networks.nets import EncoderFactory, Networks
+    from halfseen.networks.training import Augmentation, EpochHook
 
 __all__ = ["AdaptationImputationClassifier"]
 
@@ -147,9 +138,7 @@ class AdaptationImputationClassifier(
     >>> label = (source[:, 0] + source[:, 3] > 0).astype(int)
     >>> target = random.normal(size=(150, 4)) + 0.5
     >>> target[:, 3] = np.nan                               # never measured there
-    >>> model = AdaptationImputationClassifier(
-    ...     options={"training.joint_epochs": 3}, random_state=0
-    ... )
+    >>> model = AdaptationImputationClassifier(effort="quick", random_state=0)
     >>> model = model.fit(source, label, X_target=target)
     >>> model.blocks_.missing
     (3,)
@@ -243,9 +232,13 @@ class AdaptationImputationClassifier(
 
     @property
     def _method(self) -> Method:
+        from halfseen.networks.methods import method_named
+
         return method_named(self.model)
 
     def _settings(self, seed: int) -> FitSettings:
+        from halfseen.model.settings import FitSettings
+
         return FitSettings(
             models=(self.model,),
             members=None if self.members is None else tuple(self.members),
@@ -257,9 +250,15 @@ class AdaptationImputationClassifier(
         )
 
     def fit(
-        self, X: Any, y: Any = None, X_target: Any = None, *, sample_domain: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        X_target: Any = None,
+        *,
+        y_target: Any = None,
+        sample_domain: Any = None,
     ) -> Self:
-        """Learn from a labelled source and an unlabelled target.
+        """Learn from a labelled source and a target of which no row, or a few, are labelled.
 
         Parameters
         ----------
@@ -272,9 +271,22 @@ class AdaptationImputationClassifier(
         X_target
             Target inputs, without the missing block or with it empty. When neither this nor
             `sample_domain` is given, the source's own rows stand in for a target without shift.
+        y_target
+            Labels of the rows of `X_target`, None or NaN where there is none: a few weigh and
+            calibrate the members, more are learned from. Ten are needed.
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
         """
+        from halfseen.front.frames import (
+            Images,
+            label_column,
+            read_frame,
+            split_stacked,
+            target_label_column,
+        )
+        from halfseen.front.tables import ArrowTable
+        from halfseen.model.fitting import fit_tables
+
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -282,11 +294,15 @@ class AdaptationImputationClassifier(
         if sample_domain is not None:
             if X_target is not None:
                 raise OptionError("Give either X_target or sample_domain, not both.")
+            if y_target is not None:
+                raise OptionError("y_target goes with X_target, not with sample_domain.")
             X, y, X_target = split_stacked(X, y, sample_domain)
         settings = self._settings(self._seed())
         source = read_frame(X, "the source")
         target = None if X_target is None else read_frame(X_target, "the target")
         settings.check("image" if isinstance(source, Images) else "table")
+        if y_target is not None and (target is None or isinstance(source, Images)):
+            raise OptionError("y_target needs X_target, and tables: images do not use it.")
         labels, column = label_column(y, len(source))
         if len(np.unique(labels)) < 2:
             raise InputError(
@@ -304,7 +320,10 @@ class AdaptationImputationClassifier(
             self.model_ = self._fit_images(source, target, labels, settings)
             self.n_features_in_ = source.array.shape[1]
         else:
-            found = self._understood(source, target, column)
+            known = None
+            if y_target is not None and target is not None:
+                known = target_label_column(y_target, len(target))
+            found = self._understood(source, target, column, known)
             self.notes_ = found.notes
             self.model_ = fit_tables(found, settings, self._hooks()).model
             self.n_features_in_ = len(source.names)
@@ -315,18 +334,13 @@ class AdaptationImputationClassifier(
             self.feature_names_in_ = np.asarray(source.names, dtype=object)
         return self
 
-    def preparation(self, X: Any, y: Any, X_target: Any) -> Callable[..., npt.NDArray[np.float32]]:
-        """Return the function by which ``fit`` would prepare rows of a target, without fitting."""
-        source, target = read_frame(X, "the source"), read_frame(X_target, "the target")
-        labels, column = label_column(y, len(source))
-        if isinstance(source, Images):
-            blocks = self._image_blocks(source, target)
-            front: Front = ImageFront(blocks, tuple(np.unique(labels).tolist()))
-        else:
-            front = TableFront(self._understood(source, target, column).schema)
-        return partial(front.prepare, complete=self._method.needs_complete_target)
+    def _understood(
+        self, source: ArrowTable, target: Any, labels: Any, target_labels: Any = None
+    ) -> Understanding:
+        from halfseen.front.frames import Images
+        from halfseen.front.labels import FEWEST_ROWS
+        from halfseen.front.pairing import understand_frames
 
-    def _understood(self, source: ArrowTable, target: Any, labels: Any) -> Understanding:
         if isinstance(target, Images):
             raise InputError("The source is a table and the target holds images.")
         return understand_frames(
@@ -339,9 +353,16 @@ class AdaptationImputationClassifier(
             drop=self.drop or (),
             complete=self._method.needs_complete_target,
             fewest=FEWEST_ROWS if self._settings(0).holds_out("table") else 1,
+            target_labels=target_labels,
         )
 
     def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Model:
+        from halfseen.front.frames import Images
+        from halfseen.front.fronts import ImageFront
+        from halfseen.front.images import prepare_images
+        from halfseen.members import Sample
+        from halfseen.model.fitting import fit_images
+
         blocks = self._image_blocks(source, target)
         classes, positions = np.unique(labels, return_inverse=True)
         shown = Images(source.array, "the target") if target is None else target
@@ -351,18 +372,26 @@ class AdaptationImputationClassifier(
         return fit_images(front, sample, rows, settings, self._hooks()).model
 
     def _image_blocks(self, source: Images, target: Any) -> Blocks:
+        from halfseen.front.images import image_blocks
+        from halfseen.front.tables import ArrowTable
+
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
         complete = self._method.needs_complete_target
         return image_blocks(source, target, self.missing, complete=complete)
 
     def _hooks(self) -> Hooks:
+        from halfseen.model.fitting import Hooks
+        from halfseen.networks.training import Progress, ProgressBar
+
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         progress = ProgressBar if self.verbose else (lambda title: Progress())
         return Hooks(progress=progress, checkpoints=checkpoint)
 
     def _seed(self) -> int:
         """Return the run's seed without touching NumPy's global generator."""
+        from halfseen.parallel import present_ranks
+
         if self.random_state is None:
             random = np.random.SeedSequence()
             return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
@@ -388,9 +417,13 @@ class AdaptationImputationClassifier(
     @property
     def chosen_epoch_(self) -> dict[str, int]:
         """The epoch whose weights each phase ended with."""
+        from halfseen.networks.training import chosen_epochs
+
         return chosen_epochs(self.history_)
 
-    def predict_proba(self, X: Any, *, target_prior: TargetPrior = None) -> npt.NDArray[np.float64]:
+    def predict_proba(
+        self, X: Any, *, target_prior: npt.ArrayLike | None = None
+    ) -> npt.NDArray[np.float64]:
         """Return the probability of each class, in the order of ``classes_``.
 
         Parameters
@@ -399,10 +432,8 @@ class AdaptationImputationClassifier(
             Target rows: all columns of the source in any order (what is in the missing block is
             not looked at), or the observed columns alone.
         target_prior
-            Class proportions on the target to correct for, in the order of ``classes_``: known
-            ones, or what ``estimate_target_prior`` found, which is refused when its checks
-            failed. Exact only where p(x | y) is the same in both domains; by default nothing is
-            corrected.
+            Known class proportions of the target to correct for, in the order of ``classes_``.
+            Exact only where p(x | y) is the same in both domains; by default nothing is corrected.
         """
         return self._asked(X).predict_proba(X, target_prior=target_prior)
 
@@ -416,12 +447,9 @@ class AdaptationImputationClassifier(
         """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
         return self._asked(X).transform(X)
 
-    def estimate_target_prior(
-        self, X: Any, y: Any, X_target: Any, *, random_state: int = 0
-    ) -> PriorEstimate:
-        """Estimate the target's class proportions; see :meth:`Model.estimate_target_prior`."""
-        model = self._fitted()
-        return model.estimate_target_prior(X, y, X_target, random_state=random_state)
+    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+        """Say which columns move each row's answer; see :meth:`Model.explain`."""
+        return self._asked(X).explain(X, source=source)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.
@@ -438,6 +466,8 @@ class AdaptationImputationClassifier(
 
     def _asked(self, X: Any) -> Model:
         """Return the fitted model, with a warning where names of columns come and go."""
+        from halfseen.front.fronts import TableFront
+
         model = self._fitted()
         if isinstance(model.front, TableFront):
             named = hasattr(self, "feature_names_in_")

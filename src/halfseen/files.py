@@ -25,7 +25,15 @@ try:
 except ImportError:  # Windows: nothing is locked there, and nothing left by others removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["folder_written_whole", "recover", "remove_leftovers", "write_text", "written_whole"]
+__all__ = [
+    "folder_written_whole",
+    "locked",
+    "recover",
+    "remove_leftovers",
+    "sync",
+    "write_text",
+    "written_whole",
+]
 
 _LONGEST = 200
 """Bytes of a name that its temporary name repeats; file systems take 255 at most."""
@@ -51,9 +59,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     """
     with _temporary(path, is_folder=False) as partial:
         yield partial
-        _sync(partial)
+        sync(partial)
         os.replace(partial, path)
-        _sync(path.parent)
+        sync(path.parent)
 
 
 @contextmanager
@@ -65,10 +73,10 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
     """
     with _temporary(path, is_folder=True) as partial:
         yield partial
-        for file in partial.iterdir():
-            _sync(file)
-        _sync(partial)
-        with _locked(path.parent):
+        for file in partial.rglob("*"):
+            sync(file)
+        sync(partial)
+        with locked(path.parent):
             if not path.exists():
                 os.rename(partial, path)
             elif not _exchanged(partial, path):
@@ -76,7 +84,7 @@ def folder_written_whole(path: Path) -> Iterator[Path]:
                 os.rename(path, former)
                 os.rename(partial, path)
                 os.rename(former, partial)
-        _sync(path.parent)
+        sync(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -87,7 +95,7 @@ def write_text(path: Path, text: str) -> None:
 
 def recover(path: Path) -> None:
     """Put a folder back that a process was killed while replacing, where nothing stands now."""
-    with suppress(OSError), _locked(path.parent):
+    with suppress(OSError), locked(path.parent):
         _put_back(path)
 
 
@@ -95,7 +103,7 @@ def remove_leftovers(path: Path) -> None:
     """Remove temporary files and folders of `path` whose process is gone."""
     if fcntl is None:
         return
-    with suppress(OSError), _locked(path.parent):
+    with suppress(OSError), locked(path.parent):
         _put_back(path)
         for leftover in _leftovers(path):
             with suppress(OSError):
@@ -103,6 +111,20 @@ def remove_leftovers(path: Path) -> None:
                 if _lock(handle, wait=False):
                     _remove(leftover)
                 os.close(handle)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk."""
+    if os.name != "posix" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems cannot do that for folders
+            raise
+    finally:
+        os.close(handle)
 
 
 def _put_back(path: Path) -> None:
@@ -118,7 +140,7 @@ def _temporary(path: Path, *, is_folder: bool) -> Iterator[Path]:
     try:
         if path.is_symlink():
             raise HalfseenError(f"{path} is a symbolic link; name the place itself.")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         remove_leftovers(path)
         while handle is None:
             partial = _temporary_path(path, "partial")
@@ -133,6 +155,14 @@ def _temporary(path: Path, *, is_folder: bool) -> Iterator[Path]:
             _remove(partial)  # what it is by now: half of the new, or all of the old
         if handle is not None:
             os.close(handle)
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it, each with its name on the disk."""
+    if not path.is_dir():
+        _make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
 
 
 def _locked_new(path: Path, *, is_folder: bool) -> int | None:
@@ -175,12 +205,13 @@ def _leftovers(path: Path) -> list[Path]:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a lock on a folder; no file is needed for it, so none stays."""
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a folder or a file; it ends with its process, and no file is needed for it."""
     if fcntl is None:
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)
+    # Some file systems lock only what may be written.
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         _lock(handle)
         yield
@@ -217,17 +248,3 @@ def _remove(path: Path) -> None:
     else:
         with suppress(OSError):
             path.unlink()
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file's content, or the names in a folder, are on the disk."""
-    if os.name != "posix" and path.is_dir():
-        return
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems cannot do that for folders
-            raise
-    finally:
-        os.close(handle)

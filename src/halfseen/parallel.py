@@ -29,17 +29,19 @@ from datetime import timedelta
 from typing import TypeVar
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor, distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from halfseen.errors import HalfseenError, OptionError
 
-__all__ = ["ALONE", "Ranks", "joined", "present_ranks"]
+__all__ = ["ALONE", "Ranks", "joined", "one_thread_if_small", "present_ranks"]
 
 Value = TypeVar("Value")
 
 FEWEST_ROWS = 2
 """Rows of a batch that each rank must get: one alone has no spread and nothing to match."""
+SMALL = 200_000
+"""Cells of a table up to which threads would wait for each other longer than they work."""
 LONGEST_WAIT = timedelta(days=1)
 """The first rank reads large tables while the others wait; torchrun sees to those that died."""
 
@@ -90,6 +92,8 @@ class Ranks:
         """Return the module as all ranks train it, starting from the first one's tensors."""
         if self.size == 1:
             return module
+        from torch.nn.parallel import DistributedDataParallel  # takes its time, and few need it
+
         for remark in _IDLE_REMARKS:
             warnings.filterwarnings("ignore", message=remark)
         # A warm-up has no gradient for r and the critics.
@@ -173,6 +177,24 @@ def joined() -> Iterator[Ranks]:
         ) from error
     finally:
         distributed.destroy_process_group()
+
+
+@contextmanager
+def one_thread_if_small(cells: int) -> Iterator[None]:
+    """Keep Torch, LightGBM and BLAS to one thread for a while, where there is little to share.
+
+    Threads that wait for each other spin, and where others use the machine too they wait long.
+    """
+    before = torch.get_num_threads()
+    if cells > SMALL or before == 1:
+        yield
+        return
+    with threadpool_limits(1):
+        torch.set_num_threads(1)  # LightGBM is told as many as Torch has
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def _is_lost_connection(error: RuntimeError) -> bool:

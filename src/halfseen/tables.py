@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ from halfseen.alarms import refuse, table_alarms
 from halfseen.errors import InputError, OptionError
 from halfseen.front.files import open_table
 from halfseen.front.frames import read_frame
-from halfseen.front.inference import Understanding, understand
+from halfseen.front.inference import Doubt, Understanding
 from halfseen.front.pairing import doubtful
 from halfseen.front.roles import Roles
+from halfseen.front.sites import named_sites, site_name, understand_sites
 from halfseen.front.tables import ArrowTable, Table
 from halfseen.model.fitting import fit_tables
 from halfseen.model.model import Model
+from halfseen.model.patterns import PatternModel
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.report.gathering import facts_of_fit
 
@@ -36,19 +38,22 @@ def fit(
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
+    target_labels: bool | None = None,
     strict: bool = False,
     report: bool = True,
     **settings: Any,
-) -> Model:
+) -> Model | PatternModel:
     """Learn from a complete, labelled table for one that lacks columns and labels.
 
     Parameters
     ----------
     source, target
         Data frames of pandas or polars, Arrow tables, or paths of files. What the target lacks, or
-        has entirely empty, is the missing block.
+        has entirely empty, is the missing block. A list of them, or a mapping of names to them,
+        are several sites: sources are pooled, and each set of columns that targets lack gets a
+        model of its own.
     label
-        The source's column to predict. One of that name in the target is not used for training.
+        The source's column to predict. The target may have it too, with values in some rows.
     missing, keep
         Columns never measured on the target beside those found, and columns that are although
         they look otherwise.
@@ -57,6 +62,10 @@ def fit(
         use, and columns carried through.
     positive
         The class of two that metrics speak of.
+    target_labels
+        Whether labels of target rows are used; None uses them where some rows have none. A few
+        weigh and calibrate the members, more are learned from; ``metrics["target_labels"]`` says
+        what was done, and what cross-validation measured on them.
     strict
         Whether an alarm is an error; otherwise it is a warning.
     report
@@ -67,7 +76,7 @@ def fit(
 
     Returns
     -------
-    Model
+    Model or PatternModel
         With ``predict_proba``, ``predict``, ``evaluate``, ``save``, and ``metrics``, whose
         ``alarms`` are what looked wrong.
 
@@ -93,23 +102,50 @@ def fit(
     chosen.check("table")
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
-        in_python=True, numeric=tuple(numeric),
+        in_python=True, numeric=tuple(numeric), target_labels=target_labels,
     )  # fmt: skip
-    tables = _table(source, "the source"), _table(target, "the target")
-    found = understand(*tables, roles, complete=needs_complete_target(chosen.models))
-    if not isinstance(found, Understanding):
-        raise doubtful(found)
+    complete = needs_complete_target(chosen.models)
+    found = understand_sites(
+        _sites(source, "source"), _sites(target, "target"), roles, complete=complete
+    )
+    doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
+    if doubts:
+        raise doubtful(doubts)
+    models = [
+        _fitted(part, chosen, strict=strict, report=report)
+        for part in found
+        if isinstance(part, Understanding)
+    ]
+    for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
+        warnings.warn(alarm, stacklevel=2)
+    return models[0] if len(models) == 1 else PatternModel(tuple(models))
+
+
+def _fitted(found: Understanding, settings: FitSettings, *, strict: bool, report: bool) -> Model:
+    """Fit one missing pattern."""
     if strict:
         refuse(table_alarms(found))
-    fitted = fit_tables(found, chosen)
+    fitted = fit_tables(found, settings)
     model = fitted.model
     if strict:
         refuse(model.alarms)
-    for alarm in model.alarms:
-        warnings.warn(alarm.says, stacklevel=2)
     if report:
         model.report = facts_of_fit(found, fitted).model_dump(mode="json")
     return model
+
+
+def _sites(given: Any, role: str) -> dict[str, Table]:
+    """Return tables by the name of their site."""
+    if isinstance(given, Mapping):
+        return named_sites([(str(n), _table(g, f"the {role} {n}")) for n, g in given.items()], role)
+    if not isinstance(given, list | tuple):
+        return {role: _table(given, f"the {role}")}
+    names = [
+        site_name(Path(each)) if isinstance(each, str | Path) else f"{role} {number}"
+        for number, each in enumerate(given, start=1)
+    ]
+    tables = [_table(each, f"the {n}") for n, each in zip(names, given, strict=True)]
+    return named_sites(list(zip(names, tables, strict=True)), role)
 
 
 def _table(given: Any, where: str) -> Table:

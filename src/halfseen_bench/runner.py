@@ -26,7 +26,7 @@ try:
 except ImportError:  # Windows has no such lock
     fcntl = None
 
-__all__ = ["Result", "Task", "packed", "read_log", "run_tasks"]
+__all__ = ["Result", "SweepTask", "packed", "read_log", "run_tasks"]
 
 Result = dict[str, Any]
 Outcome = tuple[str, Result | None, str]
@@ -34,7 +34,7 @@ Outcome = tuple[str, Result | None, str]
 
 
 @dataclass(frozen=True)
-class Task:
+class SweepTask:
     """One unit of work: a key that identifies it, and the arguments of the worker."""
 
     key: str
@@ -42,7 +42,7 @@ class Task:
 
 
 def run_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[SweepTask],
     worker: Callable[..., Result],
     log: Path,
     *,
@@ -86,7 +86,7 @@ def run_tasks(
 
 
 def _results(
-    tasks: Sequence[Task], worker: Callable[..., Result], jobs: int, backend: str | None
+    tasks: Sequence[SweepTask], worker: Callable[..., Result], jobs: int, backend: str | None
 ) -> Iterator[Outcome]:
     """Yield outcomes as they come, or round by round from a backend that cannot stream."""
     if not tasks:
@@ -149,7 +149,7 @@ def _owned(log: Path) -> Iterator[IO[str]]:
         yield file
 
 
-def _attempt(worker: Callable[..., Result], task: Task) -> Outcome:
+def _attempt(worker: Callable[..., Result], task: SweepTask) -> Outcome:
     """Run one task on one thread; a failure is reported and does not end the others."""
     torch.set_num_threads(1)
     try:

@@ -22,7 +22,7 @@ from halfseen_bench.metrics import measured
 from halfseen_bench.models import Record, fit_and_measure, record
 from halfseen_bench.problems import BenchProblem, LoadedProblem, load_problem
 from halfseen_bench.provenance import circumstances, watched
-from halfseen_bench.runner import Result, Task, packed, read_log, run_tasks
+from halfseen_bench.runner import Result, SweepTask, packed, read_log, run_tasks
 from halfseen_bench.scaling import standardized
 from halfseen_bench.suites import BOTH, SUITES, Suite, Variant, starting_options
 
@@ -152,7 +152,7 @@ def run_suite(
     """Run a plan into ``runs.jsonl`` of a folder; return results and sentences of failures."""
     where = None if data_dir is None else str(data_dir.absolute())
     tasks = [
-        Task(run.key, {"run": run.model_dump(), "data_dir": where, "output": str(output)})
+        SweepTask(run.key, {"run": run.model_dump(), "data_dir": where, "output": str(output)})
         for run in plan.runs
     ]
     return run_tasks(

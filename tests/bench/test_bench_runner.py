@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from halfseen import InputError, OptionError
-from halfseen_bench.runner import Task, read_log, run_tasks
+from halfseen_bench.runner import SweepTask, read_log, run_tasks
 from halfseen_bench.tables import paired_difference, summarize
 
 
@@ -18,7 +18,7 @@ def double(number, trace):
 
 
 def tasks(trace, numbers):
-    return [Task(f"number {n}", {"number": n, "trace": str(trace)}) for n in numbers]
+    return [SweepTask(f"number {n}", {"number": n, "trace": str(trace)}) for n in numbers]
 
 
 def test_finished_tasks_are_kept_and_never_repeated(tmp_path):

@@ -20,6 +20,8 @@ def test_the_command_and_python_measure_the_same(tables, tmp_path):
     found = json.loads(run.out)
     assert found["rows"] == 60
     assert "95% interval" in run.err
+    assert "these rows' own class shares" in run.err
+    assert "Class shares as predicted (and as they are): no " in run.err
     measured = library.load(tables / "model").evaluate(table, labels)
     assert found["metrics"]["accuracy"]["value"] == measured["metrics"]["accuracy"]["value"]
     low, high = measured["metrics"]["cross_entropy"]["interval"]
@@ -56,5 +58,5 @@ def test_a_label_column_of_the_target_is_never_silently_ignored(tables, tmp_path
     target = source_table(60).drop_columns(["spend", "grade"])
     run = halfseen("fit", tables / "source.parquet", write(target, tmp_path / "t.parquet"),
                    "--label", "click", "--id", "user", "--dry-run")  # fmt: skip
-    assert "The target has the label column 'click': it is not used for training" in run.out
-    assert "`halfseen evaluate` measures the model with it" in run.out
+    assert "All 60 target rows have a label: they are not used for training" in run.out
+    assert "`halfseen evaluate` can measure with them; --target-labels lets the fit" in run.out

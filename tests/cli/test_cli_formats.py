@@ -35,7 +35,7 @@ def test_messy_files_are_fitted_and_scored(tmp_path):
         return halfseen("fit", *files, "--label", "click", "--id", "user", "--config",
                         tmp_path / "fit.toml", "-o", tmp_path / "model", *more)  # fmt: skip
 
-    assert "--rename ' Shop=shop'" in fit().err
+    assert "--rename 'Shop=shop'" in fit().err
     renamed = ["--rename", " Shop=shop"]
     assert (
         "looks like numbers except for 'unknown' in 2 rows: --numeric visits" in fit(*renamed).err

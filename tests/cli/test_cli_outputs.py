@@ -92,7 +92,6 @@ INPUTS = [
     ("predict model many -o many/one.parquet", "lies inside the table many"),
     ("predict model many -o many/scores.parquet", "lies inside the table many"),
     ("predict model target.csv -o model/scores.csv", "lies inside the model model"),
-    ("predict model target.csv -o source.csv --correct-prior source.csv", "labelled table itself"),
     (f"{REHEARSE} -o source.csv", "which is the source table itself"),
     (f"{REHEARSE} -o tiny.toml", "which is the settings file itself"),
     ("report model -o model/model.json", "lies inside the model model"),

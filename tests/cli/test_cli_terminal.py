@@ -52,7 +52,7 @@ def test_predict_export_and_inspect_print_documents(tables, tmp_path):
     found = document(halfseen("predict", model, tables / "source.parquet", "-o", out, "--json"))
     assert found["rows"] == 80
     assert "spend, grade" in found["notes"][0]
-    assert found["target_prior"] is None
+    assert found["class_shares"] is None
     graph = tmp_path / "m.onnx"
     assert document(halfseen("export", model, "--onnx", graph, "--json"))["bytes"] > 1_000
     described = document(halfseen("inspect", model, "--json"))
@@ -113,10 +113,44 @@ def test_colours_are_for_terminals(monkeypatch):
     assert terminal.make_console().width >= 80
 
 
-def test_help_does_not_wait_for_the_library():
-    code = "import sys, halfseen.cli; print([m for m in ('torch', 'sklearn') if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("does", "waits_not_for"),
+    [
+        (
+            "import halfseen.cli.app as app; sys.argv = ['halfseen', '--help']; app.main()",
+            ["torch", "sklearn", "scipy", "numpy", "pyarrow", "pydantic", "lightgbm", "pandas"],
+        ),
+        (
+            "from halfseen import AdaptationImputationClassifier as Ours; Ours().get_params()",
+            ["torch", "lightgbm"],
+        ),
+    ],
+)
+def test_help_and_an_import_do_not_wait_for_the_library(does, waits_not_for):
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print([m for m in {waits_not_for} if m in sys.modules], file=sys.stderr))
+{does}
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stderr.strip() == "[]"
+
+
+def test_a_small_fit_keeps_to_one_thread_and_gives_the_others_back():
+    code = """
+import torch, threadpoolctl
+from halfseen.parallel import one_thread_if_small
+torch.set_num_threads(2)
+def most():
+    return max(pool["num_threads"] for pool in threadpoolctl.threadpool_info())
+with one_thread_if_small(1000):
+    print(torch.get_num_threads(), most())
+print(torch.get_num_threads())
+with one_thread_if_small(10**9):
+    print(torch.get_num_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1", "2", "2"]
 
 
 def test_every_public_name_is_there():
@@ -167,9 +201,7 @@ def clicks(tmp_path_factory):
         )
 
     write(table(600, 0.5), folder / "source.parquet")
-    write(table(800, 0.5), folder / "held_out.parquet")
     write(table(1500, 0.1).drop_columns(["z", "click"]), folder / "rare.parquet")
-    write(table(1500, 0.1, moved=1.0).drop_columns(["z", "click"]), folder / "moved.parquet")
     (folder / "tiny.toml").write_text(TINY)
     run = halfseen("fit", folder / "source.parquet", folder / "rare.parquet", "--label", "click",
                    "--config", folder / "tiny.toml", "-o", folder / "model")  # fmt: skip
@@ -177,49 +209,34 @@ def clicks(tmp_path_factory):
     return folder
 
 
-def test_scores_are_corrected_for_other_proportions(clicks, tmp_path):
+def test_scores_are_corrected_for_shares_that_are_known(clicks, tmp_path):
     import pandas as pd
 
     plain, corrected = tmp_path / "plain.csv", tmp_path / "corrected.csv"
     scored = ("predict", clicks / "model", clicks / "rare.parquet")
     assert halfseen(*scored, "-o", plain).code == 0
-    run = halfseen(*scored, "-o", corrected, "--correct-prior", clicks / "held_out.parquet",
-                   "--json")  # fmt: skip
-    found = document(run)["target_prior"]
-    low, high = found["yes"]["interval"]
-    assert low < 0.1 < high
-    assert "Class proportions estimated for" in run.err
+    run = halfseen(*scored, "-o", corrected, "--class-share", "yes=0.1", "--json")
+    assert document(run)["class_shares"] == pytest.approx({"no": 0.9, "yes": 0.1})
     before, after = pd.read_csv(plain), pd.read_csv(corrected)
     assert before["p_yes"].mean() > 0.15
-    assert after["p_yes"].mean() == pytest.approx(found["yes"]["share"], abs=0.03)
+    assert after["p_yes"].mean() == pytest.approx(0.1, abs=0.03)
 
 
-def test_proportions_that_cannot_be_trusted_are_refused(clicks, tmp_path):
-    held_out = clicks / "held_out.parquet"
-    cases = {
-        "Do not use the estimated class proportions": (clicks / "moved.parquet", held_out),
-        "has no column 'click'": (clicks / "rare.parquet", clicks / "rare.parquet"),
-        "cannot be combined": (clicks / "rare.parquet", held_out, "--use-missing"),
-    }
-    for sentence, (data, rows, *more) in cases.items():
-        run = halfseen("predict", clicks / "model", data, "-o", tmp_path / "s.csv",
-                       "--correct-prior", rows, *more)  # fmt: skip
-        assert run.code == 2
-        assert sentence in run.err
-        assert not list(tmp_path.iterdir())
-
-
-def test_labels_of_held_out_rows_must_be_known(clicks, tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    table = pa.parquet.read_table(clicks / "held_out.parquet")
-    strange = pa.array(["maybe", *table["click"].to_pylist()[1:]])
-    path = write(table.set_column(2, "click", strange), tmp_path / "strange.parquet")
-    run = halfseen("predict", clicks / "model", clicks / "rare.parquet", "-o",
-                   tmp_path / "s.csv", "--correct-prior", path)  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (["maybe=0.1"], "--class-share maybe=0.1: write CLASS=SHARE, with a class of the model"),
+        (["yes=often"], "a share from 0 to 1"),
+        (["yes=0.7", "no=0.6"], "the shares sum to 1.3, not to 1"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused(clicks, tmp_path, said, sentence):
+    shares = [word for entry in said for word in ("--class-share", entry)]
+    data = clicks / "rare.parquet"
+    run = halfseen("predict", clicks / "model", data, "-o", tmp_path / "s.csv", *shares)
     assert run.code == 2
-    assert "'maybe', which is none of the model's classes (no, yes)" in run.err
+    assert sentence in run.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_no_column_name_reaches_the_terminal_as_a_command(tmp_path, tables):

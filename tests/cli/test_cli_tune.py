@@ -88,9 +88,9 @@ def test_a_damaged_journal_is_a_sentence(tables, tmp_path):
 
 
 def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
-    from halfseen.tuning.trials import TrialRunner
+    from halfseen.tuning.searching import _Runner
 
-    run_one, ran = TrialRunner.run, []
+    run_one, ran = _Runner.run, []
 
     def interrupted(self, number):
         ran.append(number)
@@ -98,12 +98,12 @@ def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return run_one(self, number)
 
-    monkeypatch.setattr(TrialRunner, "run", interrupted)
+    monkeypatch.setattr(_Runner, "run", interrupted)
     run = tune(tables, tmp_path / "best.toml", "--trials", 2)
     assert run.code == 130
     assert "Run the command again to go on" in run.err
     monkeypatch.undo()
-    run = tune(tables, tmp_path / "best.toml", "--trials", 2, "--no-prune")
+    run = tune(tables, tmp_path / "best.toml", "--trials", 2)
     assert run.code == 0, run.err
     assert run.err.count("source_loss") == 1
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
+import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from halfseen.errors import InputError
+from halfseen.front import excel
 from halfseen.front.files import column_names, open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.preprocessing import transform
@@ -127,3 +131,92 @@ def test_an_amount_is_no_label(labels):
     source = ArrowTable(source.table.drop_columns("sick").append_column("y", pa.array(labels)), "s")
     with pytest.raises(InputError, match=r"as an amount \(regression\) has; classes are needed"):
         understand(source, target, Roles("y", numeric=("age",)))
+
+
+# --- what people's programs add to a table ----------------------------------------------------
+
+
+def test_an_index_that_pandas_wrote_is_left_out(tmp_path):
+    """Before, a first column without a name was refused, which a receiver cannot change."""
+    for number, name in enumerate(("", "Unnamed: 0")):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(f"{name},age,shop\n0,63,x\n1,,y\n")
+        table = open_table(path)
+        assert table.names == ("age", "shop")
+        assert "The first column of" in table.notes[-1]
+        assert next(table.batches()).to_pydict() == {"age": [63, None], "shop": ["x", "y"]}
+    frame = pd.DataFrame({"age": [63, 64]}, index=[7, 9])
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert open_table(tmp_path / "a.parquet").names == ("age",)
+
+
+def test_a_column_without_a_name_elsewhere_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("age,\n63,1\n")
+    with pytest.raises(InputError, match=r"Column 2 of .* has no name"):
+        open_table(tmp_path / "a.csv")
+
+
+def test_spaces_around_names_are_left_out_unless_names_would_clash(tmp_path):
+    """Before, ' age ' of one table was told to be renamed, and could not be."""
+    (tmp_path / "a.csv").write_text(" age ,shop\n63,x\n")
+    table = open_table(tmp_path / "a.csv")
+    assert table.names == ("age", "shop")
+    assert "Read without the spaces around their names: age." in table.notes
+    again = table.renamed({"age": "years"})
+    assert again.names == ("years", "shop")
+    assert next(again.batches(["years"])).to_pydict() == {"years": [63]}
+    (tmp_path / "b.csv").write_text(" age,age\n63,1\n")
+    assert open_table(tmp_path / "b.csv").names == (" age", "age")
+
+
+# --- Excel --------------------------------------------------------------------------------------
+
+
+def workbook(path, *sheets):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for number, rows in enumerate(sheets):
+        sheet = book.create_sheet(f"sheet {number + 1}")
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_the_first_sheet_of_a_workbook_is_a_table(tmp_path):
+    day = datetime.datetime(2024, 5, 17)
+    rows = [["age", "shop", "new", "day", "code", None], [63, "x", True, day, 7, None],
+            [2.5, "#N/A", False, day, "old", None], [None] * 6]  # fmt: skip
+    table = open_table(workbook(tmp_path / "a.xlsx", rows, [["b"], [1]]))
+    (batch,) = table.batches()
+    found = batch.to_pydict()
+    assert found["age"] == [63.0, 2.5]
+    assert found["shop"] == ["x", None]
+    assert found["new"] == [True, False]
+    assert found["day"] == [day, day]
+    assert found["code"] == ["7", "old"], "cells of several kinds are texts, as in CSV"
+    assert "has 2 sheets; the first, 'sheet 1', was read." in table.notes[0]
+
+
+def test_a_workbook_that_is_none_or_too_large_is_refused(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "a.xlsx", [["a"], [1]])
+    monkeypatch.setattr(excel, "LARGEST", 100)
+    with pytest.raises(InputError, match=r"unpacks to .* MiB, more than .*: save it as CSV"):
+        open_table(path)
+    (tmp_path / "b.xlsx").write_text("age\n63\n")
+    with pytest.raises(InputError, match="cannot be read as Excel: File is not a zip file"):
+        open_table(tmp_path / "b.xlsx")
+    monkeypatch.setattr(excel, "LARGEST", 2**29)
+    with pytest.raises(InputError, match=r"The first sheet of .* is empty"):
+        open_table(workbook(tmp_path / "c.xlsx", []))
+    monkeypatch.setattr(excel, "MOST_CELLS", 1)
+    with pytest.raises(InputError, match="has over 1 cells"):
+        open_table(workbook(tmp_path / "d.xlsx", [["a"], [1]]))
+
+
+def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
+    path = workbook(tmp_path / "e.xlsx", [["a"], [1]])
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(InputError, match=r"needs openpyxl: pip install 'halfseen\[excel\]'"):
+        open_table(path)

@@ -30,7 +30,10 @@ def test_metrics_are_those_of_scikit_learn_with_the_truth_inside():
     low, high = measured["accuracy"]["interval"]
     assert low < exact < high
     assert 0.05 < high - low < 0.12
-    assert found["calibration_error"] < 0.12
+    assert found["calibration"]["value"] < 0.12
+    low, high = found["calibration"]["interval"]
+    assert low < high < 0.2
+    assert found["calibration"]["observed_shares"] == pytest.approx([1 - y.mean(), y.mean()])
     assert found["baseline"]["cross_entropy"] == pytest.approx(np.log(2))
 
 
@@ -55,9 +58,7 @@ def test_what_was_expected_at_fit_is_compared():
     assert not found["metrics"]["accuracy"]["as_expected"]
     assert found["metrics"]["cross_entropy"]["as_expected"]
     assert "expected" not in found["metrics"]["auc"]
-    assert found["verdicts"][1].startswith(
-        "Other than held-out source rows let expect: accuracy 0.970 at fit"
-    )
+    assert found["verdicts"][1].startswith("Other than the fit let expect: accuracy 0.970 at fit")
 
 
 def test_one_class_has_no_auc_and_few_rows_are_refused():
@@ -65,3 +66,21 @@ def test_one_class_has_no_auc_and_few_rows_are_refused():
     assert found["metrics"]["auc"] == {"value": None, "interval": None}
     with pytest.raises(InputError, match="There are 9 labelled rows; at least 10 are needed"):
         evaluation(np.full((9, 2), 0.5), np.zeros(9, dtype=int), PRIOR, {})
+
+
+def test_labelled_target_rows_of_the_fit_are_the_better_expectation():
+    probability, y = made_up(400)
+    measured = {name: {"value": 0.5} for name in ("accuracy", "auc", "cross_entropy")}
+    metrics = {"target_labels": {"measured": {"metrics": measured}}}
+    found = evaluation(probability, y, PRIOR, metrics)["metrics"]
+    assert [found[name]["expected"] for name in measured] == [0.5, 0.5, 0.5]
+
+
+def test_simple_predictions_stand_beside_the_model():
+    probability, y = made_up(400)
+    sure = np.eye(2)[y] * 0.98 + 0.01
+    found = evaluation(probability, y, PRIOR, {}, others={"an oracle": sure})
+    own = found["others"]["these rows' own class shares"]
+    assert own["cross_entropy"] <= found["baseline"]["cross_entropy"]
+    assert found["others"]["an oracle"]["accuracy"] == 1.0
+    assert any(verdict.startswith("Worse than an oracle: ") for verdict in found["verdicts"])

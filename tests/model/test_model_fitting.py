@@ -279,9 +279,8 @@ def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch
     assert kept
     Stop.left = -1
     model = fit_tables(found, settings, Hooks(lambda title: Stop(), checkpoints=folder)).model
-    # All epochs but the three that were finished before.
-    trainings = 1 if memory == 0 else 2
-    assert -1 - Stop.left == 4 * trainings - 3
+    # All epochs but the three that were finished before; both folds are trained at once.
+    assert -1 - Stop.left == 4 - 3
     np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
     settings = FitSettings(options=TINY, memory=memory, seed=1)
     other = fit_tables(found, settings, Hooks(checkpoints=folder)).model
@@ -320,6 +319,16 @@ def test_best_holds_every_row_out_however_many_there_are(found, monkeypatch):
     fit = fit_tables(found, settings)
     assert [member.kind for member in fit.model.members] == ["networks"] * 2 + ["regression"]
     assert fit.model.metrics["held_out_source"]["without_missing_block"]["rows"] == ROWS
+
+
+def test_a_fit_tells_how_many_parts_are_left(found, monkeypatch):
+    monkeypatch.setattr(rows, "SMALL", 1_000)
+    monkeypatch.setattr(rows, "FOLDS", 2)
+    told: list[tuple[str, int, int]] = []
+    settings = FitSettings(members=("boosted_trees", "regression"), effort="quick")
+    fit_tables(found, settings, Hooks(part=lambda *part: told.append(part)))
+    assert [part[1:] for part in told] == [(done, 6) for done in range(6)]
+    assert told[1][0] == "logistic regression, observed columns, part 1 of 2"
 
 
 def test_without_networks_there_is_nothing_to_choose(found, monkeypatch):

@@ -15,14 +15,10 @@ from halfseen.networks.terms.refinement import (
 )
 from halfseen.networks.training import Batch
 from halfseen.options import make_options
+from tiny import NETWORKS
 
 BLOCKS = Blocks.columns(5, [3, 4])
-SMALL = {
-    "tables.widths": (8,),
-    "tables.latent_size": 6,
-    "generator.widths": (8,),
-    "networks.classifier_widths": (8,),
-    "networks.critic_widths": (8,),
+SMALL = NETWORKS | {
     "objective.reconstruction_weight": 0.7,
     "objective.adaptation_weight": 0.3,
 }

@@ -103,9 +103,9 @@ def test_automatic_epochs_aim_for_a_number_of_steps_within_bounds(
 ):
     options = make_options({"training.joint_epochs": "auto"}, preset("paper", inputs=inputs))
     assert plan(options, steps=steps_of_an_epoch)[1].epochs == epochs
-    quick = make_options({"training.joint_epochs": "quick"}, options)
-    steps = {"table": 60, "image": 400}[inputs] / steps_of_an_epoch
-    assert plan(quick, steps=steps_of_an_epoch)[1].epochs == min(max(math.ceil(steps), 5), 200)
+    fewer = make_options({"training.joint_steps": 60}, options)
+    expected = min(max(math.ceil(60 / steps_of_an_epoch), 5), 200)
+    assert plan(fewer, steps=steps_of_an_epoch)[1].epochs == expected
 
 
 def test_an_epoch_may_end_before_the_rows_do():

@@ -284,7 +284,14 @@ REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
         lambda d: d["weights"].update(members=[1.0, float("nan")]),
         "weights",
     ),
-    "an endless scale": (lambda d: d["weights"].update(complete=float("inf")), "weights"),
+    "shares beyond the whole": (
+        lambda d: d["weights"].update(members=[2 * w for w in d["weights"]["members"]]),
+        "no shares of a whole",
+    ),
+    "a share below nothing": (
+        lambda d: d["weights"].update(members=[-w for w in d["weights"]["members"]]),
+        "no shares of a whole",
+    ),
     "a member less": (lambda d: d["members"].pop(), "unexpected tensor '[0-9]/"),
     "members the other way round": (lambda d: d["members"].reverse(), "understood"),
 }
@@ -336,8 +343,7 @@ def first_format(folder: Path) -> Path:
 
 
 REFUSAL = (
-    "has format 1, of halfseen 0.1, which this version does not read: fit the model again, or "
-    "load it with halfseen 0.1."
+    "has format 1, of an earlier halfseen, which this version does not read: fit the model again."
 )
 
 

@@ -84,5 +84,5 @@ def test_soft_labels_are_scored_on_the_way_by_their_likeliest_class():
 def test_only_scores_that_need_source_rows_hold_any_out():
     rows = LabelledRows(torch.randn(50, 4), torch.arange(50) % 2)
     target = Rows(torch.randn(30, 4))
-    for score, left in (("dev", 40), ("source_loss", 40), ("entropy", 50), ("last", 50)):
+    for score, left in (("dev", 40), ("source_loss", 40), ("mutual_information", 50), ("last", 50)):
         assert len(choose_epochs_by(score, rows, target)[0]) == left

@@ -42,7 +42,7 @@ def requesting(**settings) -> AdaptationImputationClassifier:
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("score", ["dev", "entropy"])
+@pytest.mark.parametrize("score", ["dev", "mutual_information"])
 def test_grid_search_on_stacked_domains(score):
     X, y, domain = stacked(200)
     search = GridSearchCV(
@@ -107,3 +107,12 @@ def test_what_a_scorer_cannot_do_is_said():
         make_scorer("agreement")
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
         make_scorer("accuracy")
+
+
+def test_a_model_without_networks_is_scored_by_its_observed_columns():
+    X, y, domain = stacked()
+    model = AdaptationImputationClassifier(members=["regression"], random_state=0)
+    model.fit(X, y, sample_domain=domain)
+    source, target = X[domain > 0], X[domain < 0]
+    score = make_scorer("dev", X_target=target)(model, source, y[domain > 0])
+    assert -1.0 < score < 0.0

@@ -16,6 +16,7 @@ from halfseen.errors import OptionError
 from halfseen.serve import Limits, Scorer, serve
 from halfseen.serve.arrow_body import ARROW
 from halfseen.serve.gate import Flow, Gate
+from halfseen.serve.metrics import Metrics
 from table_models import table_model
 
 JSON = {"Content-Type": "application/json"}
@@ -226,7 +227,7 @@ def test_a_client_that_never_reads_is_left_at_the_deadline():
             await asyncio.sleep(60)
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": None}
-    app = Flow(Gate(application, Limits(deadline=0.2), token=None, hosts=()))
+    app = Flow(Gate(application, Limits(deadline=0.2), None, (), Metrics()))
     asyncio.run(asyncio.wait_for(app(scope, receive, send), timeout=5))
     assert sum(len(message.get("body", b"")) for message in sent) < len(answer) / 2
     assert all(message.get("more_body") for message in sent[1:])

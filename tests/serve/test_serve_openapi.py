@@ -61,7 +61,8 @@ def test_the_server_keeps_to_its_document(case):
 
 
 def test_the_document_is_valid_and_complete():
-    assert set(schema.raw_schema["paths"]) == {"/predict", "/schema", "/health"}
+    paths = {"/predict", "/schema", "/health", "/ready", "/metrics"}
+    assert set(schema.raw_schema["paths"]) == paths
     responses = schema.raw_schema["paths"]["/predict"]["post"]["responses"]
     assert set(responses) == {"200", "400", "408", "413", "415", "422", "429"}
     schema.validate()

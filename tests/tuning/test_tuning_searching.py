@@ -1,12 +1,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import socket
-import subprocess
-import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +16,7 @@ from halfseen import (
 from halfseen.networks.methods import method_named
 from halfseen.selection import Evidence, evaluate
 from halfseen.selection.epochs import split_held_out
-from halfseen.tuning import paper_space, search
-from halfseen.tuning import trials as one_trial
+from halfseen.tuning import paper_space, search, searching
 from halfseen.tuning.journal import _seal
 
 Range = pytest.importorskip("optuna").distributions.FloatDistribution
@@ -114,92 +107,24 @@ def test_trials_in_a_database(tmp_path):
     assert len(found.trials) == 2
 
 
-@pytest.mark.parametrize(
-    ("owner", "left_alone"),
-    [("another-machine:1", True), (f"{socket.gethostname()}:{2**22 + 1}", False)],
-    ids=["of another machine", "of a process that is gone"],
-)
-def test_trials_under_way_elsewhere_are_left_alone_and_count(owner, left_alone, tmp_path):
+def test_a_trial_that_was_stopped_is_tried_again(tmp_path, monkeypatch):
+    """Whether a process was interrupted, and so could say it, or killed in its first trial."""
     import optuna
 
     arguments = {"score": "source_loss", "space": RATES, "storage": f"sqlite:///{tmp_path}/t.db"}
-    search(model(), *domains(), **arguments, trials=1)
-    name = "Adaptation-Imputation by source_loss"
-    study = optuna.load_study(study_name=name, storage=arguments["storage"])
-    trial = study.ask()
-    trial.set_user_attr("owner", owner)
-    trial.suggest_categorical("training.learning_rate", (1e-9, 1e-2, 1e-3))
-    found = search(model(), *domains(), **arguments, trials=2)
-    assert len(found.trials) == (1 if left_alone else 2)
-    states = [t.state.name for t in study.get_trials()]
-    assert states[1] == ("RUNNING" if left_alone else "FAIL")
+    for stopped in (KeyboardInterrupt, SystemExit):
 
+        def stop(self, settings, stopped=stopped):
+            raise stopped
 
-KILLED = """
-import sys
-sys.path[:0] = {places!r}
-import test_tuning_searching as t
-t.stopped_search(sys.argv[1], slow=True)
-"""
-
-
-def stopped_search(storage: str | Path, *, slow: bool = False):
-    """A search of one long trial after a short one, told of every epoch by a line."""
-    lines: list[str] = []
-
-    class Told(AdaptationImputationClassifier):
-        def fit(self, X, y, X_target=None, *, sample_domain=None):
-            report = self.on_epoch
-
-            def told(objective, record):
-                lines.append(f"{record['phase']} {record['epoch']}")
-                if slow:
-                    print(lines[-1], flush=True)
-                    time.sleep(0.2)
-                return report(objective, record)
-
-            self.on_epoch = told
-            return super().fit(X, y, X_target)
-
-    estimator = Told(**model(options={"training.joint_epochs": 6}).get_params(deep=False))
-    found = search(
-        estimator, *domains(), score="source_loss", space=RATES, trials=1, storage=storage
-    )
-    return found, lines
-
-
-def test_a_killed_trial_goes_on_from_its_last_epoch(tmp_path):
-    storage = tmp_path / "trials.journal"
-    script = tmp_path / "killed.py"
-    here = Path(__file__).parent
-    script.write_text(KILLED.format(places=[str(here), str(here.parent)]))
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(storage)], stdout=subprocess.PIPE, text=True
-    )
-    for line in process.stdout:
-        if line.strip() == "joint 4":
-            break
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert list(tmp_path.glob("trials.journal.running.*"))
-    found, lines = stopped_search(storage)
-    assert lines == ["joint 4", "joint 5", "joint 6"]
-    assert found.best.value == stopped_search(tmp_path / "whole.journal")[0].best.value
-    assert not list(tmp_path.glob("trials.journal.running*"))
-
-
-def test_a_poor_trial_is_given_up(tmp_path):
-    space = {"training.learning_rate": [1e-2, 1.1e-2, 1.2e-2, 1.3e-2, 1e-9, 1.1e-9, 1.2e-9]}
-    estimator = model(options={"training.joint_epochs": 8, "training.learning_rate": 1.4e-2})
-    arguments = {"score": "source_loss", "space": space, "trials": 8}
-    found = search(estimator, *domains(), **arguments)
-    pruned = [trial for trial in found.trials if trial.state == "pruned"]
-    assert pruned
-    assert all(trial.number >= 5 and trial.value > found.best.value for trial in pruned)
-    assert found.best.settings["training.learning_rate"] > 1e-3
-    assert found.table()[-1]["state"] == "pruned"
-    patient = search(estimator, *domains(), **arguments, prune=False)
-    assert {trial.state for trial in patient.trials} == {"complete"}
+        with monkeypatch.context() as patched:
+            patched.setattr(searching._Runner, "_value", stop)
+            if stopped is SystemExit:
+                patched.setattr(optuna.Study, "tell", lambda *_, **__: None)
+            with pytest.raises(stopped):
+                search(model(), *domains(), **arguments, trials=1)
+    found = search(model(), *domains(), **arguments, trials=1)
+    assert found.best.settings == {"training.learning_rate": 1e-3}
 
 
 def test_trials_in_parallel(tmp_path):
@@ -213,32 +138,13 @@ def test_trials_in_parallel(tmp_path):
     assert found.trials[0].settings == {"training.learning_rate": 1e-3}
 
 
-def test_a_trial_that_ends_leaves_the_checkpoints_of_others_alone(tmp_path, monkeypatch):
-    from halfseen.networks.training import checkpoints
-
-    save, ended = checkpoints.save, []
-    arguments = {"score": "source_loss", "space": RATES, "storage": tmp_path / "trials.journal"}
-
-    def save_after_another_has_ended(*given, **named):
-        if not ended:
-            ended.append("begun, so that its own checkpoints are simply saved")
-            another = model(model="Adaptation-IgnoreComponent")
-            ended.append(search(another, *domains(), **arguments, trials=1))
-        return save(*given, **named)
-
-    monkeypatch.setattr(checkpoints, "save", save_after_another_has_ended)
-    found = search(model(), *domains(), **arguments, trials=1)
-    assert found.best.state == ended[1].best.state == "complete"
-    assert [p.name for p in tmp_path.iterdir()] == ["trials.journal"]
-
-
 def without_training(monkeypatch) -> None:
     """Let the value of a trial be its learning rate."""
 
-    def rate(self, trial):
-        return trial.params["training.learning_rate"]
+    def rate(self, settings):
+        return settings["training.learning_rate"]
 
-    monkeypatch.setattr(one_trial.TrialRunner, "_value", rate)
+    monkeypatch.setattr(searching._Runner, "_value", rate)
 
 
 def test_a_search_goes_on_whatever_byte_of_its_journal_a_kill_came_at(tmp_path, monkeypatch):

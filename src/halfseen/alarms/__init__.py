@@ -8,7 +8,14 @@ honest shift is likely to look so: thresholds are wide, and few rows raise none.
 from __future__ import annotations
 
 from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
-from halfseen.alarms.rows import Watch, drift_alarms, prediction_alarms, refuse, table_alarms
+from halfseen.alarms.rows import (
+    Watch,
+    drift_alarms,
+    prediction_alarms,
+    refuse,
+    sentences,
+    table_alarms,
+)
 
 __all__ = [
     "FEWEST_ROWS",
@@ -18,5 +25,6 @@ __all__ = [
     "drift_alarms",
     "prediction_alarms",
     "refuse",
+    "sentences",
     "table_alarms",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from halfseen.arrays import Floats
+from halfseen.errors import InputError
 from halfseen.front.schema import Shape, TableSchema
 
 __all__ = ["FEWEST_ROWS", "Alarm", "column_alarms"]
@@ -68,6 +69,18 @@ class Alarm:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self) | {"columns": list(self.columns)}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Alarm:
+        """Rebuild an alarm from plain data that somebody else may have written."""
+        try:
+            kind, says, columns = data["kind"], data["says"], tuple(data.get("columns", ()))
+            figures = dict(data.get("figures", {}))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            kind, says, columns, figures = None, None, (), {}
+        if not all(isinstance(text, str) for text in (kind, says, *columns)):
+            raise InputError("The alarms in model.json cannot be understood: fit again.")
+        return cls(kind, says, columns, figures)
 
 
 def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
-from halfseen.front.schema import NumberColumn, TableSchema
-from halfseen.front.summary import ColumnSummary
+from halfseen.front.pooling import PooledTable
+from halfseen.front.schema import NumberColumn, Shape, TableSchema
+from halfseen.front.summary import ColumnSummary, summarize
+from halfseen.front.tables import Table
 
-__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "table_alarms"]
+__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "sentences", "table_alarms"]
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
@@ -24,6 +27,8 @@ SHARES = 0.3
 """Part of the rows that would have to change class to give the source's shares."""
 RARE = 0.2
 """A class that is rarer may well be predicted nowhere."""
+MOST_SHOWN = 5
+"""Alarms of one kind that are told in full."""
 
 
 def refuse(alarms: Sequence[Alarm]) -> None:
@@ -33,15 +38,53 @@ def refuse(alarms: Sequence[Alarm]) -> None:
         raise InputError(f"{count}, refused as asked: {' '.join(alarm.says for alarm in alarms)}")
 
 
+def sentences(alarms: Sequence[Alarm]) -> list[str]:
+    """Return what alarms say; of many of one kind the first few, and how many more there are.
+
+    Examples
+    --------
+    >>> sentences([Alarm("unit", f"c{k} is in grams.") for k in range(9)])[-2:]
+    ['c4 is in grams.', '4 more alarms of this kind (unit).']
+    """
+    told = []
+    for kind in dict.fromkeys(alarm.kind for alarm in alarms):
+        own = [alarm.says for alarm in alarms if alarm.kind == kind]
+        rest = len(own) - MOST_SHOWN
+        told += own[:MOST_SHOWN]
+        if rest > 0:
+            told.append(f"{rest} more alarm{'s' if rest > 1 else ''} of this kind ({kind}).")
+    return told
+
+
 def table_alarms(found: Understanding) -> list[Alarm]:
-    """Return what looks wrong with the target of two understood tables.
+    """Return what looks wrong with the target of two understood tables, site by site.
 
     Constant and mostly empty columns are left to :func:`~halfseen.front.inference.understand`,
     which asks about them.
     """
-    there = {name: column.shape() for name, column in found.target.columns.items()}
-    alarms = column_alarms(found.schema, there)
+    table = found.target.table
+    if isinstance(table, PooledTable):
+        alarms = [
+            replace(alarm, says=f"{site}: {alarm.says}")
+            for site in table.sites
+            for alarm in column_alarms(found.schema, _shapes(found.schema, table.only(site)))
+        ]
+    else:
+        there = {name: column.shape() for name, column in found.target.columns.items()}
+        alarms = column_alarms(found.schema, there)
     return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
+
+
+def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
+    """Return how the observed columns of one site are distributed."""
+    observed = schema.observed
+    found = summarize(
+        table,
+        [column.name for column in observed],
+        categorical=[column.name for column in observed if column.kind == "categorical"],
+        numeric=[c.name for c in observed if isinstance(c, NumberColumn) and c.strays],
+    )
+    return {name: column.shape() for name, column in found.columns.items()}
 
 
 class Watch:

@@ -19,8 +19,10 @@ MOST_COMPARED = 1_500
 NEIGHBOURS = 5
 FAR = 2.0
 """Target rows so many times as far from source rows as those are from each other: drift."""
-TEMPERATURE = 0.3
+TEMPERATURE = 0.15
 """How much less plausible, in nats, a map must be to count 1/e as much."""
+SHARES, DISTANCE = 0.5, 0.5
+"""How much odd class shares, and rows away from the source's, speak against a map."""
 SMALLEST = 1e-9
 
 
@@ -51,13 +53,15 @@ def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
     return float(np.exp(logs[0] - logs[1]))
 
 
-def implausibility(log_probabilities: Floats, prior: Floats) -> float:
+def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1.0) -> float:
     r"""Return how little a map's answer about the target is to be believed, in nats.
 
-    .. math:: E_x H(Y | x) + KL(q \| \pi) = CE(q, \pi) - I(X; Y)
+    .. math:: E_x H(Y | x) + \tfrac12 KL(q \| \pi) + \tfrac12 \log d
 
-    with q the mean prediction and π the source's class proportions: rows of the wrong scale fall
-    between the classes (high entropy) or into a few of them (shares far from any reason).
+    with q the mean prediction, π the source's class proportions and d how many times farther
+    mapped rows are from source rows than those from each other (:func:`drift_of`). Rows of the
+    wrong scale fall between the classes (high entropy), into a few of them (odd shares), or where
+    no source row is; each of the three alone is right on some drifts and wrong on others.
 
     References
     ----------
@@ -69,12 +73,13 @@ def implausibility(log_probabilities: Floats, prior: Floats) -> float:
     >>> sure, torn = np.log([[0.9, 0.1], [0.1, 0.9]]), np.log([[0.5, 0.5], [0.5, 0.5]])
     >>> one_class = np.log([[0.9, 0.1], [0.9, 0.1]])
     >>> [round(implausibility(a, np.array([0.5, 0.5])), 2) for a in (sure, torn, one_class)]
-    [0.33, 0.69, 0.69]
+    [0.33, 0.69, 0.51]
     """
     probability = np.exp(log_probabilities)
     entropy = -(probability * log_probabilities).sum(axis=1).mean()
     shares = np.maximum(probability.mean(axis=0), SMALLEST)
-    return float(entropy + (shares * np.log(shares / prior)).sum())
+    divergence = (shares * np.log(shares / prior)).sum()
+    return float(entropy + SHARES * divergence + DISTANCE * np.log(distance))
 
 
 def judged_weights(implausibilities: Sequence[float] | Floats) -> Floats:

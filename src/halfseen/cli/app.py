@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from halfseen.cli.evaluate import evaluate
+from halfseen.cli.explain import explain
 from halfseen.cli.export import export
 from halfseen.cli.fit import fit
 from halfseen.cli.fit_images import fit_images
@@ -20,6 +21,7 @@ from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
 from halfseen.cli.report import report
 from halfseen.cli.serve import serve
+from halfseen.cli.sign import sign
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
 from halfseen.cli.verify import verify
@@ -61,12 +63,14 @@ app.command()(fit_images)
 app.command()(tune)
 app.command()(predict)
 app.command()(evaluate)
+app.command()(explain)
 app.command()(rehearse)
 app.command()(inspect)
 app.command()(report)
 app.command()(export)
 app.command()(serve)
 app.command()(verify)
+app.command()(sign)
 
 
 def add_installed(app: typer.Typer) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from halfseen.cli.fit import Effort, ReportDetail
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
@@ -17,13 +18,7 @@ if TYPE_CHECKING:
     from halfseen.front.roles import Roles
     from halfseen.model.settings import FitSettings
 
-__all__ = ["Effort", "FitConfig", "ReportDetail", "open_renamed", "parsed_options", "read_config"]
-
-ReportDetail = Literal["aggregates", "none"]
-"""What a model keeps for a report; never anything about a single row."""
-
-Effort = Literal["quick", "default", "best"]
-"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+__all__ = ["FitConfig", "open_renamed", "parsed_options", "read_config"]
 
 
 class FitConfig(BaseModel):
@@ -40,6 +35,9 @@ class FitConfig(BaseModel):
     drop: list[str] = []
     id: list[str] = []
     positive: str | int | bool | None = None
+    target_labels: bool | None = Field(
+        None, description="whether labels of target rows are used; by default where some lack one"
+    )
     models: Annotated[list[str], Field(min_length=1)] = ["Adaptation-Imputation"]
     members: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="what learns beside each other; all kinds by default"
@@ -75,6 +73,7 @@ class FitConfig(BaseModel):
             tuple(self.id),
             None if self.positive is None else class_name(self.positive),
             numeric=tuple(self.numeric),
+            target_labels=self.target_labels,
         )
 
     def open(self, path: Path) -> TableFiles:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.predict import chosen_part
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 __all__ = ["evaluate"]
@@ -28,21 +28,26 @@ def evaluate(
     """Measure a model on labelled rows: a few dozen of the target's are worth every estimate.
 
     Rows without a label are left out. Intervals are 95% bootstrap intervals; expected is what the
-    fit measured on held-out source rows.
+    fit measured, on labelled target rows where it had some and else on held-out source rows.
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.model.loading import load_table_model
+    from halfseen.cli.config import open_renamed
+    from halfseen.model.loading import table_model
+    from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import evaluate_table
 
     terminal = Terminal(as_json=as_json)
-    loaded = load_table_model(model)
+    whole = load(model)
+    data = open_renamed(labelled, rename)
+    single = chosen_part(whole, data, terminal) if isinstance(whole, PatternModel) else whole
+    loaded = table_model(single, model)
     with terminal.status("Scoring"):
-        found = evaluate_table(loaded, open_renamed(labelled, rename), label)
+        found = evaluate_table(loaded, data, label)
     if found["unlabelled"]:
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
-    table = new_table("", "value", "95% interval", "expected at fit", "source's shares",
-                      title=f"{found['rows']:,} labelled rows", numbers=True)  # fmt: skip
+    headings = ("", "value", "95% interval", "expected at fit")
+    table = new_table(*headings, title=f"{found['rows']:,} labelled rows", numbers=True)
     for name, words in WORDS.items():
         measured = found["metrics"][name]
         table.add_row(
@@ -52,10 +57,28 @@ def evaluate(
             if measured["interval"] is None
             else "{:.3f} to {:.3f}".format(*measured["interval"]),
             _shown(measured.get("expected")),
-            _shown(found["baseline"][name]),
         )
-    table.add_row("calibration error", _shown(found["calibration_error"]), "", "", "")
+    error = found["calibration"]
+    interval = "{:.3f} to {:.3f}".format(*error["interval"])
+    table.add_row("calibration error", _shown(error["value"]), interval, "")
     terminal.results.print(table, highlight=False)
+    beside = new_table(
+        "instead of the model",
+        *WORDS.values(),
+        "its cross-entropy above the model's",
+        title="Simpler predictions",
+        numbers=True,
+    )
+    for name, other in {"the source's class shares": found["baseline"], **found["others"]}.items():
+        gain = other["gain"]
+        above = f"{gain['value']:+.3f} ({gain['interval'][0]:+.3f} to {gain['interval'][1]:+.3f})"
+        beside.add_row(name, *(_shown(other[measure]) for measure in WORDS), above)
+    terminal.results.print(beside, highlight=False)
+    shares = zip(
+        loaded.schema.class_names, error["predicted_shares"], error["observed_shares"], strict=True
+    )
+    told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in shares)
+    terminal.result(f"Class shares as predicted (and as they are): {told}.")
     for verdict in found["verdicts"]:
         terminal.result(verdict)
     show_alarms(found["alarms"], terminal)

@@ -6,20 +6,33 @@ import shlex
 import shutil
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import Effort, FitConfig, ReportDetail, parsed_options, read_config
+from halfseen.cli.sites import (
+    OneSource,
+    OneTarget,
+    Paths,
+    Sources,
+    Targets,
+    given_paths,
+    opened,
+    read_paths,
+)
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
+    from halfseen.alarms import Alarm
+    from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
 __all__ = [
@@ -30,12 +43,19 @@ __all__ = [
     "show_alarms",
     "understanding",
     "understood",
+    "understood_sites",
     "unfinished_of",
 ]
 
 Names = list[str] | None
-MOST_SHOWN = 5
-"""Alarms of one kind that are shown."""
+ReportDetail = Literal["aggregates", "none"]
+"""What a model keeps for a report; never anything about a single row."""
+Effort = Literal["quick", "default", "best"]
+"""As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+MOST_COLUMNS = 60
+"""Columns that are listed; of more,"""
+MANY_COLUMNS = 20
+"""the first so many, and how many there are of each kind."""
 
 
 # Arguments that the commands on two tables share.
@@ -58,11 +78,22 @@ Rename = Annotated[
 Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
 Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
 Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
+TargetLabels = Annotated[
+    bool | None,
+    typer.Option(
+        "--target-labels/--no-target-labels",
+        help="Whether labels of target rows are used; by default where some rows have none.",
+    ),
+]
 Models = Annotated[
     Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
 ]
 Members = Annotated[
-    Names, typer.Option(help="What learns beside each other; networks,regression by default.")
+    Names,
+    typer.Option(
+        help="What learns beside each other: networks, boosted_trees, forest, regression; all by "
+        "default."
+    ),
 ]
 Set = Annotated[
     Names,
@@ -78,8 +109,10 @@ Config = Annotated[Path | None, typer.Option(help="TOML file with these settings
 
 
 def fit(
-    source: Source,
-    target: Target,
+    source: OneSource = None,
+    target: OneTarget = None,
+    sources: Sources = None,
+    targets: Targets = None,
     label: Label = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
@@ -92,6 +125,7 @@ def fit(
     drop: Drop = None,
     id: Id = None,
     positive: Positive = None,
+    target_labels: TargetLabels = None,
     models: Models = None,
     members: Members = None,
     effort: Annotated[
@@ -121,32 +155,36 @@ def fit(
     Tables are CSV, Parquet or Arrow files, or folders of them. Lists of columns are separated by
     commas, or given by repeating the option.
 
+    Several sites: sources are pooled, and each set of columns that targets lack gets a model of
+    its own in one folder.
+
     Example: halfseen fit source.csv target.csv --label click -o model/
+
+    Several sites: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
 
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
         rename=rename, drop=drop, id=id,
-        positive=positive, models=models, members=members, effort=effort, seed=seed,
-        report_data=report_data, strict=strict, set_=set_,
+        positive=positive, target_labels=target_labels, models=models, members=members,
+        effort=effort, seed=seed, report_data=report_data, strict=strict, set_=set_,
     )  # fmt: skip
+    from halfseen.cli.config import read_config
+
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
+    paths = given_paths(source, target, sources, targets)
     from halfseen.parallel import joined
 
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
         if output is not None:
             places = model_outputs(output)
-            read = {
-                "the source table": source,
-                "the target table": target,
-                "the settings file": config,
-            }
+            read = read_paths(*paths) | {"the settings file": config}
             ranks.from_first(lambda: check_outputs(places, read, force=force))
-        _fit(source, target, settings, output, terminal, dry_run=dry_run, ranks=ranks)
+        _fit(paths, settings, output, terminal, dry_run=dry_run, ranks=ranks)
 
 
 def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
@@ -156,19 +194,24 @@ def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
         for name, value in given.items()
         if value is not None
     }
-    return found if set_ is None else found | {"options": parsed_options(set_)}
+    if set_ is None:
+        return found
+    from halfseen.cli.config import parsed_options
+
+    return found | {"options": parsed_options(set_)}
 
 
 def model_outputs(output: Path) -> list[Output]:
     """Return what a fit writes: the model, and until it is finished a folder beside it."""
-    from halfseen.saving.folder import DESCRIPTION, check_replaceable
+    from halfseen.saving.folder import DESCRIPTION, PATTERNS, check_replaceable
 
     if output.name in ("", ".."):
         raise OptionError(f"{output} is no folder of the model's own; name one with -o.")
 
     def is_model(folder: Path) -> bool:
         check_replaceable(folder)
-        return b'"format"' in head(folder / DESCRIPTION) or not any(folder.iterdir())
+        described = any(b'"format"' in head(folder / name) for name in (DESCRIPTION, PATTERNS))
+        return described or not any(folder.iterdir())
 
     def is_unfinished(folder: Path) -> bool:
         return all("safetensors" in file.name for file in folder.iterdir())
@@ -185,8 +228,7 @@ def unfinished_of(output: Path) -> Path:
 
 
 def _fit(
-    source: Path,
-    target: Path,
+    paths: tuple[Paths, Paths],
     config: FitConfig,
     output: Path | None,
     terminal: Terminal,
@@ -194,24 +236,57 @@ def _fit(
     dry_run: bool,
     ranks: Ranks,
 ) -> None:
+    from halfseen.model.patterns import PatternModel
+
+    started = time.perf_counter()
+
+    def look() -> Any:
+        with terminal.status("Reading the tables"):
+            sources, targets = (
+                opened(paths[0], config, "source"),
+                opened(paths[1], config, "target"),
+            )
+        return understood_sites(sources, targets, config, terminal.errors)
+
+    parts = ranks.from_first(look)
+    models, documents = [], []
+    for number, found in enumerate(parts, start=1):
+        if len(parts) > 1:
+            lacking = ", ".join(column.name for column in found.schema.missing)
+            terminal.say(f"Part {number} of {len(parts)}, for tables that lack {lacking}:")
+        place = None if dry_run else output
+        model, document = _fit_part(found, config, place, terminal, ranks)
+        models.append(model)
+        documents.append(document)
+    shown = documents[0] if len(parts) == 1 else {"parts": documents}
+    if dry_run or output is None:
+        terminal.document(shown | {"model": None})
+        return
+    if not ranks.is_first:
+        return
+    whole = models[0] if len(models) == 1 else PatternModel(tuple(models))
+    whole.save(output)
+    shutil.rmtree(unfinished_of(output), ignore_errors=True)
+    seconds = time.perf_counter() - started
+    terminal.detail(f"{seconds:.1f} s in all.")
+    terminal.result(f"Model: {output}")
+    terminal.document(shown | {"model": output, "seconds": round(seconds, 3)})
+
+
+def _fit_part(
+    found: Any, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
+) -> tuple[Any, dict[str, Any]]:
+    """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse, table_alarms
     from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
-    started = time.perf_counter()
     settings = config.settings()
-
-    def look() -> Any:
-        with terminal.status("Reading the tables"):
-            tables = config.open(source), config.open(target)
-        return understood(*tables, config, terminal.errors)
-
-    found = ranks.from_first(look)
     print_understanding(found, terminal.console)
     alarms = table_alarms(found)
     if config.strict:
         refuse(alarms)
-    show_alarms([alarm.to_dict() for alarm in alarms], terminal)
+    show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
     shown = (
@@ -229,22 +304,23 @@ def _fit(
     terminal.settings(options)
     document = understanding(found) | {"models": settings.models, "seed": settings.seed}
     document["alarms"] = alarms
-    if dry_run or output is None:
-        terminal.document(document | {"model": None})
-        return
+    if output is None:
+        return None, document
     unfinished = unfinished_of(output)
     if unfinished.is_dir():
         terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     try:
-        hooks = Hooks(terminal.progress, terminal.say, unfinished)
-        fit = fit_tables(found, settings, hooks)
+        with terminal.fit_progress() as bar:
+            hooks = Hooks(say=terminal.say, checkpoints=unfinished)
+            if bar is not None:
+                hooks = replace(hooks, progress=bar.training, part=bar.part)
+            fit = fit_tables(found, settings, hooks)
     except KeyboardInterrupt:
         plain(terminal.errors, "The same command goes on from the last finished epoch.")
         raise
-    if not ranks.is_first:
-        return
     model = fit.model
-    later = model.metrics["alarms"][len(alarms) :]
+    if not ranks.is_first:
+        return model, document
     if config.strict:
         refuse(model.alarms)
     if config.report_data != "none":
@@ -253,44 +329,44 @@ def _fit(
         facts = facts_of_fit(found, fit)
         command = shlex.join(["halfseen", *sys.argv[1:]])
         model.report = facts.model_copy(update={"command": command}).model_dump(mode="json")
-    model.save(output)
-    shutil.rmtree(unfinished, ignore_errors=True)
     print_metrics(model.metrics, terminal.console)
-    show_alarms(later, terminal)
-    seconds = time.perf_counter() - started
-    terminal.detail(f"{seconds:.1f} s in all.")
-    terminal.result(f"Model: {output}")
-    terminal.document(
-        document
-        | {
-            "model": output,
-            "method": model.title,
-            "alarms": model.metrics["alarms"],
-            "metrics": model.metrics,
-            "seconds": round(seconds, 3),
-        }
-    )
+    show_alarms(model.alarms[len(alarms) :], terminal)
+    return model, document | {
+        "method": model.title,
+        "alarms": model.metrics["alarms"],
+        "metrics": model.metrics,
+    }
 
 
 def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
-    """Look at the tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
-    from halfseen.front.inference import Understanding, understand
+    """Look at two tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
+    (found,) = understood_sites({"source": source}, {"target": target}, config, progress)
+    return found
+
+
+def understood_sites(
+    sources: Mapping[str, Any], targets: Mapping[str, Any], config: FitConfig, progress: Console
+) -> Any:
+    """Return what was understood for each missing pattern, once every doubt is settled."""
+    from halfseen.front.inference import Doubt
+    from halfseen.front.sites import understand_sites
     from halfseen.model.settings import needs_complete_target
 
     complete = needs_complete_target(config.models)
     while True:
         with progress.status("Looking at the columns"):
-            found = understand(source, target, config.roles(), complete=complete)
-        if isinstance(found, Understanding):
+            found = understand_sites(sources, targets, config.roles(), complete=complete)
+        doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
+        if not doubts:
             return found
         if not is_terminal():
-            reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in found)
-            names = ",".join(doubt.name for doubt in found)
+            reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
+            names = ",".join(doubt.name for doubt in doubts)
             raise InputError(
                 f"Was it measured on the target? Column {reasons}. Say --missing {names} if not, "
                 f"--keep {names} if so."
             )
-        for doubt in found:
+        for doubt in doubts:
             question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
             chosen = config.missing if typer.confirm(question, err=True) else config.keep
             chosen.append(doubt.name)
@@ -317,16 +393,12 @@ def print_understanding(found: Any, console: Console) -> None:
         plain(console, f"Note: {note}")
 
 
-def show_alarms(alarms: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
-    """Show alarms, also with ``--quiet``; of many of one kind the first few."""
-    kinds = [alarm["kind"] for alarm in alarms]
-    for place, alarm in enumerate(alarms):
-        before = kinds[:place].count(alarm["kind"])
-        if before < MOST_SHOWN:
-            terminal.result(f"Alarm: {alarm['says']}")
-        elif before == MOST_SHOWN:
-            rest = kinds.count(alarm["kind"]) - MOST_SHOWN
-            terminal.result(f"Alarm: {rest} more of this kind ({alarm['kind']}; --json lists all).")
+def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
+    """Show alarms, also with ``--quiet``."""
+    from halfseen.alarms import sentences
+
+    for sentence in sentences(alarms):
+        terminal.result(f"Alarm: {sentence}")
 
 
 def understanding(found: Any) -> dict[str, Any]:
@@ -350,15 +422,23 @@ def understanding(found: Any) -> dict[str, Any]:
 def print_columns(schema: Any, console: Console) -> None:
     """Print what becomes of each column."""
     table = new_table("column", "role", "kind", "preparation")
-    for column in schema.columns:
+    shown = schema.columns
+    if len(shown) > MOST_COLUMNS:
+        shown = shown[:MANY_COLUMNS]
+    for column in shown:
         style = "bold" if column.role == "missing" else None
         row = (column.name, column.role, column.kind, _preparation(column))
         table.add_row(*(escape(cell) for cell in row), style=style)
     for name in schema.id:
         table.add_row(escape(name), "id", "", "carried through")
-    for name in schema.dropped:
+    for name in schema.dropped[:MOST_COLUMNS]:
         table.add_row(escape(name), "dropped", "", "")
     console.print(table, highlight=False)
+    if len(shown) < len(schema.columns):
+        counts = Counter((column.role, column.kind) for column in schema.columns)
+        words = ", ".join(f"{n:,} {role} {kind}" for (role, kind), n in sorted(counts.items()))
+        rest = len(schema.columns) - len(shown)
+        plain(console, f"{rest:,} more columns (--json lists all); in all: {words}.")
 
 
 def print_metrics(metrics: Any, console: Console) -> None:
@@ -382,9 +462,6 @@ def _print_measured(metrics: Any, console: Console) -> None:
         "missing block hidden, as on the target": "without_missing_block",
         "missing block shown": "with_missing_block",
     }
-    if "held_out_source" not in metrics:
-        plain(console, f"No rows were held out to measure on. Trained on {metrics['trained_on']}.")
-        return
     shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
     alone = metrics["members"] if len(metrics["members"]) > 1 else {}
     shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.config import Effort, parsed_options
 from halfseen.cli.fit import (
+    Effort,
     Models,
     Seed,
     Set,
@@ -205,6 +205,7 @@ def _settings(
     front: ImageFront, models: list[str] | None, effort: Effort | None, seed: int | None,
     set_: list[str] | None,
 ) -> Any:  # fmt: skip
+    from halfseen.cli.config import parsed_options
     from halfseen.model.settings import FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
 

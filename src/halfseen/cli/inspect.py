@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,15 +22,28 @@ def inspect(
 
     Example: halfseen inspect model/
     """
-    from halfseen.front.fronts import ImageFront
-    from halfseen.members import NetworksMember
-    from halfseen.model.loading import load
+    from halfseen.model.patterns import PatternModel, load
 
     loaded = load(model)
     terminal = Terminal(as_json=as_json)
+    parts = loaded.parts if isinstance(loaded, PatternModel) else (loaded,)
     if as_json:
-        terminal.document(loaded.description().model_dump(mode="json", exclude={"sha256", "seal"}))
+        described = [
+            part.description().model_dump(mode="json", exclude={"sha256", "seal"}) for part in parts
+        ]
+        terminal.document(described[0] if len(parts) == 1 else {"parts": described})
         return
+    for number, part in enumerate(parts, start=1):
+        if isinstance(loaded, PatternModel):
+            lacks = ", ".join(loaded.patterns[number - 1])
+            terminal.result(f"Part {number} of {len(parts)}, for tables that lack {lacks}:")
+        _show(part, terminal)
+
+
+def _show(loaded: Any, terminal: Terminal) -> None:
+    from halfseen.front.fronts import ImageFront
+    from halfseen.members import NetworksMember
+
     front = loaded.front
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
     if isinstance(front, ImageFront):

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.config import open_renamed
 from halfseen.cli.fit import Rename, show_alarms
 from halfseen.cli.fit_images import Skipped
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import InputError
+from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs
 
-if TYPE_CHECKING:
-    from halfseen.evidence import PriorEstimate
-
-__all__ = ["predict"]
+__all__ = ["chosen_part", "predict"]
 
 
 def predict(
@@ -34,12 +30,12 @@ def predict(
     use_missing: Annotated[
         bool, typer.Option(help="Score rows that have the missing block with it.")
     ] = False,
-    correct_prior: Annotated[
-        Path | None,
+    class_share: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="TABLE",
-            help="Labelled source rows that the model was not fitted on: probabilities are "
-            "corrected for the class proportions estimated with them, or refused.",
+            metavar="CLASS=SHARE",
+            help="A class's share of the table, where you know it: probabilities are corrected "
+            "for it (repeatable).",
         ),
     ] = None,
     strict: Annotated[
@@ -56,39 +52,38 @@ def predict(
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
     from halfseen.front.fronts import ImageFront
-    from halfseen.model.loading import load
+    from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table
 
     terminal = Terminal(as_json=as_json)
-    inputs = {"the model": model, "the table": data, "the labelled table": correct_prior}
+    inputs = {"the model": model, "the table": data}
     check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     loaded = load(model)
+    table = None
+    if isinstance(loaded, PatternModel):
+        table = _opened(data, rename, terminal)
+        loaded = chosen_part(loaded, table, terminal)
     if isinstance(loaded.front, ImageFront):
-        if use_missing or correct_prior is not None:
-            raise InputError("--use-missing and --correct-prior are for models of tables.")
+        if use_missing or class_share:
+            raise InputError("--use-missing and --class-share are for models of tables.")
         _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
         return
-    with terminal.status("Reading the table"):
-        table = open_renamed(data, rename)
+    table = table or _opened(data, rename, terminal)
     check_output(output, table)
-    prior = None
-    if correct_prior is not None:
-        if use_missing:
-            raise InputError("--correct-prior and --use-missing cannot be combined.")
-        prior = _estimated(loaded, open_renamed(correct_prior, rename), table, terminal)
+    shares = _shares(loaded, class_share) if class_share else None
     with _progress(terminal, "rows") as advance:
         scored = score_table(
             loaded,
             table,
             output,
             use_missing=use_missing,
-            prior=prior,
+            target_prior=None if shares is None else list(shares.values()),
             strict=strict,
             on_rows=advance,
         )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
-    show_alarms([alarm.to_dict() for alarm in scored.alarms], terminal)
+    show_alarms(scored.alarms, terminal)
     rate = scored.rows / max(scored.seconds, 1e-9)
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
@@ -100,9 +95,24 @@ def predict(
             "seconds": round(scored.seconds, 3),
             "notes": scored.notes,
             "alarms": scored.alarms,
-            "target_prior": _proportions(loaded, prior),
+            "class_shares": shares,
         }
     )
+
+
+def _opened(data: Path, rename: list[str] | None, terminal: Terminal) -> Any:
+    from halfseen.cli.config import open_renamed
+
+    with terminal.status("Reading the table"):
+        return open_renamed(data, rename)
+
+
+def chosen_part(model: Any, table: Any, terminal: Terminal) -> Any:
+    """Return the part of a model of several missing patterns that a table's columns call for."""
+    place = model.part_for(table)
+    lacks = ", ".join(model.patterns[place])
+    terminal.say(f"Part {place + 1} of {len(model.parts)}, which does without {lacks}.")
+    return model.parts[place]
 
 
 @contextmanager
@@ -141,29 +151,24 @@ def _predict_images(
     )
 
 
-def _estimated(model: Any, held_out: Any, table: Any, terminal: Terminal) -> PriorEstimate:
-    """Return the table's class proportions, or refuse with the reasons."""
-    from halfseen.model.prior import estimate_table_prior
-
-    with terminal.status("Estimating class proportions"):
-        found = estimate_table_prior(model, held_out, table)
-    if not found.trustworthy:
-        raise InputError(f"{found.verdict} Score without --correct-prior.")
-    shares = ", ".join(
-        f"{name} {share:.1%} ({low:.1%} to {high:.1%})"
-        for name, share, (low, high) in zip(
-            model.schema.class_names, found.prior, found.interval, strict=True
-        )
-    )
-    terminal.say(f"Class proportions estimated for {table.path}: {shares}.")
-    return found
-
-
-def _proportions(model: Any, found: PriorEstimate | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    names = model.schema.class_names
-    return {
-        name: {"share": share, "interval": interval}
-        for name, share, interval in zip(names, found.prior, found.interval, strict=True)
-    }
+def _shares(model: Any, given: list[str]) -> dict[str, float]:
+    """Return each class's share: those said, and the rest as on the source."""
+    names, said = list(model.schema.class_names), {}
+    for entry in given:
+        name, _, text = entry.rpartition("=")
+        try:
+            said[name] = float(text)
+        except ValueError:
+            said[name] = -1.0
+        if name not in names or not 0.0 <= said[name] <= 1.0:
+            raise OptionError(
+                f"--class-share {entry}: write CLASS=SHARE, with a class of the model "
+                f"({', '.join(names)}) and a share from 0 to 1."
+            )
+    source = zip(names, model.class_prior.tolist(), strict=True)
+    others = {name: share for name, share in source if name not in said}
+    rest = 1.0 - sum(said.values())
+    if rest < -1e-6 or (not others and rest > 1e-6):
+        raise OptionError(f"--class-share: the shares sum to {1.0 - rest:.4g}, not to 1.")
+    scale = max(rest, 0.0) / max(sum(others.values()), 1e-300)
+    return {name: said.get(name, others.get(name, 0.0) * scale) for name in names}

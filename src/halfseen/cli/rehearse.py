@@ -10,9 +10,18 @@ import typer
 from rich.console import Console
 
 from halfseen.cli import fit as fitting
-from halfseen.cli.config import read_config
-from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
+from halfseen.cli.fit import given_settings, print_understanding, understanding, understood_sites
+from halfseen.cli.sites import (
+    OneSource,
+    OneTarget,
+    Sources,
+    Targets,
+    given_paths,
+    opened,
+    read_paths,
+)
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain_data
+from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs, head
 
 __all__ = ["rehearse"]
@@ -22,14 +31,25 @@ _FOUND = b'{\n "source": {\n  "path": '
 
 
 def rehearse(
-    source: fitting.Source,
-    target: fitting.Target,
+    source: OneSource = None,
+    target: OneTarget = None,
+    sources: Sources = None,
+    targets: Targets = None,
     label: fitting.Label = None,
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
+    categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
+    drop: fitting.Drop = None,
+    id: fitting.Id = None,
+    positive: fitting.Positive = None,
     models: Annotated[
         fitting.Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
     ] = None,
+    members: fitting.Members = None,
+    set_: fitting.Set = None,
+    seed: fitting.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -46,49 +66,67 @@ def rehearse(
     """Rehearse on your own data which model, and which way of choosing one, would have won.
 
     The source rows that look like the target play it: their labels and missing block are known,
-    and hidden from the models. No label of the target is needed, nor used.
+    and hidden from the models. No label of the target is needed, nor used. Of several sources
+    (--source) each plays the target in turn, and the others are learned from.
 
     Example: halfseen rehearse source.csv target.csv --label click
     """
     from halfseen.files import write_text
     from halfseen.networks.methods import method_named
-    from halfseen.rehearsal import MODELS
+    from halfseen.rehearsal import MODELS, rehearse_sites
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
-    given = given_settings(label=label, missing=missing, keep=keep, models=models)
+    from halfseen.cli.config import read_config
+
+    paths = given_paths(source, target, sources, targets)
+    given = given_settings(
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models, members=members,
+        seed=seed, set_=set_,
+    )  # fmt: skip
     settings = read_config(config, given)
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})
     if output is not None:
         found_before = Output(output, "what is found", lambda path: head(path).startswith(_FOUND))
-        inputs = {
-            "the source table": source,
-            "the target table": target,
-            "the settings file": config,
-        }
+        inputs = read_paths(*paths) | {"the settings file": config}
         check_outputs([found_before], inputs, force=force)
     training = settings.settings()
     with terminal.status("Reading the tables"):
-        tables = settings.open(source), settings.open(target)
-    found = understood(*tables, settings, terminal.errors)
+        tables = opened(paths[0], settings, "source"), opened(paths[1], settings, "target")
+    found, *others = understood_sites(*tables, settings, terminal.errors)
+    if others:
+        raise InputError(
+            "The targets lack different columns: rehearse for those that lack the same ones, one "
+            "set at a time."
+        )
     print_understanding(found, terminal.console)
     terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
+    how: dict[str, Any] = {
+        "seeds": seeds,
+        "rows": rows,
+        "progress": terminal.progress,
+        "say": terminal.say,
+    }
     try:
-        result = run(
-            found,
-            training,
-            seeds=seeds,
-            share=share,
-            rows=rows,
-            progress=terminal.progress,
-            say=terminal.say,
-        )
+        if len(paths[0]) > 1:
+            by_site = rehearse_sites(found, training, **how)
+        else:
+            by_site = {"": run(found, training, share=share, **how)}
     except KeyboardInterrupt:
         plain(terminal.errors, "Nothing was written; the runs finished so far stand above.")
         raise
-    print_rehearsal(result, terminal.results)
-    document = understanding(found) | result.to_dict()
+    for site, result in by_site.items():
+        if site:
+            terminal.result(f"{site} as the target:")
+        print_rehearsal(result, terminal.results)
+    document = understanding(found)
+    if len(by_site) > 1:
+        print_sites(by_site, terminal.results)
+        document["sites"] = {site: result.to_dict() for site, result in by_site.items()}
+    else:
+        document |= by_site[""].to_dict()
     if output is not None:
         write_text(output, json.dumps(plain_data(document), indent=1) + "\n")
         terminal.say(f"Everything found: {output}")
@@ -97,8 +135,8 @@ def rehearse(
 
 def print_rehearsal(result: Any, console: Console) -> None:
     """Print models, scores and the verdict."""
-    headings = ("", "cross-entropy", "AUC", "accuracy")
-    models = new_table(*headings, title="Models on the slice", numbers=True)
+    measured = ("", "cross-entropy", "AUC", "accuracy")
+    models = new_table(*measured, title="Models on the slice", numbers=True)
     for name in result.models:
         deviation = result.deviation(name)
         entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
@@ -106,15 +144,29 @@ def print_rehearsal(result: Any, console: Console) -> None:
         others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
         models.add_row(name, entropy, *others)
     console.print(models, highlight=False)
-    headings = ("", "would have chosen", "cross-entropy lost", "rank correlation")
-    scores = new_table(*headings, title="Scores without labels")
+    judged = ("", "would have chosen", "cross-entropy lost")
+    scores = new_table(*judged, title="Scores without labels")
     for choice in result.choices:
-        rank = _number(choice.rank_correlation, 2)
-        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}", rank)
+        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}")
     console.print(scores, highlight=False)
     plain(console, result.verdict)
     plain(console, result.trust)
 
 
-def _number(value: float, digits: int = 4) -> str:
-    return "–" if value != value else f"{value:.{digits}f}"
+def print_sites(by_site: Any, console: Console) -> None:
+    """Print each model's cross-entropy on every site that played the target, and their mean."""
+    title = "Cross-entropy on each site, learned from the others"
+    table = new_table("", *by_site, "mean", title=title, numbers=True)
+    names = next(iter(by_site.values())).models
+    means = {}
+    for name in names:
+        losses = [result.mean(name, "cross_entropy") for result in by_site.values()]
+        means[name] = sum(losses) / len(losses)
+        table.add_row(name, *(_number(loss) for loss in (*losses, means[name])))
+    console.print(table, highlight=False)
+    best = min(means, key=means.__getitem__)
+    plain(console, f"{best} would have won on average over the sites, with {means[best]:.4f}.")
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.4f}"

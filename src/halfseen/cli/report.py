@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["report"]
 
-MODEL = "model.json"
+MODEL, PATTERNS = "model.json", "patterns.json"
 _MARK = b'<meta name="generator" content="halfseen'
 
 
@@ -89,7 +89,7 @@ def _page(path: Path, source: Path | None, target: Path | None, rehearsal: Path 
     installed = entry_points(group="halfseen.pages")  # named by the file that marks a folder
     if path.is_file() and path.name in (MODEL, *installed.names):
         path = path.parent
-    if (path / MODEL).is_file():
+    if (path / MODEL).is_file() or (path / PATTERNS).is_file():
         from halfseen.front.files import open_table
         from halfseen.report.model import model_page, read_subject
 

@@ -35,6 +35,10 @@ def serve(
     max_total_bytes: Annotated[
         int, typer.Option(min=1, help="Bytes of all requests under way together.")
     ] = 64 * 2**20,
+    max_connections: Annotated[int, typer.Option(min=1, help="Connections open at once.")] = 256,
+    head_timeout: Annotated[
+        float, typer.Option(min=0.001, help="Seconds for the head of a request.")
+    ] = 10.0,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +54,7 @@ def serve(
     """Score rows over HTTP: JSON records, JSON columns or Arrow streams.
 
     Prints one JSON object per line of log. SIGTERM and Ctrl-C end it after what it has accepted
-    is answered.
+    is answered; SIGHUP lets it read the model again.
 
     Example: halfseen serve model/ --port 8000
     """
@@ -68,7 +72,15 @@ def serve(
         host=host,
         port=port,
         token=token if token_file is None else _read_token(token_file),
-        limits=server.Limits(max_rows, max_bytes, deadline, max_requests, max_total_bytes),
+        limits=server.Limits(
+            max_rows,
+            max_bytes,
+            deadline,
+            max_requests,
+            max_total_bytes,
+            max_connections,
+            head_timeout,
+        ),
         allow_hosts=allow_host or (),
         trust_proxies=trust_proxy or (),
     )

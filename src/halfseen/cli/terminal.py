@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +24,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from halfseen.networks.training import Progress
+    from halfseen.networks.training import FitBar, Progress
     from halfseen.options import Options
 
 __all__ = [
@@ -180,6 +180,12 @@ class Terminal:
     def status(self, doing: str) -> AbstractContextManager[Any]:
         """Show that something short is under way."""
         return self.errors.status(doing)
+
+    def fit_progress(self) -> AbstractContextManager[FitBar | None]:
+        """Return the display of a whole fit; with ``--quiet`` there is none."""
+        from halfseen.networks.training import FitBar
+
+        return nullcontext() if self.errors.quiet else FitBar()
 
     def progress(self, title: str) -> Progress:
         """Return the display of one training."""

@@ -7,19 +7,20 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from halfseen.cli import fit as fitting
-from halfseen.cli.config import FitConfig, read_config
 from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
-from halfseen.options import dotted
 from halfseen.outputs import Output, check_outputs, derived_path, head
+
+if TYPE_CHECKING:
+    from halfseen.cli.config import FitConfig
 
 __all__ = ["tune"]
 
@@ -42,7 +43,6 @@ def tune(
     ] = "dev",
     trials: Annotated[int, typer.Option(min=1, help="Fits of every model.")] = 20,
     jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
-    prune: Annotated[bool, typer.Option(help="Give up fits that are poor on the way.")] = True,
     storage: Annotated[
         str | None,
         typer.Option(
@@ -53,6 +53,8 @@ def tune(
     missing: fitting.Missing = None,
     keep: fitting.Keep = None,
     categorical: fitting.Categorical = None,
+    numeric: fitting.Numeric = None,
+    rename: fitting.Rename = None,
     drop: fitting.Drop = None,
     id: fitting.Id = None,
     positive: fitting.Positive = None,
@@ -76,9 +78,12 @@ def tune(
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, drop=drop, id=id,
-        positive=positive, models=models, members=members, seed=seed, set_=set_,
+        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
+        rename=rename, drop=drop, id=id, positive=positive, models=models,
+        members=members, seed=seed, set_=set_,
     )  # fmt: skip
+    from halfseen.cli.config import read_config
+
     fit_config = read_config(config, given)
     kept = storage or str(derived_path(output, ".journal"))
     inputs = {"the source table": source, "the target table": target, "the settings file": config}
@@ -104,7 +109,7 @@ def tune(
             f"{trial.seconds:.0f} s {trial.note}".rstrip(),
         )
 
-    budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs, "prune": prune}
+    budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs}
     try:
         result = search_tables(found, settings, **budget, storage=kept, on_trial=tell)
     except KeyboardInterrupt:
@@ -148,14 +153,14 @@ def print_result(result: Any, console: Console) -> None:
 
     better = SCORES[result.score].better
     title = f"{result.score} without target labels, {better} is better"
-    headings = ("model", "as given", "best", "trials", "pruned", "failed")
+    headings = ("model", "as given", "best", "trials", "failed")
     table = new_table(*headings, title=title, numbers=True)
     for name in dict.fromkeys(trial.model for trial in result.trials):
         own = [trial for trial in result.trials if trial.model == name]
         states = [trial.state for trial in own]
         best = result.best_of(name)
         given = "–" if own[0].value is None else f"{own[0].value:.4g}"
-        counts = (len(own), states.count("pruned"), states.count("failed"))
+        counts = (len(own), states.count("failed"))
         style = "bold" if best is result.best else None
         table.add_row(escape(name), given, f"{best.value:.4g}", *map(str, counts), style=style)
     console.print(table, highlight=False)
@@ -179,10 +184,12 @@ def write_table(result: Any, path: Path) -> None:
 
 def best_config(config: FitConfig, result: Any) -> str:
     """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
+    from halfseen.options import dotted
+
     best = result.best
     settings = config.model_dump(exclude_defaults=True, exclude={"options"})
     settings |= {"models": [best.model]}
-    settings |= {n: v for n, v in best.settings.items() if n in FitConfig.model_fields}
+    settings |= {n: v for n, v in best.settings.items() if n in type(config).model_fields}
     found = {n: v for n, v in best.settings.items() if n not in settings}
     lines = [
         f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",

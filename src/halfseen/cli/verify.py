@@ -15,31 +15,44 @@ __all__ = ["verify"]
 
 def verify(
     model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],
+    key: Annotated[
+        Path | None, typer.Option(help="Public Ed25519 key (PEM) that the model is signed with.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a model's seal, that it holds finite numbers alone, and its answers to known rows.
 
-    Ends with exit code 2 and one sentence where something is wrong. A seal tells damage; it does
-    not tell who wrote a model.
+    Ends with exit code 2 and one sentence where something is wrong. A seal tells damage; who wrote
+    a model is told by its signature (`halfseen sign`), which --key asks for.
 
     Example: halfseen verify model/
     """
     terminal = Terminal(as_json=as_json)
+    if key is not None and model.exists():
+        from halfseen.saving.signing import check_signature
+
+        check_signature(model, key)
+        terminal.result(f"Signature: made with the private half of {key}.")
     is_folder = model.is_dir()
+    parts = [model]
     if is_folder or not model.exists():
-        from halfseen.model.loading import load
+        from halfseen.model.patterns import load
+        from halfseen.saving.folder import read_patterns
 
         load(model)
+        parts = read_patterns(model) or parts
         terminal.result("Seal: model.json and the tensors are as they were written.")
         terminal.result("Numbers: every tensor is finite, and fits the description.")
-    skipped = _self_test(model, is_folder)
+    skipped = next(filter(None, [_self_test(part, is_folder) for part in parts]), "")
     if not is_folder:
         terminal.result("Seal: the graph is as it was written.")
     if skipped:
         terminal.result(f"Answers: not tested. {skipped}")
     else:
         terminal.result("Answers: ONNX Runtime gives those of the model to known rows.")
-    terminal.document({"model": model, "sealed": True, "answers_tested": not skipped})
+    terminal.document(
+        {"model": model, "sealed": True, "signed": key is not None, "answers_tested": not skipped}
+    )
 
 
 def _self_test(model: Path, is_folder: bool) -> str:

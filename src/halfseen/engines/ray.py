@@ -10,7 +10,7 @@ import ray.data
 
 from halfseen.front.files import BATCH_ROWS
 from halfseen.model.loading import load_table_model
-from halfseen.model.scoring import Scorer
+from halfseen.model.scoring import TableScorer
 
 __all__ = ["score_dataset"]
 
@@ -46,7 +46,7 @@ def score_dataset(
         score_dataset(rows, "/shared/model").write_parquet("s3://bucket/scores/")
     """
     folder = str(Path(model).resolve())
-    scorer = Scorer.of(
+    scorer = TableScorer.of(
         load_table_model(folder), dataset.columns(), use_missing=use_missing, where="The dataset"
     )
     return dataset.select_columns(scorer.columns).map_batches(
@@ -63,7 +63,7 @@ class _Worker:
 
     def __init__(self, folder: str, columns: Sequence[str], use_missing: bool) -> None:
         model = load_table_model(folder)
-        self.scorer = Scorer.of(model, columns, use_missing=use_missing, where="The dataset")
+        self.scorer = TableScorer.of(model, columns, use_missing=use_missing, where="The dataset")
 
     def __call__(self, rows: Any) -> Any:
         """Return the scores of an Arrow table."""

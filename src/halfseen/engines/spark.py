@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 
 from halfseen.model.loading import load_table_model
 from halfseen.model.model import Model
-from halfseen.model.scoring import PREDICTION, Scorer, score_names
+from halfseen.model.scoring import PREDICTION, TableScorer, score_names
 
 __all__ = ["score_frame"]
 
@@ -58,7 +58,7 @@ def score_frame(frame: DataFrame, model: str | Path, *, use_missing: bool = Fals
     """
     folder = str(Path(model).resolve())
     loaded = load_table_model(folder)
-    scorer = Scorer.of(loaded, frame.columns, use_missing=use_missing, where="The frame")
+    scorer = TableScorer.of(loaded, frame.columns, use_missing=use_missing, where="The frame")
     fields = [frame.schema[name] for name in scorer.ids]
     fields += [StructField(name, DoubleType()) for name in score_names(loaded)]
     classes = _SPARK_TYPES[pa.array(loaded.schema.classes).type]
@@ -75,7 +75,7 @@ def _scoring(
 
     def score(batches: Iterator[Any]) -> Iterator[Any]:
         model = _loaded(folder)
-        scorer = Scorer.of(model, columns, use_missing=use_missing, where="The frame")
+        scorer = TableScorer.of(model, columns, use_missing=use_missing, where="The frame")
         for batch in batches:
             yield from scorer(batch).to_batches()
 

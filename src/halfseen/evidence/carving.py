@@ -8,14 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import expit
-from scipy.stats import spearmanr
 
-from halfseen.arrays import Floats, vector
+from halfseen.arrays import Floats
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, two_domains
 from halfseen.evidence.features import DomainSeparation, told_apart
 
-__all__ = ["Carving", "carve_pseudo_target", "rank_correlation"]
+__all__ = ["Carving", "carve_pseudo_target", "carving_of"]
 
 FEWEST_ROWS = 30
 """Of the slice, and of the rest."""
@@ -75,23 +74,28 @@ def carve_pseudo_target(
     return Carving(chosen, probability, wanted, obtained)
 
 
-def rank_correlation(
-    scores: npt.ArrayLike, losses: npt.ArrayLike, *, higher_is_better: bool
-) -> float:
-    """Return Spearman's correlation of what a score says with what is true: 1 ranks perfectly.
+def carving_of(
+    x1_source: npt.ArrayLike,
+    x1_target: npt.ArrayLike,
+    chosen: npt.NDArray[np.bool_],
+    random_state: int = 0,
+) -> Carving:
+    """Return given rows, such as those of one site, as the slice, with how far it is from the rest.
 
-    NaN where either is constant: there is no order to compare.
-
-    Examples
-    --------
-    >>> rank_correlation([0.3, 0.1, 0.2], [0.9, 0.5, 0.6], higher_is_better=False)
-    1.0
+    Both separations are measured as in :func:`carve_pseudo_target`.
     """
-    given, loss = vector("scores", scores), vector("losses", losses)
-    if np.ptp(given) == 0 or np.ptp(loss) == 0:
-        return float("nan")
-    sign = -1.0 if higher_is_better else 1.0
-    return round(sign * float(spearmanr(given, loss).statistic), 12) + 0.0  # no minus zero
+    source, target = two_domains(x1_source, x1_target)
+    if min(chosen.sum(), (~chosen).sum()) < FEWEST_ROWS:
+        raise InputError(
+            f"A site has {min(chosen.sum(), (~chosen).sum())} rows, too few to rehearse on; "
+            f"{FEWEST_ROWS} are needed."
+        )
+    compact = compact_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
+    pairs = ((source, target), (source[~chosen], source[chosen]))
+    wanted, obtained = (
+        told_apart(*pair, classifier=compact, random_state=random_state)[0] for pair in pairs
+    )
+    return Carving(chosen, chosen.astype(np.float64), wanted, obtained)
 
 
 def _drawing(ratio: Floats, share: float) -> Floats:

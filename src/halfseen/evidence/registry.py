@@ -14,12 +14,7 @@ from halfseen.evidence.risk import (
     importance_weighted_validation,
     source_validation,
 )
-from halfseen.evidence.scores import (
-    agreement,
-    entropy_score,
-    mutual_information_score,
-    soft_neighbourhood_density,
-)
+from halfseen.evidence.scores import agreement, mutual_information_score
 
 __all__ = ["SCORES", "Score"]
 
@@ -42,7 +37,7 @@ class Score:
 
         Examples
         --------
-        >>> SCORES["entropy"].best([0.3, 0.1, float("nan")])
+        >>> SCORES["dev"].best([0.3, 0.1, float("nan")])
         1
         >>> SCORES["mutual_information"].best([0.3, 0.1])
         0
@@ -54,7 +49,6 @@ class Score:
 
 
 _ON_SOURCE = ("source_loss", "weight")
-_ON_TARGET = ("target_probabilities",)
 
 SCORES: dict[str, Score] = {
     score.name: score
@@ -62,9 +56,7 @@ SCORES: dict[str, Score] = {
         Score("dev", "lower", _ON_SOURCE, deep_embedded_validation),
         Score("importance_weighted", "lower", _ON_SOURCE, importance_weighted_validation),
         Score("source_loss", "lower", ("source_loss",), source_validation),
-        Score("neighbourhood_density", "higher", _ON_TARGET, soft_neighbourhood_density),
-        Score("entropy", "lower", _ON_TARGET, entropy_score),
-        Score("mutual_information", "higher", _ON_TARGET, mutual_information_score),
+        Score("mutual_information", "higher", ("target_probabilities",), mutual_information_score),
         Score("agreement", "higher", ("probabilities_of_runs",), agreement),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,20 @@ class RiskEstimate:
     risk: float
     interval: tuple[float, float]
     effective_sample_size: float
+    standard_error: float = 0.0
+
+    def widened(self, *errors: float, level: float) -> tuple[float, float]:
+        """Return an interval that covers further errors, given as standard deviations.
+
+        Examples
+        --------
+        >>> found = source_validation([0.0, 1.0] * 50)
+        >>> [round(end, 3) for end in found.widened(0.1, level=0.9)]
+        [0.316, 0.684]
+        """
+        total = math.hypot(self.standard_error, *errors)
+        reach = float(stats.norm.ppf(0.5 + level / 2.0)) * total
+        return self.risk - reach, self.risk + reach
 
 
 def source_validation(loss: npt.ArrayLike, *, level: float = 0.95) -> RiskEstimate:
@@ -145,4 +160,5 @@ def _estimate(
     risk: float, error: float, freedom: int, weight: Floats, level: float
 ) -> RiskEstimate:
     reach = float(stats.t.ppf(0.5 + level / 2.0, freedom)) * error
-    return RiskEstimate(risk, (risk - reach, risk + reach), effective_sample_size(weight))
+    interval = risk - reach, risk + reach
+    return RiskEstimate(risk, interval, effective_sample_size(weight), error)

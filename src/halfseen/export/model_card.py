@@ -93,7 +93,7 @@ def _columns(schema: TableSchema) -> _Takes:
         f"(at {schema.clip:g} standard deviations); all categories that training never saw are "
         "treated alike.\n"
         "* The metadata of the graph hold the schema: column names, categories, medians, means "
-        "and spreads of the source. Whoever has the file can read them.",
+        "and standard deviations of the source. Whoever has the file can read them.",
     )
 
 

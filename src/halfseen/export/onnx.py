@@ -72,13 +72,14 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "halfseen_schema": front.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
         }
-    # What a member adds to all logits of a row falls out of the softmax, weighted or not.
-    logits = _weighted(
-        builder, [member.add_to_graph(builder, rows) for member in model.members], model.weights
-    )
+    logits = [member.add_to_graph(builder, rows) for member in model.members]
+    probabilities = _mixed(builder, logits, model.weights)
+    if model.weights.bias:
+        bias = builder.constant(np.array([model.weights.bias], dtype=np.float32))
+        shifted = builder.node("Add", builder.node("Log", probabilities), bias)
+        probabilities = builder.node("Softmax", shifted, axis=1)
     if refused is not None:
-        logits = builder.node("Add", logits, refused)
-    probabilities = builder.node("Softmax", logits, axis=1)
+        probabilities = builder.node("Add", probabilities, refused)
     best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)
     classes, kind = _class_constant(builder, front.classes)
     builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(front.classes))
@@ -112,15 +113,18 @@ def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
     return builder.node("Sub", builder.node("Mul", pixels, scale), one)
 
 
-def _weighted(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
-    """Add the weighted sum of the members' logits."""
-    if weights.members == (1.0,):
-        return logits[0]
-    scaled = [
-        builder.node("Mul", each, builder.constant(np.array(weight, dtype=np.float32)))
-        for each, weight in zip(logits, weights.members, strict=True)
-    ]
-    return scaled[0] if len(scaled) == 1 else builder.node("Sum", *scaled)
+def _mixed(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
+    """Add the mixture, or the product, of the members' probabilities."""
+
+    def weighed(answers: Sequence[str]) -> str:
+        shares = [builder.constant(np.array(w, dtype=np.float32)) for w in weights.members]
+        parts = [builder.node("Mul", *pair) for pair in zip(answers, shares, strict=True)]
+        return builder.node("Sum", *parts)
+
+    # What a member adds to all logits of a row falls out of a softmax, weighted or not.
+    if weights.product or len(logits) == 1:
+        return builder.node("Softmax", weighed(logits) if weights.product else logits[0], axis=1)
+    return weighed([builder.node("Softmax", each, axis=1) for each in logits])
 
 
 def write_onnx(graph: onnx.ModelProto, path: Path) -> None:

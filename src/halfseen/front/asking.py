@@ -13,7 +13,7 @@ from halfseen.front.roles import Roles
 from halfseen.front.summary import TableSummary
 from halfseen.front.tables import Table
 
-__all__ = ["as_gaps", "check_spelling", "check_strays"]
+__all__ = ["as_gaps", "check_spelling", "check_strays", "spelling"]
 
 FEWEST_NUMBERS = 10
 """Different numbers from which a column of texts looks like numbers,"""
@@ -23,9 +23,9 @@ MOST_STRAYS = 0.2
 
 def check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
     """Refuse a column that the target seems to lack only because its name is spelled otherwise."""
-    lacking = {_spelling(n): n for n in names if n not in (*target.names, *roles.missing)}
+    lacking = {spelling(n): n for n in names if n not in (*target.names, *roles.missing)}
     for other in target.names:
-        name = lacking.get(_spelling(other))
+        name = lacking.get(spelling(other))
         if name is not None and other not in (*names, *roles.id):
             how = "rename it" if roles.in_python else f"--rename '{other}={name}'"
             raise InputError(
@@ -34,7 +34,7 @@ def check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
             )
 
 
-def _spelling(name: str) -> str:
+def spelling(name: str) -> str:
     """Return a name without what people spell differently: capitals, spaces, dashes."""
     return re.sub(r"[\s_\-.]+", "", name).casefold()
 

@@ -19,7 +19,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from halfseen.errors import InputError
-from halfseen.front import ipc, parquet
+from halfseen.front import excel, ipc, parquet
 from halfseen.front.csv_text import (
     NOT_UTF8,
     CsvFormat,
@@ -30,12 +30,12 @@ from halfseen.front.csv_text import (
     read_csv,
 )
 
-__all__ = ["BATCH_ROWS", "Part", "TableFiles", "column_names", "open_table"]
+__all__ = ["BATCH_ROWS", "FilePart", "TableFiles", "column_names", "open_table"]
 
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
 
-Format = Literal["CSV", "Parquet", "Arrow"]
+Format = Literal["CSV", "Parquet", "Arrow", "Excel"]
 FORMATS: dict[str, Format] = {
     ".csv": "CSV",
     ".tsv": "CSV",
@@ -44,13 +44,16 @@ FORMATS: dict[str, Format] = {
     ".arrow": "Arrow",
     ".feather": "Arrow",
     ".ipc": "Arrow",
+    ".xlsx": "Excel",
 }
 
 
 _PACKED = (".csv.gz", ".tsv.gz")
+INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
+"""What pandas calls an index that it writes with a table."""
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """A piece of a table that can be read by itself: a row group, a batch, or a whole file."""
 
     path: Path
@@ -91,9 +94,9 @@ class TableFiles:
         """What messages call the table."""
         return str(self.path)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[FilePart]:
         """Return the pieces in the order of the rows."""
-        found: list[Part] = []
+        found: list[FilePart] = []
         for file in self.files:
             count: int | None = None
             if self.format == "Parquet":
@@ -103,11 +106,11 @@ class TableFiles:
                 with _reading(file, self.format), pa.memory_map(str(file)) as mapped:
                     count = pa.ipc.open_file(mapped).num_record_batches
             numbers = [None] if count is None else range(count)
-            found += [Part(file, number) for number in numbers]
+            found += [FilePart(file, number) for number in numbers]
         return found
 
     def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Part] | None = None
+        self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
     ) -> Iterator[Any]:
         """Yield record batches of at most :data:`BATCH_ROWS` rows.
 
@@ -130,9 +133,14 @@ class TableFiles:
 
     def renamed(self, renames: Mapping[str, str]) -> TableFiles:
         """Return the table with other names for those of the columns that it has."""
-        own = {old: new for old, new in renames.items() if old in self.names}
-        names = [own.get(name, name) for name in self.names]
+        stored = {new: old for old, new in self.renames.items()}
+        written = [stored.get(name, name) for name in self.names]
+        names = [
+            renames.get(name, renames.get(old, name))
+            for name, old in zip(self.names, written, strict=True)
+        ]
         _check_names(self.path, names)
+        own = {old: new for old, new in zip(written, names, strict=True) if old != new}
         return replace(self, names=tuple(names), renames=own)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -144,11 +152,13 @@ class TableFiles:
             ]
         }
 
-    def _read(self, part: Part, columns: list[str]) -> Iterator[Any]:
+    def _read(self, part: FilePart, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
             yield from read_csv(part.path, self.csv, columns)
         elif self.format == "Parquet":
             yield from parquet.read_batches(part.path, part.number, columns, BATCH_ROWS)
+        elif self.format == "Excel":
+            yield from excel.read_sheet(part.path).select(columns).to_batches()
         elif part.number is not None:
             with pa.memory_map(str(part.path)) as mapped:
                 yield _valid(pa.ipc.open_file(mapped).get_batch(part.number).select(columns))
@@ -180,7 +190,9 @@ def open_table(path: str | Path) -> TableFiles:
         with _reading(path, format):
             csv, notes = find_format(files)
         table = replace(table, csv=csv, notes=notes)
-    names = [_names(table, file) for file in files]
+    elif format == "Excel":
+        table = replace(table, notes=tuple(n for file in files for n in excel.sheet_note(file)))
+    names = [_without_index(_names(table, file)) for file in files]
     for file, those in zip(files, names, strict=True):
         _check_names(file, those)
         if set(those) != set(names[0]):
@@ -191,10 +203,29 @@ def open_table(path: str | Path) -> TableFiles:
             )
         if format == "Arrow":
             ipc.check_batches(file)
-    opened = replace(table, names=tuple(names[0]))
+    opened = _unpadded(replace(table, names=tuple(names[0])))
+    if len(_names(opened, files[0])) > len(names[0]):
+        note = f"The first column of {path} is taken for an index, and left out."
+        opened = replace(opened, notes=(*opened.notes, note))
     if not _has_rows(opened):
         raise InputError(f"{path} holds column names and no rows.")
     return opened
+
+
+def _without_index(names: list[str]) -> list[str]:
+    """Return the names without that of an index, as pandas writes it."""
+    if len(names) > 1 and names[0] in INDEX_NAMES:
+        return names[1:]
+    return [name for name in names if name != "__index_level_0__"] if len(names) > 1 else names
+
+
+def _unpadded(table: TableFiles) -> TableFiles:
+    """Return the table with names that have no spaces around them, where they stay different."""
+    bare = {name: name.strip() for name in table.names if name != name.strip()}
+    if not bare or len({bare.get(n, n) for n in table.names}) < len(table.names):
+        return table
+    note = f"Read without the spaces around their names: {', '.join(bare.values())}."
+    return replace(table.renamed(bare), notes=(*table.notes, note))
 
 
 def _has_rows(table: TableFiles) -> bool:
@@ -263,6 +294,8 @@ def _names(table: TableFiles, file: Path) -> list[str]:
             return list(open_csv(file, table.csv).schema.names)
         if table.format == "Parquet":
             return list(pa.parquet.read_schema(file).names)
+        if table.format == "Excel":
+            return list(excel.read_sheet(file).column_names)
         with pa.memory_map(str(file)) as mapped:
             opened = pa.ipc.open_file if ipc.is_arrow_file(file) else pa.ipc.open_stream
             return list(opened(mapped).schema.names)

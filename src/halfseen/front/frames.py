@@ -22,6 +22,7 @@ __all__ = [
     "read_frame",
     "split_stacked",
     "take_rows",
+    "target_label_column",
     "with_label",
 ]
 
@@ -152,11 +153,29 @@ def label_column(y: Any, rows: int) -> tuple[npt.NDArray[Any], pa.Array]:
         ) from None
 
 
-def with_label(table: ArrowTable, labels: pa.Array, name: str = "label") -> tuple[ArrowTable, str]:
-    """Return the table with its labels as one more column, and that column's name."""
-    while name in table.names:
-        name += "_"
-    return ArrowTable(table.table.append_column(name, labels), table.where, table.positional), name
+def target_label_column(y: Any, rows: int) -> pa.Array:
+    """Return labels of target rows as an Arrow column, null for None and NaN.
+
+    Examples
+    --------
+    >>> target_label_column([1, None, float("nan")], 3).to_pylist()
+    [1, None, None]
+    """
+    labels = column_or_1d(np.asarray(y, dtype=object), dtype=object)
+    if len(labels) != rows:
+        raise InputError(f"There are {rows} target rows and {len(labels)} labels in y_target.")
+    known = [None if label is None or label != label else label for label in labels.tolist()]
+    try:
+        return pa.array(known)
+    except (pa.ArrowException, TypeError) as error:
+        raise InputError(
+            f"The labels in y_target hold values of several kinds: {' '.join(str(error).split())}."
+        ) from None
+
+
+def with_label(table: ArrowTable, labels: pa.Array, name: str) -> ArrowTable:
+    """Return the table with its labels as one more column of that name."""
+    return ArrowTable(table.table.append_column(name, labels), table.where, table.positional)
 
 
 def split_stacked(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:

@@ -47,15 +47,15 @@ class TableFront:
         self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
     ) -> Matrix:
         """Return the inputs of some rows, the missing block hidden unless `complete`."""
-        table, row = self._table(X, where)
+        table, row = self.table(X, where)
         start = row if first_row is None else first_row
         return transform(self.schema, table, complete=complete, where=where, first_row=start)
 
     def has_missing_block(self, X: Any, where: str = "X") -> npt.NDArray[np.bool_]:
         """Say for each row whether every column of the missing block has a value."""
-        return has_missing_block(self.schema, self._table(X, where)[0])
+        return has_missing_block(self.schema, self.table(X, where)[0])
 
-    def _table(self, X: Any, where: str) -> tuple[Any, int]:
+    def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
         if isinstance(X, pa.RecordBatch | pa.Table):
             return X, 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from halfseen.errors import InputError, capitalized
 from halfseen.front.asking import as_gaps, check_spelling, check_strays
-from halfseen.front.labels import FEWEST_ROWS, ordered_classes
+from halfseen.front.labels import FEWEST_ROWS, ordered_classes, used_target_labels
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import Roles
 from halfseen.front.scaling import settle_scales
@@ -51,6 +51,8 @@ class Understanding:
         Source rows of each class, in the schema's order.
     notes
         Sentences for the user.
+    labelled
+        Target rows whose labels are used.
     """
 
     schema: TableSchema
@@ -58,6 +60,7 @@ class Understanding:
     target: TableSummary
     class_counts: tuple[int, ...]
     notes: list[str] = field(default_factory=list)
+    labelled: int = 0
 
 
 def understand(
@@ -68,7 +71,7 @@ def understand(
     Parameters
     ----------
     source, target
-        The tables. A label column of the target is not read.
+        The tables. The target may have labels in some rows.
     roles
         What the user says; a doubt is settled by naming its column in `missing` or `keep`.
     complete
@@ -85,17 +88,18 @@ def understand(
         source, candidates, categorical=roles.categorical, numeric=roles.numeric, label=roles.label
     )
     check_strays(seen, roles)
-    there = summarize(target, shared, categorical=_categories(seen), numeric=roles.numeric)
+    there = summarize(
+        target,
+        shared,
+        categorical=_categories(seen),
+        numeric=roles.numeric,
+        label=roles.label if roles.label in target.names else None,
+        all_labelled=False,
+    )
     notes = [*source.notes, *target.notes]
     extra = [name for name in target.names if name not in source.names]
     if extra:
         notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
-    if roles.label in target.names:
-        measure = "model.evaluate" if roles.in_python else "`halfseen evaluate`"
-        notes.append(
-            f"The target has the label column {roles.label!r}: it is not used for training; "
-            f"{measure} measures the model with it."
-        )
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
     missing, doubts = _find_missing(seen, there, names, roles)
@@ -113,6 +117,12 @@ def understand(
             both = seen.columns[column.name], there.columns[column.name]
             _compare(column, *both, there, notes, roles)
     classes = ordered_classes(seen.labels, roles.label, roles.positive, fewest=fewest)
+    labelled = 0
+    if roles.label in target.names:
+        labelled, sentence = used_target_labels(
+            there.labels, there.rows, classes, roles, there.table.where
+        )
+        notes.append(sentence)
     schema = TableSchema(
         columns=columns,
         label=roles.label,
@@ -126,7 +136,7 @@ def understand(
         schema, note = settle_scales(schema, source, seen.rows)
         notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
-    return Understanding(schema, seen, there, counts, notes)
+    return Understanding(schema, seen, there, counts, notes, labelled)
 
 
 def _check_roles(source: Table, target: Table, roles: Roles) -> None:
@@ -338,7 +348,8 @@ def _compare(
         if len(unseen) == len(target.counts) and not target.has_more:
             raise InputError(
                 f"No value of column {column.name!r} of {there.table.where} occurs in the source: "
-                f"the target has {_listed(unseen)}, the source {_listed(column.categories)}."
+                f"the target has {_listed(unseen)}, the source {_listed(column.categories)}. Spell "
+                f"them alike, or leave the column out: {roles.option('drop', column.name)}."
             )
         if unseen:
             rows = sum(target.counts[value] for value in unseen)

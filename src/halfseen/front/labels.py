@@ -12,14 +12,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.preprocessing import decoded
+from halfseen.front.preprocessing import as_categories, decoded
+from halfseen.front.roles import Roles
 from halfseen.front.schema import Scalar, TableSchema, class_name
 
-__all__ = ["count_labels", "label_positions", "ordered_classes"]
+__all__ = [
+    "NO_LABEL",
+    "count_labels",
+    "count_some_labels",
+    "label_positions",
+    "ordered_classes",
+    "some_label_positions",
+    "used_target_labels",
+]
 
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
 """Rows that each class must have."""
+FEWEST_LABELLED = 10
+"""Labelled target rows below which their labels are left alone."""
+NO_LABEL = -1
+"""The position of a target row without a label."""
 
 
 def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Counter[Any]:
@@ -36,6 +49,53 @@ def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Count
     for pair in counts.to_pylist():
         found[pair["values"]] += pair["counts"]
     return found
+
+
+def count_some_labels(column: Any, name: str, *, where: str) -> Counter[Any]:
+    """Return how often each label occurs, as text; rows without one are left out."""
+    counts = pc.value_counts(as_categories(column, name, where=where).drop_null())
+    return Counter({pair["values"]: pair["counts"] for pair in counts.to_pylist()})
+
+
+def some_label_positions(schema: TableSchema, column: Any, where: str) -> npt.NDArray[np.int64]:
+    """Return each row's class as its position, :data:`NO_LABEL` where it has none."""
+    texts = as_categories(column, schema.label, where=where)
+    found = pc.index_in(texts, value_set=pa.array(schema.class_names), skip_nulls=True)
+    positions: npt.NDArray[np.int64] = found.fill_null(NO_LABEL).to_numpy(zero_copy_only=False)
+    return positions.astype(np.int64)
+
+
+def used_target_labels(
+    labels: Counter[Any], rows: int, classes: tuple[Scalar, ...], roles: Roles, where: str
+) -> tuple[int, str]:
+    """Return how many labels of the target a fit uses, and a sentence on them.
+
+    By default those are used that some rows have and others lack; a target whose rows all have
+    one is most likely there to be measured on.
+    """
+    there = sum(labels.values())
+    evaluate = "model.evaluate" if roles.in_python else "`halfseen evaluate`"
+    if not there:
+        return 0, f"The label column {roles.label!r} of the target is empty in every row."
+    have = f"{there:,} of the target's {rows:,} rows have a label"
+    if roles.target_labels is False:
+        return 0, f"{have}: they are not used, as asked; {evaluate} measures with them."
+    if there == rows and not roles.target_labels:
+        use = "target_labels=True" if roles.in_python else "--target-labels"
+        return 0, (
+            f"All {rows:,} target rows have a label: they are not used for training, so that "
+            f"{evaluate} can measure with them; {use} lets the fit use them."
+        )
+    known = [class_name(value) for value in classes]
+    unknown = [value for value in labels if value not in known]
+    if unknown:
+        raise InputError(
+            f"The label {roles.label!r} of {where} has the value {unknown[0]!r}, which is none of "
+            f"the source's classes ({', '.join(known)}): correct it, or empty the cell."
+        )
+    if there < FEWEST_LABELLED:
+        return 0, f"{have}, too few to be used: label at least {FEWEST_LABELLED}."
+    return there, f"{have}, and the fit uses them."
 
 
 def label_positions(schema: TableSchema, column: Any, where: str) -> npt.NDArray[np.int64]:
@@ -62,6 +122,13 @@ def ordered_classes(
         raise InputError(
             f"The label {name!r} has one value, {class_name(next(iter(labels)))!r}, in "
             "every row; two or more classes are needed."
+        )
+    texts = [value for value in labels if isinstance(value, str)]
+    if texts and len(texts) < len(labels):
+        other = next(value for value in labels if not isinstance(value, str))
+        raise InputError(
+            f"The label {name!r} holds texts such as {texts[0]!r} in one table and numbers such as "
+            f"{other!r} in another: write it in one way."
         )
     numbers = [value for value in labels if isinstance(value, float)]
     is_amount = all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ def understand_frames(
     complete: bool = False,
     fewest: int = FEWEST_ROWS,
     scale: bool = True,
+    target_labels: pa.Array | None = None,
 ) -> Understanding:
     """Return what was understood of a labelled frame and a target's.
 
@@ -52,6 +54,8 @@ def understand_frames(
         Rows that each class must have.
     scale
         Whether numbers are centred and scaled.
+    target_labels
+        Of target rows, null where there is none; they are used wherever there are enough.
     """
     hidden = _missing_names(source, missing)
     names = source.names
@@ -65,7 +69,12 @@ def understand_frames(
         target = ArrowTable(source.table.select(observed), "the target", source.positional)
     else:
         target = _matched(source, target, hidden, explicit=missing is not None)
-    whole, label = with_label(source, labels)
+    label = "label"
+    while label in (*names, *target.names):
+        label += "_"
+    whole = with_label(source, labels, label)
+    if target_labels is not None:
+        target = with_label(target, target_labels, label)
     roles = Roles(
         label,
         missing=hidden,
@@ -74,10 +83,11 @@ def understand_frames(
         drop=_names(drop, names),
         scale=scale,
         in_python=True,
+        target_labels=True,
     )
     if keep is None:
         kept = tuple(n for n in names if n not in hidden and n not in roles.drop)
-        roles = Roles(label, hidden, kept, roles.categorical, roles.drop, (), None, scale, True)
+        roles = replace(roles, keep=kept)
     found = understand(whole, target, roles, complete=complete, fewest=fewest)
     if isinstance(found, Understanding):
         return found

@@ -34,6 +34,8 @@ class Roles:
         The class of two that metrics speak of.
     scale
         Whether numbers are centred and scaled by the source's mean and standard deviation.
+    target_labels
+        Whether labels that target rows have are used; None uses them where some rows lack one.
     in_python
         Whether messages speak of Python or of the command line.
     """
@@ -48,6 +50,7 @@ class Roles:
     scale: bool = True
     in_python: bool = False
     numeric: tuple[str, ...] = ()
+    target_labels: bool | None = None
 
     def option(self, name: str, *columns: str) -> str:
         """Return how the user would say it.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.front.labels import label_positions
+from halfseen.front.labels import NO_LABEL, label_positions, some_label_positions
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
@@ -44,6 +44,9 @@ class RowStream:
         Share of the rows that is held out.
     seed
         Of that choice.
+    some_labelled
+        Whether some rows of a target have labels; others, and all without this, have the label
+        :data:`~halfseen.front.labels.NO_LABEL`.
     """
 
     table: Table
@@ -51,6 +54,7 @@ class RowStream:
     is_source: bool
     share: float = 0.0
     seed: int = 0
+    some_labelled: bool = False
 
     def chunks(self, *, held_out: bool = False) -> Iterator[Chunk]:
         """Yield inputs with labels (none for a target), in the table's order."""
@@ -112,7 +116,7 @@ class RowStream:
     def _part(self, number: int, part: Any, held_out: bool) -> Iterator[Chunk]:
         columns = self.schema.columns if self.is_source else self.schema.observed
         names = [column.name for column in columns]
-        names += [self.schema.label] if self.is_source else []
+        names += [self.schema.label] if self.is_source or self.some_labelled else []
         where = str(getattr(part, "path", self.table.where))
         random = np.random.default_rng([self.seed, number])
         first_row = self.table.first_row
@@ -125,8 +129,10 @@ class RowStream:
             yield inputs[chosen], self._labels(batch, where)[chosen]
 
     def _labels(self, batch: Any, where: str) -> Labels:
+        if self.some_labelled:
+            return some_label_positions(self.schema, batch.column(self.schema.label), where)
         if not self.is_source:
-            return np.zeros(batch.num_rows, np.int64)
+            return np.full(batch.num_rows, NO_LABEL)
         return label_positions(self.schema, batch.column(self.schema.label), where)
 
 

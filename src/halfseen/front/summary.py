@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.labels import count_labels
+from halfseen.front.labels import count_labels, count_some_labels
+from halfseen.front.pooling import each_site
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
 from halfseen.front.schema import Shape
 from halfseen.front.tables import Table
@@ -257,30 +258,38 @@ def summarize(
     categorical: Collection[str] = (),
     numeric: Collection[str] = (),
     label: str | None = None,
+    all_labelled: bool = True,
 ) -> TableSummary:
-    """Pass over a table once and return what is known of the given columns."""
+    """Pass over a table once and return what is known of the given columns.
+
+    Where not all rows need be labelled, labels are counted as texts.
+    """
     summary = TableSummary(table, columns={name: ColumnSummary(name) for name in columns})
-    where, first_row = table.where, table.first_row
     wanted = [*columns, *([] if label is None else [label])]
-    for batch in table.batches(wanted):
-        for name, column in summary.columns.items():
-            column.add(
-                batch.column(name),
-                where=where,
-                first_row=first_row,
-                categorical=name in categorical,
-                numeric=name in numeric,
-            )
-        if label is not None:
-            summary.labels += count_labels(
-                batch.column(label), label, where=where, first_row=first_row + summary.rows
-            )
-            if len(summary.labels) > MOST_VALUES:
-                raise InputError(
-                    f"The label {label!r} of {where} has more than {MOST_VALUES:,} different "
-                    "values; a few classes are needed."
+    for site in each_site(table):
+        # Rows are counted over all sites, and named by their number in their own.
+        where, first_row = site.where, site.first_row - summary.rows
+        for batch in site.batches(wanted):
+            for name, column in summary.columns.items():
+                column.add(
+                    batch.column(name),
+                    where=where,
+                    first_row=first_row,
+                    categorical=name in categorical,
+                    numeric=name in numeric,
                 )
-        summary.rows += batch.num_rows
+            if label is not None and not all_labelled:
+                summary.labels += count_some_labels(batch.column(label), label, where=where)
+            elif label is not None:
+                summary.labels += count_labels(
+                    batch.column(label), label, where=where, first_row=first_row + summary.rows
+                )
+                if len(summary.labels) > MOST_VALUES:
+                    raise InputError(
+                        f"The label {label!r} of {where} has more than {MOST_VALUES:,} different "
+                        "values; a few classes are needed."
+                    )
+            summary.rows += batch.num_rows
     return summary
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,7 +20,7 @@ from halfseen.networks.nets import EncoderFactory, Networks, build_networks
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import Augmentation, EpochHook, History, LabelledRows, Rows
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective, fit_together
 from halfseen.options import Options, make_options
 from halfseen.selection import choose_epochs_by
 
@@ -142,6 +142,29 @@ class NetworksLearner:
         """What the member is called."""
         return NetworksMember.kind
 
+    def fit_all(self, tasks: Sequence[Task]) -> list[NetworksMember]:
+        """Train on the rows of several tasks, which differ in their source; at once if possible."""
+        first = tasks[0]
+        plain = self.encoder is None and self.augmentation is None and self.on_epoch is None
+        if len(tasks) == 1 or not plain or self.refine or self.epoch_choice != "last":
+            return [self.fit(task) for task in tasks]
+        target = Rows(torch.from_numpy(np.ascontiguousarray(first.target)))
+        trained = fit_together(
+            [
+                TrainingProblem.resident(t.blocks, _labelled(t.source), target, t.n_classes)
+                for t in tasks
+            ],
+            self.method,
+            self.options,
+            seed=first.seed,
+            device=self.device,
+            progress=first.progress(f"{self.method.name}, {len(tasks)} parts at once"),
+            checkpoint=first.checkpoint,
+        )
+        if trained is None:
+            return [self.fit(task) for task in tasks]
+        return [self._member(task, *found) for task, found in zip(tasks, trained, strict=True)]
+
     def fit(self, task: Task) -> NetworksMember:
         """Train on the rows of a task, from its checkpoint where there is one."""
         source = _labelled(task.source)
@@ -168,7 +191,7 @@ class NetworksLearner:
                 task.blocks, task.n_classes, batches, rows, source, target, task.fingerprint
             )
         title = f"{self.method.name}, {task.title}" if task.title else self.method.name
-        objective, history = fit_objective(
+        trained = fit_objective(
             problem,
             self.method,
             self.options,
@@ -183,6 +206,9 @@ class NetworksLearner:
             epoch_choice=choice,
             evaluations=self.evaluations,
         )
+        return self._member(task, *trained)
+
+    def _member(self, task: Task, objective: Objective, history: History) -> NetworksMember:
         networks = objective.networks.cpu()
         if self.options.training.balanced and task.blocks.is_table:
             restore_prior(networks, _counts(task.source, task.n_classes))

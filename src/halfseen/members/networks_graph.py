@@ -1,4 +1,9 @@
-"""The networks of a fitted model as ONNX nodes: ẑ_T = (g1(x1), r(g1(x1))), then f."""
+"""The networks of a fitted model as ONNX nodes: ẑ_T = (g1(x1), r(g1(x1))), then f.
+
+Written by hand, not by ``torch.onnx.export``: that needs onnxscript beside onnx, writes an opset
+that older servers do not read, and gives a graph of its own, where columns, trees and networks of
+one model are to be one graph.
+"""
 
 from __future__ import annotations
 

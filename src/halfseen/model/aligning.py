@@ -20,8 +20,11 @@ from halfseen.align import (
     judged_weights,
 )
 from halfseen.arrays import Floats
+from halfseen.blocks import Blocks
 from halfseen.members import Aligned, AlignedLearner, Learner, Member, NetworksMember, Sample
 from halfseen.members.aligned import settled
+from halfseen.model.self_training import SHARE, self_trained
+from halfseen.weights.combining import Weights
 
 __all__ = ["Drift", "aligned_learners", "find_drift", "settle_maps"]
 
@@ -29,9 +32,13 @@ Matrix = npt.NDArray[np.float32]
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""
-MOVING = 0.3
+MOVING = 0.45
 """How much more plausible, in nats, an answer must be to pay for moving columns: with other class
 shares on the target, moved columns can look better than they are."""
+MEASURED, MOVED = 2 / 3, 1 / 2
+"""Shares of inputs that are continuous, and of those that moved, where instruments drifted."""
+SHIFT, STRETCH, SMALLEST = 0.5, 1.5, 1e-12
+"""A column has moved by so many standard deviations, or so many times its scale."""
 MATCHES = 6
 """How often class shares and moments are matched in turn; they hardly move after that."""
 MAP_WORDS = {
@@ -43,7 +50,7 @@ MAP_WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Columns that have drifted.
+    """Target rows that are far from source rows.
 
     Parameters
     ----------
@@ -51,10 +58,14 @@ class Drift:
         How many times farther target rows are from source rows than those from each other.
     columns
         The continuous ones among the observed inputs.
+    of_instruments
+        Whether most inputs are measured and most of those moved: then the readings are taken to
+        have changed, and columns are mapped. Where a few moved, the rows are other rows.
     """
 
     distance: float
     columns: Continuous
+    of_instruments: bool
 
 
 def find_drift(
@@ -67,7 +78,15 @@ def find_drift(
     if not len(columns):
         return None
     distance = drift_of(source[:, observed], target[:, observed])
-    return Drift(distance, columns) if distance > FAR else None
+    if distance <= FAR:
+        return None
+    before, after = (rows[:, columns.positions].astype(np.float64) for rows in (source, target))
+    spread = np.maximum(before.std(axis=0), SMALLEST)
+    shift = np.abs(after.mean(axis=0) - before.mean(axis=0)) / spread
+    stretch = np.abs(np.log(np.maximum(after.std(axis=0), SMALLEST) / spread))
+    moved = (shift > SHIFT) | (stretch > np.log(STRETCH))
+    mostly = len(columns) >= MEASURED * len(observed) and moved.mean() >= MOVED
+    return Drift(distance, columns, bool(mostly))
 
 
 def aligned_learners(
@@ -94,13 +113,15 @@ def settle_maps(
     source: Sample,
     target: Matrix,
     n_classes: int,
+    blocks: Blocks,
 ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
     """Return members with maps of the target, their weights, and what was found.
 
     Three maps of values and of logarithms are judged by what members say of target rows under
     each: the source's scale, the target's own, and the one under which the target has the
     moments of a source with the class shares that are predicted. The last is found in turns, as
-    location-scale target shift has it.
+    location-scale target shift has it. Where their answer is sure enough it teaches one member
+    more, of the target's own rows (:func:`halfseen.model.self_training.self_trained`).
 
     References
     ----------
@@ -121,7 +142,10 @@ def settle_maps(
         own = ColumnMap.standard(drift.columns, target, logarithm=log)
         maps = {"source": home, "own": own}
         maps["matched"] = _matched(group, home, own, source, shares, rows)
-        judged += [implausibility(group.answer(rows, mapped), prior) for mapped in maps.values()]
+        at_home = home(source.inputs)[:, home.positions]
+        for mapped in maps.values():
+            distance = drift_of(at_home, mapped(rows)[:, home.positions])
+            judged.append(implausibility(group.answer(rows, mapped), prior, distance))
         groups.append((log, chosen, maps))
     moved = [name != "source" for _, _, maps in groups for name in maps]
     counted = judged_weights(np.array(judged) + MOVING * np.array(moved))
@@ -146,6 +170,17 @@ def settle_maps(
                 }
             )
     told = {"drift": drift.distance, "columns": len(drift.columns), "maps": facts}
+    answers = [member.log_probabilities(rows) for member in found]
+    _, _, logarithms = groups[-1]
+    extra = self_trained(
+        Weights(tuple(total), product=True).combined(answers),
+        rows,
+        logarithms["source"],
+        logarithms["own"],
+        blocks,
+    )
+    if extra is not None:
+        found, total = [*found, extra], np.append((1.0 - SHARE) * total, SHARE)
     return tuple(found), tuple(float(weight) for weight in total), told
 
 

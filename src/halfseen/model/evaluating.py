@@ -17,7 +17,7 @@ from halfseen.metrics import (
     row_losses,
 )
 
-__all__ = ["evaluation"]
+__all__ = ["SIMPLE", "evaluation"]
 
 RESAMPLES = 400
 FEWER_RESAMPLES = 100
@@ -25,6 +25,10 @@ MANY_ROWS = 5_000
 """Rows from which intervals are narrow, and fewer resamples tell them."""
 LEVEL = 0.95
 FEWEST_ROWS = 10
+SIMPLE = ("regression", "boosted_trees", "forest")
+"""Members that are a few lines of another library, the simplest first."""
+OWN_SHARES = "these rows' own class shares"
+"""The best constant prediction, known in hindsight."""
 
 MEASURES: dict[str, Callable[[Floats, Integers], float | None]] = {
     "accuracy": accuracy,
@@ -34,7 +38,14 @@ MEASURES: dict[str, Callable[[Floats, Integers], float | None]] = {
 
 
 def evaluation(
-    probability: Floats, y: Integers, prior: Floats, metrics: Mapping[str, Any], seed: int = 0
+    probability: Floats,
+    y: Integers,
+    prior: Floats,
+    metrics: Mapping[str, Any],
+    *,
+    others: Mapping[str, Floats] | None = None,
+    seed: int = 0,
+    fewest: int = FEWEST_ROWS,
 ) -> dict[str, Any]:
     """Measure predictions on labelled rows.
 
@@ -45,16 +56,21 @@ def evaluation(
     prior
         The source's class shares: the simplest prediction, the same for every row.
     metrics
-        Of the model: what its fit measured on held-out source rows.
+        Of the model: what its fit measured on labelled target rows, or on held-out source rows.
+    others
+        Probabilities of simple models by name, to be measured beside.
     seed
         Of the bootstrap.
+    fewest
+        Rows below which nothing is measured.
 
     Returns
     -------
     dict
         ``rows``; ``metrics`` with value, bootstrap interval, what was expected at fit and
-        whether the interval has it; ``calibration_error``; ``baseline``, its metrics and how much
-        lower the model's cross-entropy is, with an interval; ``verdicts``, sentences.
+        whether the interval has it; ``calibration``, its error with an interval and each class's
+        predicted and observed share; ``baseline``, its metrics and how much lower the model's
+        cross-entropy is, with an interval; ``others``, alike; ``verdicts``, sentences.
 
     Examples
     --------
@@ -66,15 +82,14 @@ def evaluation(
     "Better than the source's class shares"
     """
     probability, y = predictions(probability, y)
-    if len(y) < FEWEST_ROWS:
-        raise InputError(f"There are {len(y)} labelled rows; at least {FEWEST_ROWS} are needed.")
+    if len(y) < fewest:
+        raise InputError(f"There are {len(y)} labelled rows; at least {fewest} are needed.")
     random = np.random.default_rng(seed)
     drawn = [
         random.integers(len(y), size=len(y))
         for _ in range(RESAMPLES if len(y) < MANY_ROWS else FEWER_RESAMPLES)
     ]
-    constant = np.tile(prior / prior.sum(), (len(y), 1))
-    expected = metrics.get("held_out_source", {}).get("without_missing_block", {})
+    expected = _expected(metrics)
     found = {}
     for name, measure in MEASURES.items():
         found[name] = _measured(measure, probability, y, drawn)
@@ -82,16 +97,39 @@ def evaluation(
         if known is not None and found[name]["value"] is not None:
             low, high = found[name]["interval"]
             found[name] |= {"expected": known, "as_expected": bool(low <= known <= high)}
-    gains = row_losses(constant, y) - row_losses(probability, y)
-    gain = {"value": float(gains.mean()), "interval": _interval([gains[d].mean() for d in drawn])}
-    baseline = {name: measure(constant, y) for name, measure in MEASURES.items()}
+    losses = row_losses(probability, y)
+
+    def beside(other: Floats) -> dict[str, Any]:
+        gains = row_losses(other, y) - losses
+        interval = _interval([gains[rows].mean() for rows in drawn])
+        measured = {name: measure(other, y) for name, measure in MEASURES.items()}
+        return measured | {"gain": {"value": float(gains.mean()), "interval": interval}}
+
+    baseline = beside(np.tile(prior / prior.sum(), (len(y), 1)))
+    observed = np.bincount(y, minlength=probability.shape[1]) / len(y)
+    compared = {OWN_SHARES: np.tile(observed, (len(y), 1)), **(others or {})}
+    beside_others = {name: beside(other) for name, other in compared.items()}
     return {
         "rows": len(y),
         "metrics": found,
-        "calibration_error": expected_calibration_error(probability, y),
-        "baseline": baseline | {"gain": gain},
-        "verdicts": _verdicts(found, gain),
+        "calibration": {
+            **_measured(expected_calibration_error, probability, y, drawn),
+            "predicted_shares": probability.mean(axis=0).tolist(),
+            "observed_shares": observed.tolist(),
+        },
+        "baseline": baseline,
+        "others": beside_others,
+        "verdicts": _verdicts(found, baseline["gain"], beside_others),
     }
+
+
+def _expected(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what the fit let expect: by labelled target rows where there were some."""
+    labelled = metrics.get("target_labels")
+    if labelled:
+        return {name: found["value"] for name, found in labelled["measured"]["metrics"].items()}
+    found: Mapping[str, Any] = metrics.get("held_out_source", {}).get("without_missing_block", {})
+    return found
 
 
 def _measured(
@@ -113,7 +151,9 @@ def _interval(values: list[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _verdicts(found: Mapping[str, Any], gain: Mapping[str, Any]) -> list[str]:
+def _verdicts(
+    found: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any]
+) -> list[str]:
     low, high = gain["interval"]
     shown = f"{abs(gain['value']):.3f} nats"
     if low > 0:
@@ -138,5 +178,12 @@ def _verdicts(found: Mapping[str, Any], gain: Mapping[str, Any]) -> list[str]:
         if not measured.get("as_expected", True)
     ]
     if worse:
-        verdicts.append(f"Other than held-out source rows let expect: {'; '.join(worse)}.")
+        verdicts.append(f"Other than the fit let expect: {'; '.join(worse)}.")
+    for name, other in others.items():
+        low, high = other["gain"]["interval"]
+        if high < 0:
+            verdicts.append(
+                f"Worse than {name}: the model's cross-entropy is {-other['gain']['value']:.3f} "
+                f"nats higher ({-high:.3f} to {-low:.3f})."
+            )
     return verdicts

@@ -19,15 +19,24 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import AlignedLearner, Learner, Member, NetworksMember, Sample, Task
+from halfseen.members import (
+    MEMBER_WORDS,
+    AlignedLearner,
+    Learner,
+    Member,
+    NetworksLearner,
+    NetworksMember,
+    Sample,
+    Task,
+)
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
+from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
     HeldOut,
     ask,
     held_out_metrics,
     held_out_weights,
     target_risk,
-    tempered,
 )
 from halfseen.model.model import Model
 from halfseen.model.rows import (
@@ -37,11 +46,12 @@ from halfseen.model.rows import (
     prepared_streams,
     prepared_tables,
 )
+from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.training import Progress
 from halfseen.options import Inputs
-from halfseen.parallel import present_ranks
+from halfseen.parallel import one_thread_if_small, present_ranks
 from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
 from halfseen.weights.combining import Weights
 
@@ -65,6 +75,8 @@ class Hooks:
     ----------
     progress
         Makes the display of one training, by its title.
+    part
+        Told which part of the fit begins, how many are done, and how many there are.
     say
         Told in sentences what is going on.
     checkpoints
@@ -75,6 +87,7 @@ class Hooks:
     progress: Callable[[str], Progress] = field(default=lambda title: Progress())
     say: Callable[[str], None] = field(default=lambda sentence: None)
     checkpoints: Path | None = None
+    part: Callable[[str, int, int], None] = field(default=lambda doing, done, parts: None)
 
 
 def is_resident(found: Understanding, settings: FitSettings) -> bool:
@@ -158,7 +171,9 @@ def fit_rows(
     """
     inputs: Inputs = "table" if rows.blocks.is_table else "image"
     settings.check(inputs)
-    return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
+    cells = 2**62 if rows.whole is None else rows.whole.inputs.size + rows.target.size
+    with one_thread_if_small(cells if inputs == "table" else 2**62):
+        return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
 
 
 @dataclass(frozen=True)
@@ -194,13 +209,16 @@ class Fit:
         self.ranks = present_ranks()
         self._inputs = inputs
         self._shared: dict[tuple[str, int | None], Member] = {}
+        self._begun = 0
+        self._trained: dict[str, list[NetworksMember]] = {}
         self._lessons: dict[int | None, Lessons | None] = {}
         self._gains: list[Floats] = []
         if counts is None:
             assert rows.whole is not None
             counts = np.bincount(rows.whole.labels, minlength=rows.n_classes).tolist()
         self.counts = tuple(counts)
-        self.drift = self._drift()
+        self.far = self._far()
+        self.drift = self.far if self.far is not None and self.far.of_instruments else None
         self.candidates = [
             self._candidate(method, self._learners(method)) for method in self._methods()
         ]
@@ -216,8 +234,8 @@ class Fit:
         """Return all source rows, or a sample of them where they are streamed."""
         return self.rows.whole if self.rows.whole is not None else self.rows.folds[0].training
 
-    def _drift(self) -> Drift | None:
-        """Say whether columns have drifted so far that they must be mapped."""
+    def _far(self) -> Drift | None:
+        """Say whether target rows are far from source rows, and whether columns must be mapped."""
         settings, rows = self.settings, self.rows
         others = [k for k in settings.members_for(self._inputs) if k != NetworksMember.kind]
         if not (settings.align and settings.preset == "default" and others):
@@ -227,7 +245,7 @@ class Fit:
                 rows.measured, self._sample().inputs, rows.target, rows.blocks.observed
             )
         )
-        if found is not None:
+        if found is not None and found.of_instruments:
             self.hooks.say(
                 f"Target rows are {found.distance:.1f} times as far from source rows as those are "
                 f"from each other: {len(found.columns)} columns are mapped in several ways, and "
@@ -262,11 +280,7 @@ class Fit:
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
             if method.name == self.settings.models[0]:
                 self._note_gain(learners, members, number, fold)
-        held_out = HeldOut.joined(parts)
-        if len(learners) > 1 and self.drift is None:
-            weights = self.ranks.from_first(lambda: tempered(self.weights))
-            held_out = replace(held_out, row_weights=weights)
-        return Candidate(method, learners, tuple(by_fold), held_out)
+        return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _note_gain(
         self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
@@ -316,7 +330,8 @@ class Fit:
         if self.drift is not None:
             members = tuple(member for (member,) in groups)
             members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights, groups = replace(weights, members=counted), [(m,) for m in members]
+            weights, groups = Weights(counted, product=True), [(m,) for m in members]
+            names += [SELF_TRAINED] * (len(members) - len(names))
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._gains:
@@ -332,8 +347,18 @@ class Fit:
         weights = replace(weights, members=tuple(each))
         members = tuple(member for group in groups for member in group)
         model = Model(self.front, members, weights, self.settings.seed, metrics, self.training_data)
+        self.member_names = [n for n, g in zip(names, groups, strict=True) for _ in g]
+        if self.rows.labelled is not None:
+            model = self.with_labels(model, self.rows.labelled)
+            metrics = model.metrics
         metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
         return model
+
+    def with_labels(self, model: Model, labelled: Sample) -> Model:
+        """Return the fitted model as labelled target rows advise."""
+        task = self._task(self.chosen.method, None, self._sample())
+        kinds = self.settings.members_for(self._inputs)
+        return with_target_labels(model, self.member_names, labelled, task, kinds)
 
     def _alarms(self, model: Model) -> list[dict[str, Any]]:
         """Return what looks wrong with the target's rows and with what is said of them."""
@@ -341,7 +366,7 @@ class Fit:
         some = target[np.random.default_rng(0).permutation(len(target))[:MOST_LOOKED_AT]]
         prior = model.metrics["class_prior"]
         alarms = prediction_alarms(model.score(some), prior, self._class_names())
-        drift = drift_alarms(self.drift.distance) if self.drift is not None else []
+        drift = drift_alarms(self.far.distance) if self.far is not None else []
         return [alarm.to_dict() for alarm in drift + alarms]
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:
@@ -382,7 +407,14 @@ class Fit:
         source, n_classes = self._sample(), self.rows.n_classes
         return self.ranks.from_first(
             lambda: settle_maps(
-                drift, learners, members, weights.members, source, self.rows.target, n_classes
+                drift,
+                learners,
+                members,
+                weights.members,
+                source,
+                self.rows.target,
+                n_classes,
+                self.rows.blocks,
             )
         )
 
@@ -406,8 +438,9 @@ class Fit:
         task = self._task(method, fold, source)
         found: list[Member] = []
         for learner in learners:
-            if learner.name == NetworksMember.kind:
-                found.append(learner.fit(task))
+            self._begin(learner, task)
+            if isinstance(learner, NetworksLearner):
+                found.append(self._networks(method, learner, fold, task))
                 continue
             key = (learner.name, fold)
             if key not in self._shared:
@@ -415,6 +448,28 @@ class Fit:
                 self._shared[key] = learner.fit(given)
             found.append(self._shared[key])
         return tuple(found)
+
+    def _begin(self, learner: Learner, task: Task) -> None:
+        """Tell that a member is next: one of each kind for every fold and model, then the last."""
+        everything = len(self.settings.members_for(self._inputs)) * (
+            len(self.rows.folds) * len(self.settings.models) + 1
+        )
+        words = MEMBER_WORDS.get(learner.name, learner.name)
+        doing = f"{words}, {task.title}" if task.title else words
+        self.hooks.part(doing, min(self._begun, everything), everything)
+        self._begun += 1
+
+    def _networks(
+        self, method: Method, learner: NetworksLearner, fold: int | None, task: Task
+    ) -> NetworksMember:
+        """Train networks on some rows; those of all folds at once."""
+        if fold is None:
+            return learner.fit(task)
+        if method.name not in self._trained:
+            parts = enumerate(self.rows.folds)
+            tasks = [self._task(method, number, part.training) for number, part in parts]
+            self._trained[method.name] = learner.fit_all(tasks)
+        return self._trained[method.name][fold]
 
     def _taught(self, task: Task, fold: int | None) -> Task:
         """Return the task with half of each label from teachers that saw the complete source."""
@@ -475,8 +530,3 @@ def _mean_gain(gains: Floats) -> dict[str, float]:
         "standard_error": float(gains.std(ddof=1) / np.sqrt(len(gains))),
         "rows": len(gains),
     }
-
-
-def last_fold(fit: Fit) -> Fold:
-    """Return the fold that the chosen candidate's members were fitted on last."""
-    return fit.rows.folds[-1]

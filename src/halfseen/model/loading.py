@@ -18,7 +18,7 @@ from halfseen.networks.nets import EncoderFactory
 from halfseen.saving.folder import DESCRIPTION, Description, read_folder
 from halfseen.weights.combining import Weights
 
-__all__ = ["load", "load_table_model"]
+__all__ = ["load", "load_table_model", "table_model"]
 
 
 def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:
@@ -58,7 +58,8 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         members = _members(description, tensors, front, encoder)
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
-            float(description.weights["complete"]),
+            bool(description.weights["product"]),
+            tuple(float(value) for value in description.weights.get("bias", ())),
         )
     except HalfseenError as error:
         raise InputError(f"{path} cannot be understood: {error}") from None
@@ -69,9 +70,18 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
         )
-    if not all(math.isfinite(weight) for weight in (*weights.members, weights.complete)):
+    if len(weights.bias) not in (0, len(front.classes)) or not all(
+        map(math.isfinite, weights.bias)
+    ):
         raise InputError(
-            f"{path} cannot be understood: its weights hold a value that is no finite number."
+            f"{path} cannot be understood: its bias {list(weights.bias)} is not one finite number "
+            f"for each of {len(front.classes)} classes."
+        )
+    shares = weights.members
+    if not all(share >= 0.0 for share in shares) or not math.isclose(sum(shares), 1.0):
+        raise InputError(
+            f"{path} cannot be understood: the weights {list(shares)} of its members are no "
+            "shares of a whole."
         )
     return Model(
         front,
@@ -86,7 +96,11 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
 
 def load_table_model(folder: str | Path) -> Model:
     """Load a model that takes tables, or say what else the folder holds."""
-    model = load(folder)
+    return table_model(load(folder), folder)
+
+
+def table_model(model: Model, folder: str | Path) -> Model:
+    """Return a model that takes tables; refuse one of images."""
     if not isinstance(model.front, TableFront):
         raise InputError(
             f"{folder} holds a model of images, and this takes models of tables: use `halfseen "

@@ -12,17 +12,14 @@ import numpy.typing as npt
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.evidence import fit_density_ratio
-from halfseen.evidence.density_ratio import effective_sample_size
 from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
 from halfseen.members import Member
 from halfseen.metrics import metrics_of, row_losses
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.weights.combining import Weights, across_halves, fit_weights
 
-__all__ = ["HeldOut", "ask", "held_out_metrics", "held_out_weights", "target_risk", "tempered"]
+__all__ = ["HeldOut", "ask", "held_out_metrics", "held_out_weights", "target_risk"]
 
-FEWEST_EFFECTIVE = 0.5
-"""Share of the held-out rows that importance weights must count for."""
 MOST_WEIGHED = 5_000
 """Rows of each domain that the domain classifier of :func:`held_out_weights` is fitted on."""
 
@@ -39,14 +36,11 @@ class HeldOut:
         Each member's log-probabilities, the missing block hidden.
     complete
         Log-probabilities with the missing block, where a member uses it.
-    row_weights
-        How much each row counts where members are weighed, of mean one; equally by default.
     """
 
     labels: npt.NDArray[np.int64]
     answers: tuple[Floats, ...]
     complete: Floats | None
-    row_weights: Floats | None = None
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
@@ -59,30 +53,17 @@ class HeldOut:
             np.concatenate(complete) if complete else None,
         )
 
-    @property
-    def start(self) -> tuple[float, ...]:
-        """The weights that no row speaks against: equal ones."""
-        return (1.0 / len(self.answers),) * len(self.answers)
-
     def weights(self) -> Weights:
         """Return how much each member should count."""
-        complete = 1.0
-        if self.complete is not None:
-            (complete,) = fit_weights([self.complete], self.labels, [1.0])
-        members = fit_weights(self.answers, self.labels, self.start, self.row_weights)
-        return Weights(members, complete)
+        return Weights(fit_weights(self.answers, self.labels))
 
     def probabilities(self) -> Floats:
         """Return the answer as the model gives it; each half by weights fitted on the other."""
-        if len(self.answers) == 1:
-            return np.exp(self.answers[0])
-        return np.exp(across_halves(self.answers, self.labels, self.start, self.row_weights))
+        return np.exp(across_halves(self.answers, self.labels))
 
     def complete_probabilities(self) -> Floats | None:
         """Return the same for rows with their missing block."""
-        if self.complete is None or len(self.answers) == 1:
-            return None if self.complete is None else np.exp(self.complete)
-        return np.exp(across_halves([self.complete], self.labels, [1.0]))
+        return None if self.complete is None else np.exp(self.complete)
 
 
 def ask(members: Sequence[Member], blocks: Blocks, fold: Fold) -> HeldOut:
@@ -131,27 +112,6 @@ def held_out_weights(rows: PreparedRows) -> Floats:
             for fold in rows.folds
         ]
     )
-
-
-def tempered(weights: Floats) -> Floats:
-    """Return importance weights of mean one, flattened until they count for enough rows.
-
-    They are raised to the largest power up to one at which their effective number is
-    :data:`FEWEST_EFFECTIVE` of the rows: weights of a few rows would be learned by heart.
-
-    Examples
-    --------
-    >>> tempered(np.array([1.0, 1.0, 2.0])).round(2)
-    array([0.75, 0.75, 1.5 ])
-    >>> bool(effective_sample_size(tempered(np.array([1e-3] * 9 + [1.0]))) > 4.9)
-    True
-    """
-    for power in np.linspace(1.0, 0.0, 21):
-        found = np.maximum(weights, 1e-12) ** power
-        if effective_sample_size(found) >= FEWEST_EFFECTIVE * len(found):
-            break
-    scaled: Floats = found / found.mean()
-    return scaled
 
 
 def target_risk(held_out: HeldOut, weights: Floats) -> RiskEstimate:

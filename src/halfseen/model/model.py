@@ -4,35 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from halfseen.alarms import Alarm
 from halfseen.arrays import Floats, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.evidence import PriorEstimate, correct_probabilities, estimate_target_prior
+from halfseen.evidence import correct_probabilities
+from halfseen.explain import Explanation
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
+from halfseen.members import MEMBER_WORDS
 from halfseen.members.aligned import Aligned
 from halfseen.members.networks import NetworksMember
 from halfseen.members.tasks import Member
-from halfseen.model.evaluating import evaluation
+from halfseen.model.evaluating import SIMPLE, evaluation
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
 from halfseen.saving.folder import Description, write_folder
 from halfseen.weights.combining import Weights
 
-__all__ = ["Model", "TargetPrior"]
+__all__ = ["Model"]
 
 Matrix = npt.NDArray[np.float32]
-TargetPrior = PriorEstimate | npt.ArrayLike | None
-"""Class proportions on the target: an estimate with its checks, known ones, or no correction."""
 
 
 @dataclass(eq=False)
@@ -89,7 +90,7 @@ class Model:
     @property
     def alarms(self) -> list[Alarm]:
         """What looked wrong when the model was fitted."""
-        return [Alarm(**alarm) for alarm in self.metrics.get("alarms", ())]
+        return [Alarm.from_dict(alarm) for alarm in self.metrics.get("alarms", ())]
 
     @property
     def networks_member(self) -> NetworksMember:
@@ -158,7 +159,7 @@ class Model:
         used = [answer for answer in found if answer is not None]
         if not used:
             return self.log_probabilities(rows)
-        return self.weights.tempered(used[0] if len(used) == 1 else np.mean(used, axis=0))
+        return Weights((1.0 / len(used),) * len(used)).combined(used)
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
         """Return probabilities of prepared rows."""
@@ -170,6 +171,12 @@ class Model:
     def latents(self, rows: Matrix) -> Matrix:
         """Return (z1, ẑ2) of prepared rows: the observed part first, the imputed part after it."""
         return self.networks_member.latents(rows)
+
+    def compared_in(self, rows: Matrix) -> Matrix:
+        """Return what scores compare the domains in: latents, or x1 where there are no networks."""
+        if any(isinstance(member, NetworksMember) for member in self.members):
+            return self.latents(rows)
+        return self.blocks.flat(rows, "observed")
 
     @contextmanager
     def source_statistics(self, rows: Matrix) -> Iterator[None]:
@@ -194,7 +201,7 @@ class Model:
         X: Any,
         *,
         use_missing: bool = False,
-        target_prior: TargetPrior = None,
+        target_prior: npt.ArrayLike | None = None,
         where: str = "X",
         first_row: int | None = None,
     ) -> Floats:
@@ -209,8 +216,7 @@ class Model:
             Whether rows in which all of the missing block has a value are scored with it, by
             f(g1(x1), g2(x2)), instead of with what r imputes.
         target_prior
-            Class proportions on the target to correct for: known ones, or what
-            `estimate_target_prior` found, which is refused when its checks failed.
+            Known class proportions of the target, in the order of the classes, to correct for.
         where, first_row
             What messages call the rows, and the number of the first.
         """
@@ -225,7 +231,9 @@ class Model:
             probability = self.score(rows, complete=True)
             if not known.all():
                 probability[~known] = self.score(self.blocks.hide(rows[~known]))
-        return self._corrected(probability, target_prior)
+        if target_prior is None:
+            return probability
+        return correct_probabilities(probability, self.class_prior, target_prior)
 
     def predict(self, X: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
         """Return the most probable class of each row."""
@@ -236,43 +244,6 @@ class Model:
     def transform(self, X: Any) -> Matrix:
         """Return the latent (z1, ẑ2) of each row."""
         return self.latents(self.prepare(X))
-
-    def estimate_target_prior(
-        self,
-        X: Any,
-        y: Any,
-        X_target: Any,
-        *,
-        random_state: int = 0,
-    ) -> PriorEstimate:
-        """Estimate the target's class proportions, and check whether they can be used.
-
-        Parameters
-        ----------
-        X, y
-            Source rows that the model was *not* fitted on, with their labels. Their missing block
-            is not looked at, as on the target.
-        X_target
-            Target rows.
-        random_state
-            As for :func:`halfseen.evidence.estimate_target_prior`.
-
-        Returns
-        -------
-        PriorEstimate
-            `prior`, `interval` and `verdict`; pass it to `predict_proba` as `target_prior`.
-        """
-        rows = self.prepare(X)
-        positions = self.positions(y)
-        same_length(X=rows, y=positions)
-        with self.source_statistics(rows):
-            source = self.score(rows)
-        return estimate_target_prior(
-            source,
-            positions,
-            self.score(self.prepare(X_target, where="the target")),
-            random_state=random_state,
-        )
 
     def positions(self, y: Any) -> npt.NDArray[np.int64]:
         """Return labels as positions among the classes."""
@@ -298,17 +269,47 @@ class Model:
         dict
             As :func:`halfseen.model.evaluating.evaluation` returns it.
         """
-        probability, positions = self.predict_proba(X), self.positions(y)
-        same_length(X=probability, y=positions)
-        return evaluation(probability, positions, self.class_prior, self.metrics)
+        rows, positions = self.prepare(X), self.positions(y)
+        same_length(X=rows, y=positions)
+        return self.evaluate_rows(rows, positions)
 
-    def _corrected(self, probability: Floats, target_prior: TargetPrior) -> Floats:
-        """Return probabilities under the target's proportions; refuse an untrusted estimate."""
-        if target_prior is None:
-            return probability
-        if isinstance(target_prior, PriorEstimate):
-            return target_prior.correct(probability)
-        return correct_probabilities(probability, self.class_prior, target_prior)
+    def evaluate_rows(self, rows: Matrix, positions: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        alone = {
+            MEMBER_WORDS[member.kind].partition(",")[0]: normalized(
+                np.exp(member.log_probabilities(rows))
+            )
+            for member in self.members
+            if member.kind in SIMPLE and len(self.members) > 1
+        }
+        score = self.score(rows)
+        return evaluation(score, positions, self.class_prior, self.metrics, others=alone)
+
+    def explain(
+        self, X: Any, *, source: Any = None, seed: int = 0, where: str = "X"
+    ) -> Explanation:
+        """Say which columns move each row's answer, how far it is from the source, what is missing.
+
+        Parameters
+        ----------
+        X
+            Rows of a table, as for `predict_proba`. It takes some thousand answers per row.
+        source
+            Complete source rows. With them rows are compared with source rows instead of
+            typical ones, distances are measured, and missing columns are shown in their units.
+        seed
+            Of the sample of orders and source rows.
+        where
+            What messages call the rows.
+
+        Returns
+        -------
+        Explanation
+            ``importance`` over all rows, ``row(k)`` and ``told(k)`` for one, ``to_dict()``.
+        """
+        from halfseen.model.explaining import explain  # which speaks of models
+
+        return explain(self, X, source=source, seed=seed, where=where)
 
     @property
     def class_prior(self) -> Floats:
@@ -316,8 +317,7 @@ class Model:
         if "class_prior" not in self.metrics:
             raise InputError(
                 "This model was saved without the class proportions it was trained on, so its "
-                "probabilities cannot be corrected for given ones; estimate them with "
-                "estimate_target_prior, or fit the model again."
+                "probabilities cannot be corrected for others; fit the model again."
             )
         return np.array(self.metrics["class_prior"], dtype=np.float64)
 
@@ -325,19 +325,22 @@ class Model:
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a folder, which :func:`halfseen.load` reads: no pickle."""
-        tensors = {
+        write_folder(folder, self.description(), self.tensors(), report=self.report)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what all members learned, by name."""
+        return {
             f"{number}/{name}": tensor
             for number, member in enumerate(self.members)
             for name, tensor in member.tensors().items()
         }
-        write_folder(folder, self.description(), tensors, report=self.report)
 
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""
         return Description(
             front=self.front.to_dict(),
             members=[{"kind": member.kind, **member.describe()} for member in self.members],
-            weights={"members": list(self.weights.members), "complete": self.weights.complete},
+            weights=asdict(self.weights),
             seed=self.seed,
             metrics=self.metrics,
             training_data=self.training_data,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from halfseen.align import Continuous
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
+from halfseen.front.labels import NO_LABEL
 from halfseen.front.schema import NumberColumn, TableSchema
-from halfseen.front.streaming import RowStream
+from halfseen.front.streaming import Chunk, RowStream
 from halfseen.members.tasks import Sample
 from halfseen.model.streams import StreamedBatches
 from halfseen.parallel import present_ranks
@@ -64,6 +65,8 @@ class PreparedRows:
         What tells these rows from others.
     measured
         Observed columns of numbers, where the inputs are those of a table.
+    labelled
+        Target rows whose labels are known and used; they are among `target` too.
     """
 
     blocks: Blocks
@@ -74,6 +77,7 @@ class PreparedRows:
     stream: StreamedBatches | None = None
     fingerprint: str = field(default="", compare=False)
     measured: Continuous | None = None
+    labelled: Sample | None = None
 
     @property
     def refits_networks(self) -> bool:
@@ -113,25 +117,40 @@ def prepared_in_memory(
 def prepared_tables(found: Understanding, **split: Any) -> PreparedRows:
     """Return both tables in memory, split as by :func:`prepared_in_memory`."""
     source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
-    target, _ = RowStream(found.target.table, found.schema, is_source=False).all()
+    target, labels = _target_stream(found).all()
     classes = len(found.schema.classes)
     blocks = found.schema.blocks
     rows = prepared_in_memory(blocks, classes, source, target, **split)
-    return replace(rows, measured=measured_columns(found.schema))
+    labelled = _labelled([(target, labels)]) if found.labelled else None
+    return replace(rows, measured=measured_columns(found.schema), labelled=labelled)
+
+
+def _target_stream(found: Understanding) -> RowStream:
+    some = bool(found.labelled)
+    return RowStream(found.target.table, found.schema, is_source=False, some_labelled=some)
+
+
+def _labelled(chunks: Iterable[Chunk]) -> Sample:
+    """Return the target rows that have a label, up to :data:`MOST_HELD_OUT` of them."""
+    kept = [(rows[labels != NO_LABEL], labels[labels != NO_LABEL]) for rows, labels in chunks]
+    inputs, labels = (np.concatenate([chunk[part] for chunk in kept]) for part in range(2))
+    return Sample(inputs[:MOST_HELD_OUT], labels[:MOST_HELD_OUT])
 
 
 def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
     """Return both tables as streams from disk, with samples of them in memory."""
     share = min(HELD_OUT, MOST_HELD_OUT / found.source.rows)
     source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
-    target = RowStream(found.target.table, found.schema, is_source=False)
+    target = _target_stream(found)
 
-    def samples() -> tuple[Fold, Matrix]:
+    def samples() -> tuple[Fold, Matrix, Sample | None]:
         held_out = Sample(*source.all(held_out=True))
         training = Sample(*source.some(SAMPLE_ROWS / found.source.rows))
-        return Fold(training, held_out), target.some(SAMPLE_ROWS / found.target.rows)[0]
+        some = target.some(SAMPLE_ROWS / found.target.rows)[0]
+        labelled = _labelled(target.chunks()) if found.labelled else None
+        return Fold(training, held_out), some, labelled
 
-    fold, some = present_ranks().from_first(samples)
+    fold, some, labelled = present_ranks().from_first(samples)
     batches = StreamedBatches(
         source,
         target,
@@ -141,7 +160,7 @@ def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
     classes = len(found.schema.classes)
     measured = measured_columns(found.schema)
     return PreparedRows(
-        found.schema.blocks, classes, some, None, [fold], batches, measured=measured
+        found.schema.blocks, classes, some, None, [fold], batches, "", measured, labelled
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -20,13 +21,11 @@ import pyarrow.parquet
 from halfseen.alarms import Alarm, Watch, refuse
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.evidence import PriorEstimate
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
 from halfseen.front.fronts import ImageFront
 from halfseen.front.preprocessing import as_categories, check_text_bytes
 from halfseen.front.schema import class_name
-from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
@@ -35,7 +34,7 @@ if TYPE_CHECKING:  # which needs Pillow
 __all__ = [
     "PREDICTION",
     "Scored",
-    "Scorer",
+    "TableScorer",
     "check_output",
     "evaluate_table",
     "is_scores",
@@ -73,7 +72,7 @@ def score_table(
     output: Path,
     *,
     use_missing: bool = False,
-    prior: PriorEstimate | None = None,
+    target_prior: npt.ArrayLike | None = None,
     strict: bool = False,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Scored:
@@ -90,16 +89,20 @@ def score_table(
         A file that ends in .parquet, .csv or .arrow.
     use_missing
         Whether rows that have the missing block are scored with it.
-    prior
-        Class proportions that the probabilities are corrected for; refused if not trustworthy.
+    target_prior
+        Known class proportions of the table that the probabilities are corrected for.
     strict
         Whether an alarm is an error, so that nothing is written.
     on_rows
         Told after each batch how many rows it had.
     """
     check_output(output, table)
-    scorer = Scorer.of(
-        model, table.names, use_missing=use_missing, prior=prior, where=str(table.path)
+    scorer = TableScorer.of(
+        model,
+        table.names,
+        use_missing=use_missing,
+        target_prior=target_prior,
+        where=str(table.path),
     )
     rows, started = 0, time.perf_counter()
     watch = Watch(model.schema, model.metrics.get("class_prior"))
@@ -129,24 +132,19 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
         raise InputError(
             f"{table.where} has no column {name!r} to take labels from (--label names another)."
         )
-    scorer = Scorer.of(model, table.names, where=table.where)
+    scorer = TableScorer.of(model, table.names, where=table.where)
     watch = Watch(model.schema, model.metrics.get("class_prior"))
-    names, rows = score_names(model), 0
-    probabilities, labels = [], []
-    for batch in table.batches(list(dict.fromkeys([*scorer.columns, name]))):
+    rows, prepared, labels = 0, [], []
+    for batch in table.batches(list(dict.fromkeys([*scorer.inputs, name]))):
         texts = as_categories(batch.column(name), name, where=table.where)
         known = pc.is_valid(texts)
-        scores = scorer(batch, first_row=rows + 1)
-        probability = np.stack([scores[name] for name in names], axis=1)
-        watch.add(batch, probability, table.where)
-        probabilities.append(probability[known.to_numpy(zero_copy_only=False)])
+        inputs = model.prepare(batch, where=table.where, first_row=rows + 1)
+        watch.add(batch, model.score(inputs), table.where)
+        prepared.append(inputs[known.to_numpy(zero_copy_only=False)])
         labels += texts.filter(known).to_pylist()
         rows += batch.num_rows
-    found = evaluation(
-        np.concatenate(probabilities), model.positions(labels), model.class_prior, model.metrics
-    )
-    alarms = [alarm.to_dict() for alarm in watch.alarms()]
-    return found | {"unlabelled": rows - len(labels), "alarms": alarms}
+    found = model.evaluate_rows(np.concatenate(prepared), model.positions(labels))
+    return found | {"unlabelled": rows - len(labels), "alarms": watch.alarms()}
 
 
 def score_images(
@@ -180,7 +178,7 @@ def score_images(
 
 
 @dataclass(frozen=True)
-class Scorer:
+class TableScorer:
     """A model that scores the batches of one table: Arrow in, Arrow out.
 
     Parameters
@@ -191,7 +189,7 @@ class Scorer:
         Columns that are carried through, and those that are looked at.
     use_missing
         Whether rows that have the missing block are scored with it.
-    prior
+    target_prior
         The class shares that probabilities shall speak of, where they are not the source's.
     where
         What messages call the table.
@@ -203,7 +201,7 @@ class Scorer:
     ids: tuple[str, ...]
     inputs: tuple[str, ...]
     use_missing: bool = False
-    prior: PriorEstimate | None = None
+    target_prior: npt.ArrayLike | None = None
     where: str = "the table"
     notes: tuple[str, ...] = ()
 
@@ -214,9 +212,9 @@ class Scorer:
         names: Sequence[str],
         *,
         use_missing: bool = False,
-        prior: PriorEstimate | None = None,
+        target_prior: npt.ArrayLike | None = None,
         where: str = "the table",
-    ) -> Scorer:
+    ) -> TableScorer:
         """Return the scorer for a table with columns of these names, or say what it lacks."""
         schema = model.schema
         inputs = [column.name for column in schema.observed]
@@ -236,7 +234,7 @@ class Scorer:
             inputs += blocks
         ids = [name for name in schema.id if name in names]
         notes = _notes(model, names, used={*inputs, *ids})
-        return cls(model, tuple(ids), tuple(inputs), use_missing, prior, where, notes)
+        return cls(model, tuple(ids), tuple(inputs), use_missing, target_prior, where, notes)
 
     @property
     def columns(self) -> list[str]:
@@ -246,10 +244,12 @@ class Scorer:
     def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
         """Return the scores of a record batch or table, as a table."""
         probability = self.model.predict_proba(
-            batch, use_missing=self.use_missing, where=self.where, first_row=first_row
+            batch,
+            use_missing=self.use_missing,
+            target_prior=self.target_prior,
+            where=self.where,
+            first_row=first_row,
         )
-        if self.prior is not None:
-            probability = self.prior.correct(probability)
         columns = {name: self._plain(batch.column(name), name) for name in self.ids}
         return pa.table(columns | _scores(self.model, probability))
 
@@ -264,7 +264,7 @@ class Scorer:
 
 def check_output(output: Path, table: TableFiles | None = None) -> None:
     """Refuse an output that cannot be written, before any work is done."""
-    if output.suffix.lower() not in FORMATS:
+    if FORMATS.get(output.suffix.lower(), "Excel") == "Excel":
         raise InputError(f"{output} must end in .parquet, .csv or .arrow.")
     if output.is_dir():
         raise InputError(f"{output} is a folder; name a file in it.")

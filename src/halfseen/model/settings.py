@@ -34,7 +34,7 @@ STREAMED: dict[str, Any] = {
     "training.joint_epochs": 2,
 }
 """Settings for tables that are streamed, where the user gives none."""
-QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "quick"}
+QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "auto", "training.joint_steps": 400}
 """Settings for images at ``effort="quick"``: 400 steps instead of 2,000."""
 
 

@@ -6,18 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from halfseen.members import MEMBER_WORDS
+from halfseen.model.evaluating import SIMPLE
 
 __all__ = ["advice", "member_words", "told", "weights_sentence"]
 
 AS_WELL = 1.01
 """A single member whose cross-entropy is at most this many times the model's does as well."""
-SIMPLE = ("regression", "boosted_trees", "forest")
-"""Members that are a few lines of another library, the simplest first."""
 
 
 def told(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Give every sentence there is."""
-    for tell in (weights_sentence, alignment_sentence, teaching_sentence, advice):
+    for tell in (weights_sentence, alignment_sentence, teaching_sentence, labels_sentence, advice):
         sentence = tell(metrics)
         if sentence:
             yield sentence
@@ -36,8 +35,11 @@ def weights_sentence(metrics: Mapping[str, Any]) -> str:
         return ""
     heaviest = sorted(weights.items(), key=lambda entry: -entry[1])
     shown = ", ".join(f"{member_words(name)} {weight:.2f}" for name, weight in heaviest)
-    mapped = "alignment" in metrics
-    why = "equal but for the maps of drifted columns" if mapped else "as held-out rows advise"
+    why = "as held-out rows advise"
+    if metrics.get("target_labels", {}).get("used_for", "nothing") != "nothing":
+        why = "as labelled target rows advise"
+    elif "alignment" in metrics:
+        why = "equal but for the maps of drifted columns"
     return f"Weights of the members, {why}: {shown}."
 
 
@@ -51,6 +53,8 @@ def member_words(name: str) -> str:
     """
     kind, _, values = name.partition(", ")
     words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
+    if values == "target labels":
+        return f"{words} with target labels"
     return f"{words} of {values}" if values else words
 
 
@@ -85,6 +89,34 @@ def teaching_sentence(metrics: Mapping[str, Any]) -> str:
     )
 
 
+USES = {
+    "nothing": "nothing, because neither lowered the cross-entropy of rows that had no part in it",
+    "weights": "weighing and calibrating the members",
+    "training": "training, weighing and calibrating the members",
+}
+"""What labelled target rows are used for, in a sentence."""
+
+
+def labels_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what labelled target rows were used for, and what was measured on them."""
+    found = metrics.get("target_labels")
+    if not found:
+        return ""
+    losses = found["cross_entropy"]
+    tried = [f"{losses['nothing']:.3f} without them", f"{losses['weights']:.3f} weighed by them"]
+    tried += [f"{losses['training']:.3f} trained on them too"] if "training" in losses else []
+    shown = "; ".join(
+        f"{words} {measured['value']:.3f} ({measured['interval'][0]:.3f} to "
+        f"{measured['interval'][1]:.3f})"
+        for words, name in (("accuracy", "accuracy"), ("AUC", "auc"))
+        if (measured := found["measured"]["metrics"][name])["interval"] is not None
+    )
+    return (
+        f"{found['rows']:,} labelled target rows were used for {USES[found['used_for']]}. "
+        f"Measured on them by cross-validation, cross-entropy {', '.join(tried)}; {shown}."
+    )
+
+
 def advice(metrics: Mapping[str, Any]) -> str:
     """Say so where a simple tool would do as well.
 
@@ -92,7 +124,7 @@ def advice(metrics: Mapping[str, Any]) -> str:
     """
     measured = metrics.get("held_out_source", {}).get("without_missing_block")
     members = metrics.get("members", {})
-    if not measured or len(members) < 2 or "alignment" in metrics:
+    if not measured or len(members) < 2 or {"alignment", "target_labels"} & set(metrics):
         return ""
     ours = measured["cross_entropy"]
     for name in SIMPLE:

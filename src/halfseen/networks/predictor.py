@@ -73,9 +73,12 @@ class Predictor:
 
         return self._asked(rows, scored)
 
-    def latents(self, rows: Matrix, *, draw: int = 0) -> Matrix:
-        """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden; `draw` varies the noise."""
-        return self._asked(rows, self.networks.target_latent, self.seed + draw)
+    def latents(self, rows: Matrix) -> Matrix:
+        """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden."""
+        return self._asked(rows, self.networks.target_latent, self.seed)
+
+    compared_in = latents
+    """Domains are compared in the latents."""
 
     def complete_latents(self, rows: Matrix) -> Matrix:
         """Return z = (z1, z2) of rows whose missing block is there."""

@@ -162,10 +162,12 @@ class TrainingOptions(Group):
     warmup_epochs: Count = Field(
         default=10, description="source-only epochs before the joint phase"
     )
-    joint_epochs: Count | Literal["auto", "quick"] = Field(
-        default=90,
-        description="epochs of L1 + L2 + L3; 'auto' gives about 1,000 steps (2,000 to images), "
-        "'quick' a fifth of them",
+    joint_epochs: Count | Literal["auto"] = Field(
+        default=90, description="epochs of L1 + L2 + L3; 'auto' aims for a number of steps"
+    )
+    joint_steps: Size | None = Field(
+        default=None,
+        description="steps that joint_epochs='auto' aims for; 300 (2,000 for images) if not given",
     )
     epoch_steps: Size | None = Field(
         default=None,

@@ -31,8 +31,6 @@ class RehearsedChoice:
     """The model that it prefers, by its mean over the seeds."""
     lost: float
     """Cross-entropy of that model on the slice, above the best model's."""
-    rank_correlation: float
-    """Between the score and the true cross-entropy, over the models; 1 ranks them perfectly."""
 
 
 @dataclass(frozen=True)

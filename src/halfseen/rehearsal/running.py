@@ -9,21 +9,23 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.errors import OptionError
-from halfseen.evidence.carving import carve_pseudo_target, rank_correlation
+from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import agreement
 from halfseen.front.inference import Understanding
-from halfseen.front.streaming import RowStream
+from halfseen.front.pooling import PooledTable, each_site
+from halfseen.front.streaming import Chunk, RowStream
+from halfseen.front.tables import Table
 from halfseen.members import Sample
 from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.networks.training import Progress
 from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
-from halfseen.rehearsal.stage import BASELINES, ObservedBaseline, RehearsalStage
+from halfseen.rehearsal.stage import BASELINES, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
 from halfseen.selection.scoring import score_of
 
-__all__ = ["MODELS", "rehearse"]
+__all__ = ["MODELS", "rehearse", "rehearse_sites"]
 
 MODELS = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-IgnoreComponent")
 """The models of a rehearsal, unless others are named."""
@@ -58,21 +60,74 @@ def rehearse(
     progress, say
         Make the display of a training, and are told what is going on.
     """
+    _check(settings)
+    source = Sample(*_rows(found.source.table, found, rows, is_source=True))
+    target, _ = _rows(found.target.table, found, rows, is_source=False)
+    observed = list(found.schema.blocks.observed)
+    carving = carve_pseudo_target(
+        source.inputs[:, observed], target[:, observed], share=share, random_state=settings.seed
+    )
+    return _rehearsed(found, source, carving, settings, seeds, progress, say)
+
+
+def rehearse_sites(
+    found: Understanding,
+    settings: FitSettings,
+    *,
+    seeds: int = 3,
+    rows: int = MOST_ROWS,
+    progress: Callable[[str], Progress] = lambda title: Progress(),
+    say: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Rehearsal]:
+    """Rehearse on several sources: each plays the target in turn, and the others are learned from.
+
+    Its labels and its missing block are hidden from the models. As :func:`rehearse`, by site.
+    """
+    _check(settings)
+    table = found.source.table
+    assert isinstance(table, PooledTable)
+    parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
+    source = Sample(
+        np.concatenate([part.inputs for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+    )
+    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    target, _ = _rows(found.target.table, found, rows, is_source=False)
+    observed = list(found.schema.blocks.observed)
+    results = {}
+    for number, site in enumerate(table.sites):
+        say(f"{site} plays the target:")
+        carving = carving_of(
+            source.inputs[:, observed], target[:, observed], owner == number, settings.seed
+        )
+        results[site] = _rehearsed(found, source, carving, settings, seeds, progress, say)
+    return results
+
+
+def _check(settings: FitSettings) -> None:
     if needs_complete_target(settings.models):
         raise OptionError(
             "A rehearsal hides the missing block from the models, and Full models need it; name "
             "others."
         )
-    tables = ((found.source, True), (found.target, False))
-    (source_rows, labels), (target, _) = (
-        RowStream(part.table, found.schema, is_source=is_source).at_most(rows, part.rows)
-        for part, is_source in tables
-    )
-    source = Sample(source_rows, labels)
-    observed = list(found.schema.blocks.observed)
-    carving = carve_pseudo_target(
-        source.inputs[:, observed], target[:, observed], share=share, random_state=settings.seed
-    )
+
+
+def _rows(table: Table, found: Understanding, most: int, *, is_source: bool) -> Chunk:
+    """Return about so many prepared rows of a table, or of one of its sites."""
+    summary = found.source if is_source else found.target
+    return RowStream(table, found.schema, is_source=is_source).at_most(most, summary.rows)
+
+
+def _rehearsed(
+    found: Understanding,
+    source: Sample,
+    carving: Carving,
+    settings: FitSettings,
+    seeds: int,
+    progress: Callable[[str], Progress],
+    say: Callable[[str], None],
+) -> Rehearsal:
+    """Train every model on the rest, and measure models and scores on the slice."""
     stage = RehearsalStage.of(found.schema, source, carving.chosen, settings.seed)
     say(
         f"{len(stage.slice):,} source rows play the target, {len(stage.fold.training):,} are "
@@ -94,11 +149,7 @@ def rehearse(
 
 
 def _measured(
-    name: str,
-    seed: int,
-    shown: Observed | ObservedBaseline,
-    stage: RehearsalStage,
-    say: Callable[[str], None],
+    name: str, seed: int, shown: Observed, stage: RehearsalStage, say: Callable[[str], None]
 ) -> RehearsedRun:
     """Ask the scores about a model, then the labels of the slice."""
     scores = {score: score_of(score, shown) for score in ONE_FIT_SCORES}
@@ -127,14 +178,6 @@ def _choices(
             agreement(np.stack(predicted[name])) if name in predicted else float("nan")
             for name in names
         ]
-    found = []
-    for score, values in by_score.items():
-        best = SCORES[score].best(values)
-        compared = np.isfinite(values)
-        rank = rank_correlation(
-            np.array(values)[compared],
-            loss[compared],
-            higher_is_better=SCORES[score].better == "higher",
-        )
-        found.append(RehearsedChoice(score, names[best], float(loss[best] - loss.min()), rank))
-    return tuple(sorted(found, key=lambda c: (c.lost, -float(np.nan_to_num(c.rank_correlation)))))
+    best = {score: SCORES[score].best(values) for score, values in by_score.items()}
+    found = [RehearsedChoice(s, names[b], float(loss[b] - loss.min())) for s, b in best.items()]
+    return tuple(sorted(found, key=lambda choice: choice.lost))

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import HistGradientBoostingClassifier
 
-from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.evidence import fit_density_ratio
 from halfseen.front.fronts import TableFront
 from halfseen.front.schema import TableSchema
 from halfseen.members import Sample
-from halfseen.members.linear import fit_regression
-from halfseen.metrics import row_losses
 from halfseen.model.fitting import Hooks, fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
@@ -23,23 +18,13 @@ from halfseen.model.settings import FitSettings
 from halfseen.selection import Evidence, Observed
 from halfseen.splitting import held_out_count
 
-__all__ = ["BASELINES", "ObservedBaseline", "RehearsalStage"]
+__all__ = ["BASELINES", "RehearsalStage"]
 
-REGRESSION, TREES = "Logistic regression", "Gradient-boosted trees"
-BASELINES = (REGRESSION, TREES)
-"""What a user would pick instead, on the observed columns."""
+BASELINES = {"Logistic regression": "regression", "Gradient-boosted trees": "boosted_trees"}
+"""What a user would pick instead, on the observed columns, and the member that it is."""
 HELD_OUT = 0.2
 """Share of the rest that no model is trained on."""
 FEWEST = 5
-
-
-@dataclass(frozen=True)
-class ObservedBaseline:
-    """What scores read off a baseline, as :class:`~halfseen.selection.Observed` has it."""
-
-    target_probabilities: Floats
-    source_loss: Floats
-    weight: Floats
 
 
 @dataclass(frozen=True)
@@ -82,20 +67,7 @@ class RehearsalStage:
         hidden = self.schema.blocks.hide(held_out.inputs)
         return Observed(model, Evidence(hidden, held_out.labels, target, training))
 
-    def baseline(self, name: str, seed: int) -> ObservedBaseline:
-        """Fit logistic regression or trees on the observed columns of the rest."""
-        blocks, training, held_out = self.schema.blocks, self.fold.training, self.fold.held_out
-        samples = (training, held_out, self.slice)
-        known, weighed, asked = (blocks.flat(sample.inputs, "observed") for sample in samples)
-        if name == REGRESSION:
-            regression = fit_regression(training, blocks, len(self.schema.classes))
-            answers = [np.exp(regression.log_probabilities(s.inputs)) for s in samples[1:]]
-        else:
-            trees = HistGradientBoostingClassifier(max_iter=60, random_state=seed)
-            trees.fit(known, training.labels)
-            answers = [trees.predict_proba(rows) for rows in (weighed, asked)]
-        return ObservedBaseline(
-            answers[1],
-            row_losses(answers[0], held_out.labels),
-            fit_density_ratio(known, asked).weights(weighed),
-        )
+    def baseline(self, name: str, seed: int) -> Observed:
+        """Return what the scores can read off a baseline: one member alone, taught by nobody."""
+        settings = FitSettings(members=(BASELINES[name],), effort="quick", align=False, seed=seed)
+        return self.observed(self.fit(settings, Hooks()))

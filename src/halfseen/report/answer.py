@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from halfseen.alarms import Alarm, sentences
 from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.model.telling import member_words, told
@@ -26,7 +27,14 @@ from halfseen.report.page import (
 )
 from halfseen.report.svg import reliability_plot
 
-__all__ = ["FEW_ROWS", "answer_parts", "expected_parts", "expected_tiles", "reliability_parts"]
+__all__ = [
+    "FEW_ROWS",
+    "alarm_tiles",
+    "answer_parts",
+    "expected_parts",
+    "expected_tiles",
+    "reliability_parts",
+]
 
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
@@ -34,7 +42,17 @@ LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy wit
 MEASURES = ("rows", "accuracy", "balanced_accuracy", "cross_entropy", "auc")
 
 
-def expected_tiles(facts: ReportFacts) -> list[Tile]:
+def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
+    """Return what must be read before any number: how many alarms there are, and of what."""
+    if not alarms:
+        return []
+    named = [": ".join([a.kind, *([", ".join(a.columns)] if a.columns else [])]) for a in alarms]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    value = f"{len(alarms)} alarm{'s' if len(alarms) > 1 else ''}"
+    return [Tile("Looks wrong", value, "; ".join(named[:3]) + more, bad=True)]
+
+
+def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Tile]:
     """Return the headline: the expected accuracy, or that nobody can tell and why."""
     title, found = "Expected accuracy on the target", facts.expectation
     if found is None and "expected" not in facts.left_out:
@@ -43,18 +61,24 @@ def expected_tiles(facts: ReportFacts) -> list[Tile]:
         why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
         return [Tile(title, "Cannot be told", f"{why} {LABEL_SOME}", bad=True)]
     words = (
-        f"95% interval around {found.accuracy.value:.1%}, if only the inputs shifted; "
-        f"{found.source_accuracy.value:.1%} on the source."
+        f"90% interval around {found.accuracy.value:.1%}; {found.source_accuracy.value:.1%} on the "
+        "source."
     )
     few = found.effective_rows < FEW_ROWS
     if few:
         words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
-    return [Tile(title, f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}", words, bad=few)]
+    if alarms:
+        words += " Careful: it does not hold if an alarm is right."
+    value = f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}"
+    return [Tile(title, value, words, bad=few or bool(alarms))]
 
 
-def expected_parts(facts: ReportFacts, rehearsal: Mapping[str, Any] | None) -> list[Part]:
+def expected_parts(
+    facts: ReportFacts, rehearsal: Mapping[str, Any] | None, alarms: Sequence[Alarm] = ()
+) -> list[Part]:
     """Show what is known of the quality on the target, the warning beside its number."""
-    parts: list[Part] = []
+    of_rows = [alarm for alarm in alarms if not alarm.columns]
+    parts: list[Part] = [Paragraph(f"Alarm: {s}", warning=True) for s in sentences(of_rows)]
     found = facts.expectation
     if found is not None:
         question = "Do the source rows cover the target, in what both have observed?"
@@ -133,9 +157,9 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
             f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
-            "weighted rows). It holds if classes follow from the observed columns in the same way "
-            "there. Intervals cover the sampling of source rows, not errors of the weights: they "
-            "hold the truth less often than they say."
+            "weighted rows). Intervals cover the sampling of source and target rows, and by how "
+            "much classes followed from the observed columns in another way on other problems; on "
+            "yours it may be more."
         )
     else:
         rows += [
@@ -147,7 +171,7 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
             )
             for name in ("accuracy", "cross-entropy")
         ]
-    titles = heads("measure", "value", "95% interval, from", "to")
+    titles = heads("measure", "value", "90% interval, from", "to")
     return Grid("Quality", titles, tuple(rows), tuple(note for note in notes if note))
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from halfseen.alarms import Alarm
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.front.schema import Kind, Role
 
@@ -25,7 +26,7 @@ __all__ = [
     "Shift",
 ]
 
-FORMAT = 2
+FORMAT = 3
 MOST_ENTRIES = 10_000
 
 Count = Annotated[int, Field(ge=0)]
@@ -74,7 +75,7 @@ class ColumnFacts(_Fact):
 
 
 class Estimate(_Fact):
-    """A mean with its 95 % interval."""
+    """A mean with its 90 % interval."""
 
     value: float
     low: float
@@ -134,6 +135,8 @@ class ReportFacts(_Fact):
         The columns, the most shifted first, and how many were left out.
     left_out
         Why a section has no facts, by the section's name.
+    alarms
+        Of tables other than those of the fit, whose alarms the model's metrics hold.
     """
 
     format: int = FORMAT
@@ -147,3 +150,4 @@ class ReportFacts(_Fact):
     expectation: Expectation | None = None
     reliability: Reliability | None = None
     left_out: dict[str, str] = {}
+    alarms: Annotated[tuple[Alarm, ...], Field(max_length=MOST_ENTRIES)] | None = None

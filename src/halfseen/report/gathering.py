@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.alarms import column_alarms, prediction_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import effective_sample_size, fit_density_ratio, overlap
@@ -29,12 +30,17 @@ from halfseen.model.model import Model
 from halfseen.report.columns import column_facts
 from halfseen.report.facts import Estimate, Expectation, Reliability, ReliabilityBin, ReportFacts
 
-__all__ = ["facts_of_fit", "facts_of_tables"]
+__all__ = ["expectation", "facts_of_fit", "facts_of_tables", "hits", "on_target"]
 
 MOST_ROWS = 10_000
 """Rows of each table that a model is asked about; columns are counted over all of them."""
 FEWEST_ROWS = 20
 BINS = 10
+LEVEL = 0.9
+"""Of every interval on the page."""
+OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.1
+"""What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
+standard deviations, found on development problems by benchmarks/coverage.py."""
 
 Labels = npt.NDArray[np.int64]
 T = TypeVar("T")
@@ -75,7 +81,7 @@ def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
             found[part] = ratio.weights(rows.inputs[part][:, observed])
         return found
 
-    return _gathered(
+    facts = _gathered(
         schema,
         one,
         other,
@@ -84,6 +90,11 @@ def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
         f"{len(rows):,} rows of {source.where}, which the model may have been trained on: read "
         "these figures as too good",
     )
+    alarms = column_alarms(schema, {name: c.shape() for name, c in other.columns.items()})
+    prior = model.metrics.get("class_prior")
+    if prior is not None:
+        alarms += prediction_alarms(model.score(target_rows), prior, schema.class_names)
+    return facts.model_copy(update={"alarms": tuple(alarms)})
 
 
 def _summary(
@@ -126,35 +137,49 @@ def _gathered(
         target_rows=target.rows,
         columns=columns,
         more_columns=more,
-        expectation=attempt("expected", lambda: _expectation(*predicted, weights())),
+        expectation=attempt("expected", lambda: expectation(*predicted, weights(), target.rows)),
         reliability=attempt("calibration", lambda: _reliability(*predicted, schema.class_names)),
         left_out=left_out,
     )
 
 
-def _expectation(probability: Floats, labels: Labels, weight: Floats) -> Expectation:
+def expectation(
+    probability: Floats, labels: Labels, weight: Floats, target_rows: int
+) -> Expectation:
+    """Return what held-out source rows let expect of `target_rows` rows of the target."""
     wrong = (probability.argmax(1) != labels).astype(np.float64)
     losses = row_losses(probability, labels)
     return Expectation(
-        source_accuracy=_hits(source_validation(wrong)),
-        source_cross_entropy=_estimate(source_validation(losses)),
-        accuracy=_hits(deep_embedded_validation(wrong, weight)),
-        cross_entropy=_estimate(deep_embedded_validation(losses, weight)),
+        source_accuracy=hits(_estimate(source_validation(wrong, level=LEVEL))),
+        source_cross_entropy=_estimate(source_validation(losses, level=LEVEL)),
+        accuracy=hits(on_target(wrong, weight, target_rows, OTHER_ACCURACY)),
+        cross_entropy=on_target(losses, weight, target_rows, OTHER_CROSS_ENTROPY),
         rows=len(labels),
         effective_rows=effective_sample_size(weight),
         overlap=overlap(weight),
     )
 
 
+def on_target(loss: Floats, weight: Floats, rows: int, other: float) -> Estimate:
+    """Estimate a mean loss on rows of the target.
+
+    Its interval covers the sampling of source rows, that of target rows, and what domains differ
+    in beyond their observed columns, as far as other problems let expect it.
+    """
+    found = deep_embedded_validation(loss, weight)
+    spread = float(np.sqrt(np.average(np.square(loss - found.risk), weights=weight)))
+    low, high = found.widened(spread / np.sqrt(rows), other, level=LEVEL)
+    return Estimate(value=max(0.0, found.risk), low=max(0.0, low), high=max(0.0, high))
+
+
 def _estimate(found: RiskEstimate) -> Estimate:
     return Estimate(value=found.risk, low=found.interval[0], high=found.interval[1])
 
 
-def _hits(error: RiskEstimate) -> Estimate:
+def hits(error: Estimate) -> Estimate:
     """Turn an estimated share of errors into one of hits, within what a share can be."""
     low, value, high = (
-        float(np.clip(1.0 - share, 0.0, 1.0))
-        for share in (error.interval[1], error.risk, error.interval[0])
+        float(np.clip(1.0 - share, 0.0, 1.0)) for share in (error.high, error.value, error.low)
     )
     return Estimate(value=value, low=low, high=high)
 

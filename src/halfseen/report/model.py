@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from halfseen.alarms import Alarm
 from halfseen.errors import InputError
 from halfseen.front.files import TableFiles
 from halfseen.front.fronts import TableFront, front_from_dict
@@ -17,6 +18,7 @@ from halfseen.front.schema import TableSchema
 from halfseen.model.loading import load_table_model
 from halfseen.model.telling import member_words
 from halfseen.report.answer import (
+    alarm_tiles,
     answer_parts,
     expected_parts,
     expected_tiles,
@@ -80,6 +82,13 @@ class Subject:
     rehearsal: Mapping[str, Any] | None = None
 
     @property
+    def alarms(self) -> list[Alarm]:
+        """What looks wrong: with the tables that are compared, or with those of the fit."""
+        if self.facts.alarms is not None:
+            return list(self.facts.alarms)
+        return [Alarm.from_dict(alarm) for alarm in self.description.metrics.get("alarms", ())]
+
+    @property
     def missing(self) -> list[str]:
         """Names of the columns that the target lacks."""
         return [] if self.schema is None else [column.name for column in self.schema.missing]
@@ -120,9 +129,9 @@ def model_page(subject: Subject) -> Page:
     facts, description = subject.facts, subject.description
     history = description.networks.get("history", [])
     parts: dict[str, list[Part]] = {
-        "expected": expected_parts(facts, subject.rehearsal),
+        "expected": expected_parts(facts, subject.rehearsal, subject.alarms),
         "answer": answer_parts(description.metrics),
-        "shifted": shifted_parts(facts),
+        "shifted": shifted_parts(facts, subject.alarms),
         "missing": missing_parts(description, subject.missing, facts),
         "calibration": reliability_parts(facts),
         "training": loss_figures(history),
@@ -195,7 +204,7 @@ def _reason(subject: Subject, section: str) -> str:
 def _tiles(subject: Subject) -> tuple[Tile, ...]:
     """Return the first screen: what is most useful and most certain, in that order."""
     facts, metrics = subject.facts, subject.description.metrics
-    tiles = expected_tiles(facts)
+    tiles = alarm_tiles(subject.alarms) + expected_tiles(facts, subject.alarms)
     weights = metrics.get("weights")
     if weights:
         heaviest = sorted(weights, key=lambda name: -weights[name])[:3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from halfseen.alarms import Alarm, sentences
 from halfseen.report.facts import ColumnFacts, Histogram, ReportFacts
 from halfseen.report.page import Cell, Figures, Grid, Head, Paragraph, Part, number, percent
 from halfseen.report.svg import bars
@@ -15,13 +16,20 @@ __all__ = ["missing_parts", "shifted_parts"]
 MOST_NAMES = 50
 
 
-def shifted_parts(facts: ReportFacts) -> list[Part]:
-    """Put the distributions of both domains side by side, the most shifted first."""
+def shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part]:
+    """Put the distributions of both domains side by side, the most shifted first.
+
+    What an alarm says of a column stands above, and its kind beside the column.
+    """
+    of_columns = [alarm for alarm in alarms if alarm.columns]
+    warnings: list[Part] = [Paragraph(f"Alarm: {s}", warning=True) for s in sentences(of_columns)]
     observed = [column for column in facts.columns if column.shift is not None]
     if not observed:
-        return []
+        return warnings
+    kinds = {name: alarm.kind for alarm in of_columns for name in alarm.columns}
     heads = (
         Head("column", numeric=False),
+        *([Head("alarm", numeric=False)] if kinds else []),
         Head("distribution", drawn=True),
         Head("stability index", descending=True),
         Head("largest gap"),
@@ -35,12 +43,17 @@ def shifted_parts(facts: ReportFacts) -> list[Part]:
     ]
     if facts.more_columns:
         notes.append(f"{facts.more_columns:,} more columns were left out.")
+    rows = [_shift_row(column) for column in observed]
+    if kinds:
+        marked = (Cell(kinds.get(column.name, ""), strong=True) for column in observed)
+        rows = [(name, mark, *rest) for (name, *rest), mark in zip(rows, marked, strict=True)]
     return [
+        *warnings,
         Figures((), (("filled", "source"), ("outlined", "target"))),
         Grid(
             "Observed columns, the most shifted first",
             heads,
-            tuple(_shift_row(column) for column in observed),
+            tuple(rows),
             tuple(notes),
         ),
     ]

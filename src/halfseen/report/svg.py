@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup, escape
 from scipy.stats import binomtest
 
-__all__ = ["bars", "line_plot", "reliability_plot", "ticks"]
+__all__ = ["bars", "line_plot", "reliability_plot", "signed_bar", "ticks"]
 
 Point = tuple[float, float]
 MOST_LETTERS = 14
@@ -81,6 +81,19 @@ def bars(
         shown = end if len(end) <= MOST_LETTERS else f"{end[: MOST_LETTERS - 1]}…"
         shapes.append(_text(x, height + foot - 2, shown, anchor))
     return _svg(width, height + foot, words, shapes, "small")
+
+
+def signed_bar(value: float, most: float, words: str) -> Markup:
+    """Draw one number from a line in the middle: filled to the right, outlined to the left."""
+    width, height = 176.0, 16.0
+    reach = (width / 2 - 2) * min(1.0, abs(value) / max(most, 1e-9))
+    middle = width / 2
+    start, kind = (middle, "fill-source") if value >= 0 else (middle - reach, "line-target")
+    shapes = [
+        f'<rect class="{kind}" x="{start:.1f}" y="3" width="{reach:.1f}" height="10"/>',
+        f'<path class="axis" d="M{middle:g} 0V{height:g}"/>',
+    ]
+    return _svg(width, height, words, shapes, "small")
 
 
 def line_plot(

@@ -5,8 +5,8 @@ A folder holds ``model.safetensors`` and ``model.json``, and may hold ``report.j
 never opens it; it names the SHA-256 of the tensors that it belongs to. ``model.json`` carries the
 SHA-256 of the tensors and a seal over itself, so that one changed bit anywhere is noticed.
 
-The format has a number. A folder of a newer format, or of format 1 (halfseen 0.1, one network and
-no members), is refused with a sentence, never guessed at.
+The format has a number. A folder of a newer format, or of an older one (1 had one network and no
+members, 2 had other weights), is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
@@ -26,24 +26,30 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, reason
 from halfseen.files import folder_written_whole, recover
 
 __all__ = [
     "FORMAT",
+    "PATTERNS",
     "Description",
     "check_replaceable",
+    "fill_folder",
     "library_versions",
+    "part_folder",
     "read_description",
     "read_folder",
+    "read_patterns",
     "read_report",
     "write_folder",
 ]
 
-FORMAT = 2
+FORMAT = 3
 TENSORS = "model.safetensors"
 DESCRIPTION = "model.json"
 REPORT = "report.json"
+PATTERNS = "patterns.json"
+"""Names the parts of a model of several missing patterns, each a model folder of its own."""
 LARGEST_DESCRIPTION = 64 * 2**20
 """Bytes of a JSON file in a folder, at most."""
 
@@ -126,15 +132,27 @@ def write_folder(
     """
     folder = Path(folder)
     check_replaceable(folder)
+    with folder_written_whole(folder) as partial:
+        fill_folder(partial, description, tensors, report=report)
+
+
+def fill_folder(
+    folder: Path,
+    description: Description,
+    tensors: Mapping[str, Tensor],
+    *,
+    report: Mapping[str, Any] | None = None,
+) -> Description:
+    """Write a model's files into a folder that nobody reads yet; return the sealed description."""
     content = save_tensors({n: t.detach().cpu().contiguous() for n, t in tensors.items()})
     described = description.sealed(hashlib.sha256(content).hexdigest())
     text = json.dumps(described.model_dump(mode="json"), indent=2, ensure_ascii=False)
-    with folder_written_whole(folder) as partial:
-        (partial / TENSORS).write_bytes(content)
-        (partial / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
-        if report is not None:
-            facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
-            (partial / REPORT).write_text(facts + "\n", encoding="utf-8")
+    (folder / TENSORS).write_bytes(content)
+    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    if report is not None:
+        facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
+        (folder / REPORT).write_text(facts + "\n", encoding="utf-8")
+    return described
 
 
 def read_folder(folder: str | Path) -> tuple[Description, dict[str, Tensor]]:
@@ -167,6 +185,11 @@ def read_description(folder: str | Path) -> Description:
         recover(folder)
     if not folder.is_dir():
         raise InputError(f"There is no model folder {folder}.")
+    if (folder / PATTERNS).is_file():
+        parts = ", ".join(str(part) for part in sorted(folder.glob("part-*")))
+        raise InputError(
+            f"{folder} holds one model for each missing pattern; name one of its parts: {parts}."
+        )
     path = _inside(folder, DESCRIPTION)
     data = _read_json(path)
     try:
@@ -182,8 +205,8 @@ def read_description(folder: str | Path) -> Description:
         )
     if found < FORMAT:
         raise InputError(
-            f"{path} has format {found}, of halfseen 0.1, which this version does not read: fit "
-            "the model again, or load it with halfseen 0.1."
+            f"{path} has format {found}, of an earlier halfseen, which this version does not "
+            "read: fit the model again."
         )
     if isinstance(data, dict) and _seal(data) != data.get("seal"):
         raise InputError(
@@ -219,11 +242,54 @@ def check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; a model needs a folder of its own.")
-    others = {path.name for path in folder.iterdir()} - {TENSORS, DESCRIPTION, REPORT}
+    own = {TENSORS, DESCRIPTION, REPORT, PATTERNS}
+    try:
+        others = {path.name for path in folder.iterdir() if not _is_part(path)} - own
+    except OSError as error:
+        raise InputError(f"{folder} cannot be looked into: {reason(error)}") from error
     if others:
         raise InputError(
             f"{folder} holds other things ({sorted(others)[0]}); a model needs a folder of its own."
         )
+
+
+def part_folder(folder: Path, number: int) -> Path:
+    """Return the folder of one part of a model of several missing patterns."""
+    return folder / f"part-{number}"
+
+
+def _is_part(path: Path) -> bool:
+    """Whether a path is the folder of a part, with nothing else in it."""
+    named = path.name.startswith("part-") and path.name.removeprefix("part-").isdecimal()
+    if not named or path.is_symlink() or not path.is_dir():
+        return False
+    return {inside.name for inside in path.iterdir()} <= {TENSORS, DESCRIPTION, REPORT}
+
+
+def read_patterns(folder: str | Path) -> list[Path] | None:
+    """Return the parts of a model of several missing patterns, or None where it is one model."""
+    folder = Path(folder)
+    if not folder.exists():
+        recover(folder)
+    if not (folder / PATTERNS).is_symlink() and not (folder / PATTERNS).exists():
+        return None
+    path = _inside(folder, PATTERNS)
+    data = _read_json(path)
+    try:
+        listed = [(str(part["folder"]), str(part["seal"])) for part in data["parts"]]
+        known = data["format"] == 1 and len(listed) > 1
+    except (KeyError, TypeError):
+        known, listed = False, []
+    expected = [part_folder(folder, number) for number in range(1, len(listed) + 1)]
+    if not known or [name for name, _ in listed] != [part.name for part in expected]:
+        raise InputError(f"{path} does not name the parts of a model; copy the folder again.")
+    for part, (_, seal) in zip(expected, listed, strict=True):
+        if part.is_symlink() or read_description(part).seal != seal:
+            raise InputError(
+                f"{part} is not the part that {PATTERNS} names: it was exchanged. Copy the folder "
+                "again, or fit the model again."
+            )
+    return expected
 
 
 def _seal(data: Mapping[str, Any]) -> str:

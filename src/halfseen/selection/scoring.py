@@ -15,12 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
-from sklearn.decomposition import PCA
-from sklearn.pipeline import make_pipeline
 
 from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
+from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.metrics import row_losses
@@ -43,8 +41,6 @@ Matrix = npt.NDArray[np.float32]
 
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
-COMPONENTS = 32
-"""Principal components of the latents that the density ratio is fitted on."""
 _LEAST_SHARE = 1e-12
 
 
@@ -54,8 +50,8 @@ class Observable(Protocol):
     def log_probabilities(self, rows: Matrix) -> Floats:
         """Return the logarithm of each class's probability."""
 
-    def latents(self, rows: Matrix) -> Matrix:
-        """Return the latents ẑ that the domains are compared in."""
+    def compared_in(self, rows: Matrix) -> Matrix:
+        """Return what the domains are compared in: latents ẑ, or x1 where there are none."""
 
     def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]:
         """Let the model see source rows as training did, for a while."""
@@ -187,7 +183,7 @@ class Observed:
         return evidence.held_out if evidence.training is None else evidence.training
 
     def _latents(self, rows: Matrix) -> Floats:
-        return self.model.latents(rows).astype(np.float64)
+        return self.model.compared_in(rows).astype(np.float64)
 
 
 ONE_FIT_SCORES = tuple(
@@ -243,10 +239,7 @@ def check_one_fit(name: str) -> None:
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
     """Return the weights of some source rows from a ratio fitted on others."""
-    classifier = default_domain_classifier()
-    if source.shape[1] > COMPONENTS:
-        components = min(COMPONENTS, len(source) + len(target))
-        classifier = make_pipeline(PCA(components, random_state=0), classifier)
+    classifier = compact_domain_classifier(source.shape[1], len(source) + len(target))
     return fit_density_ratio(source, target, classifier=classifier).weights(weighed)
 
 

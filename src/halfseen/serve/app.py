@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from starlette.applications import Starlette
@@ -22,6 +23,7 @@ from halfseen.serve.errors import RequestError, answer_error, answer_failure
 from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import read_json
 from halfseen.serve.limits import Limits
+from halfseen.serve.metrics import MEDIA, Metrics
 from halfseen.serve.page import page
 from halfseen.serve.scorer import Scorer
 
@@ -35,8 +37,9 @@ def create_app(
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] = (),
+    metrics: Metrics | None = None,
 ) -> Starlette:
-    """Return the application: ``/predict``, ``/schema``, ``/health`` and the OpenAPI page.
+    """Return the application: ``/predict``, ``/schema``, what watchers ask, and the OpenAPI page.
 
     Parameters
     ----------
@@ -48,8 +51,10 @@ def create_app(
         What clients must show; None lets everybody in.
     hosts
         Names by which clients may call the server; empty allows all.
+    metrics
+        Counts to go on with: those of the application that this one takes the place of.
     """
-    limits = limits or Limits()
+    limits, metrics = limits or Limits(), metrics or Metrics()
     description = contract.describe(scorer.schema)
     document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
     html = page(document, description)
@@ -60,6 +65,14 @@ def create_app(
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
+    async def ready(request: Request) -> Response:
+        if metrics.requests_under_way > limits.max_requests:
+            raise RequestError(503, "This server has as many requests as it takes; ask again.")
+        return JSONResponse({"status": "ready"})
+
+    async def counts(request: Request) -> Response:
+        return Response(metrics.text(), media_type=MEDIA)
+
     async def openapi(request: Request) -> Response:
         return JSONResponse(document)
 
@@ -69,15 +82,17 @@ def create_app(
 
     app = Starlette(
         routes=[
-            Route("/predict", _Predict(scorer, limits).answer, methods=["POST"]),
+            Route("/predict", _Predict(scorer, limits, metrics).answer, methods=["POST"]),
             Route("/schema", schema),
             Route("/health", health),
+            Route("/ready", ready),
+            Route("/metrics", counts),
             Route("/openapi.json", openapi),
             Route("/docs", docs),
         ],
         middleware=[
             Middleware(Flow),
-            Middleware(Gate, limits=limits, token=token, hosts=hosts),
+            Middleware(Gate, limits=limits, token=token, hosts=hosts, metrics=metrics),
         ],
         exception_handlers={HTTPException: answer_error, Exception: answer_failure},
     )
@@ -88,11 +103,10 @@ def create_app(
 class _Predict:
     """``/predict``: reads bodies within bounds, scores on as many threads as cores."""
 
-    def __init__(self, scorer: Scorer, limits: Limits) -> None:
+    def __init__(self, scorer: Scorer, limits: Limits, metrics: Metrics) -> None:
         self._scorer = scorer
         self._limits = limits
-        self._held = 0  # bytes of all bodies under way
-        self._pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score")
+        self._metrics = metrics
 
     async def answer(self, request: Request) -> Response:
         """Score the rows of one request."""
@@ -102,11 +116,11 @@ class _Predict:
         try:
             await self._read(request, body)
             content, answered, rows = await asyncio.get_running_loop().run_in_executor(
-                self._pool, self._score, body, media, arrow_wanted, is_over
+                _threads(), self._score, body, media, arrow_wanted, is_over
             )
         finally:
             is_over.set()  # after its deadline, a request is not scored on
-            self._held -= len(body)
+            self._metrics.bytes_held -= len(body)
         request.state.notes.update(rows=rows, bytes=len(body))
         return Response(content, media_type=answered)
 
@@ -117,9 +131,9 @@ class _Predict:
         try:
             async for chunk in request.stream():
                 self._limits.check_bytes(len(body) + len(chunk))
-                self._limits.check_total(self._held + len(chunk))
+                self._limits.check_total(self._metrics.bytes_held + len(chunk))
                 body += chunk
-                self._held += len(chunk)
+                self._metrics.bytes_held += len(chunk)
         except ClientDisconnect:
             raise RequestError(400, "The client went away before the end of the body.") from None
 
@@ -141,6 +155,12 @@ class _Predict:
             answer = [dict(zip(names, row, strict=True)) for row in rows]
         content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
         return bytes(content), JSON, len(prediction)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Return the threads that score, which an application hands on to the one in its place."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="score")
 
 
 def _media_type(request: Request) -> str:

@@ -19,7 +19,8 @@ REFUSALS = {
     415: "The body is of another type, or compressed.",
     421: "The Host header names another server.",
     422: "A column or a value is not what the model needs.",
-    429: "Too many requests are under way, or too many bytes.",
+    429: "Too many requests are under way, too many bytes, or too many connections.",
+    503: "As many requests as the server takes are under way.",
 }
 
 
@@ -58,6 +59,7 @@ def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) ->
     )
     gate = {429} | ({401} if token else set()) | ({421} if hosts else set())
     any_object = {"application/json": {"schema": {"type": "object"}}}
+    text = {"text/plain": {"schema": {"type": "string"}}}
     predict = _operation("Score rows", answered, gate | {400, 408, 413, 415, 422})
     predict["requestBody"] = {"required": True, "content": asked}
     return {
@@ -67,6 +69,8 @@ def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) ->
             "/predict": {"post": predict},
             "/schema": {"get": _operation("What the model expects and answers", any_object, gate)},
             "/health": {"get": _operation("Whether the server is up", any_object, set())},
+            "/ready": {"get": _operation("Whether it takes one more request", any_object, {503})},
+            "/metrics": {"get": _operation("What it has done and holds", text, gate)},
         },
     }
 

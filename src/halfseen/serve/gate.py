@@ -1,29 +1,27 @@
-"""What stands between the network and the application: two ASGI middlewares, and the protocol."""
+"""What stands between the network and the application: two ASGI middlewares."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import re
 import secrets
 import time
 from collections.abc import Collection
 from contextlib import suppress
 
-import h11
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from halfseen.serve.errors import RequestError, answer_error
 from halfseen.serve.limits import Limits
 from halfseen.serve.log_lines import log
+from halfseen.serve.metrics import Metrics
 
-__all__ = ["Flow", "Gate", "Protocol"]
+__all__ = ["Flow", "Gate"]
 
-_OPEN = "/health"
+_OPEN = ("/health", "/ready")
 """Answered without a token, so that whatever watches the server need not know it."""
 _PIECE = 2**16
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 32 * 2**20
@@ -37,13 +35,18 @@ class Gate:
     """
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, token: str | None, hosts: Collection[str]
+        self,
+        app: ASGIApp,
+        limits: Limits,
+        token: str | None,
+        hosts: Collection[str],
+        metrics: Metrics,
     ) -> None:
         self._app = app
         self._limits = limits
+        self._metrics = metrics
         self._credentials = None if token is None else f"bearer {token}".encode()
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._under_way = 0
         self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,7 +62,7 @@ class Gate:
             status = message.get("status", status)
             await send(message)
 
-        self._under_way += 1
+        self._metrics.requests_under_way += 1
         try:
             refusal = self._refusal(request)
             if refusal is None:
@@ -71,7 +74,9 @@ class Gate:
             if refusal is not None and status is None:
                 await (await answer_error(request, refusal))(scope, receive, watched)
         finally:
-            self._under_way -= 1
+            self._metrics.requests_under_way -= 1
+            seconds = time.perf_counter() - begun
+            self._metrics.answered(status or 500, seconds, request.state.notes.get("rows", 0))
             log(
                 "request",
                 number=next(self._numbers),
@@ -79,7 +84,7 @@ class Gate:
                 method=request.method,
                 path=scope["path"],
                 status=status or 500,
-                milliseconds=round(1000 * (time.perf_counter() - begun), 2),
+                milliseconds=round(1000 * seconds, 2),
                 **request.state.notes,
             )
 
@@ -90,7 +95,7 @@ class Gate:
             return RequestError(
                 400, "The request has both Content-Length and Transfer-Encoding; send one."
             )
-        if request.scope["path"] == _OPEN:
+        if request.scope["path"] in _OPEN:
             return None
         if self._hosts and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in self._hosts:
             return RequestError(421, "This server does not answer to the name in the Host header.")
@@ -98,12 +103,8 @@ class Gate:
             return RequestError(
                 401, "This server needs a token: send it as 'Authorization: Bearer TOKEN'."
             )
-        if self._under_way > self._limits.max_requests:
-            return RequestError(
-                429,
-                f"More than {self._limits.max_requests} requests are under way, the limit of this "
-                "server; try again in a moment.",
-            )
+        if self._metrics.requests_under_way > self._limits.max_requests:
+            return self._limits.crowded(self._limits.max_requests, "requests are under way")
         return None
 
     def _is_known(self, given: list[str]) -> bool:
@@ -153,21 +154,3 @@ class Flow:
                         left -= len((await watched()).get("body", b""))
 
         await self._app(scope, watched, patient)
-
-
-class Protocol(H11Protocol):
-    """uvicorn's own protocol, which says in JSON, too, that a request is not HTTP."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer a malformed request, unless an answer is already on its way."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = json.dumps({"error": "The request is not valid HTTP.", "field": None}).encode()
-            headers = [
-                ("content-type", "application/json"),
-                ("content-length", str(len(body))),
-                ("connection", "close"),
-            ]
-            answer = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
-            for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()

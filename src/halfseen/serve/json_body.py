@@ -15,7 +15,7 @@ from halfseen.front import CategoryColumn, NumberColumn
 from halfseen.serve.errors import RequestError, lacking
 from halfseen.serve.limits import Limits
 
-__all__ = ["Expectation", "expectation", "read_json"]
+__all__ = ["CellRule", "expectation", "read_json"]
 
 Column = NumberColumn | CategoryColumn
 Values = dict[str, list[Any]]
@@ -156,7 +156,7 @@ def _check_text(text: str, where: str, field: str | None) -> None:
         ) from None
 
 
-class Expectation(NamedTuple):
+class CellRule(NamedTuple):
     """What JSON may hold in a column: Python types, words and a JSON Schema that say the same."""
 
     types: frozenset[type]
@@ -165,7 +165,7 @@ class Expectation(NamedTuple):
     arrow: Any
 
 
-_FLAG = Expectation(  # tables also write booleans as 0 and 1; the scorer refuses other numbers
+_FLAG = CellRule(  # tables also write booleans as 0 and 1; the scorer refuses other numbers
     frozenset({bool, float, NoneType}),
     "true, false, 0 or 1",
     {"enum": [True, False, 0, 1, None]},
@@ -178,13 +178,13 @@ _PLAIN = {
 }
 
 
-def expectation(column: Column) -> Expectation:
+def expectation(column: Column) -> CellRule:
     """Return what JSON may hold in a column."""
     if column.kind == "boolean" and isinstance(column, NumberColumn):
         return _FLAG
     values = "number" if isinstance(column, NumberColumn) else column.values
     kind, words, name, arrow = _PLAIN[values]
-    return Expectation(frozenset({kind, NoneType}), words, {"type": [name, "null"]}, arrow)
+    return CellRule(frozenset({kind, NoneType}), words, {"type": [name, "null"]}, arrow)
 
 
 def _kind(value: Any) -> str:

@@ -23,6 +23,10 @@ class Limits:
     max_requests: int = 64
     max_total_bytes: int = 64 * 2**20
     """Of all bodies together; one body of ``max_bytes`` is always let in."""
+    max_connections: int = 256
+    """Open at once; each may hold a third of a MiB that nobody has asked for yet."""
+    head_timeout: float = 10.0
+    """Seconds from an open connection, or the answer before, to the whole head of a request."""
 
     def check_bytes(self, count: int) -> None:
         """Refuse a body that is too large."""
@@ -46,6 +50,11 @@ class Limits:
                 f"The requests under way hold {self.max_total_bytes:,} bytes, the limit of this "
                 "server; try again in a moment.",
             )
+
+    def crowded(self, most: int, what: str) -> RequestError:
+        """Return what is said where there is too much of something."""
+        sentence = f"More than {most} {what}, the limit of this server; try again in a moment."
+        return RequestError(429, sentence)
 
     def late(self) -> RequestError:
         """Return what is said when the time is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import logging
 import math
@@ -9,17 +10,20 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from halfseen.errors import HalfseenError, OptionError
 from halfseen.serve.app import create_app
-from halfseen.serve.gate import Protocol
 from halfseen.serve.limits import Limits
 from halfseen.serve.log_lines import log, log_to_stderr
+from halfseen.serve.metrics import Metrics
+from halfseen.serve.protocol import Protocol
 from halfseen.serve.scorer import open_scorer
 
 __all__ = ["check_token", "configured", "listen", "serve"]
@@ -38,7 +42,7 @@ def serve(
     allow_hosts: Sequence[str] = (),
     trust_proxies: Sequence[str] = (),
 ) -> None:
-    """Serve a model folder or an exported graph over HTTP.
+    """Serve a model folder or an exported graph over HTTP; SIGHUP lets it read the model again.
 
     Parameters
     ----------
@@ -60,13 +64,22 @@ def serve(
     limits = limits or Limits()
     check_token(token)
     _check_names(allow_hosts, trust_proxies)
+    gc.freeze()  # libraries stay: whoever looks for what was left need not look at them
     scorer = open_scorer(model)
     listener = listen(host, port)
     address, port = listener.getsockname()[:2]
     is_loopback = ipaddress.ip_address(address).is_loopback
     hosts = allow_hosts or (THIS_MACHINE if is_loopback else ())
-    config = configured(create_app(scorer, limits, token, hosts), limits, trust_proxies)
+    metrics = Metrics()
+    app = Reloadable(
+        create_app(scorer, limits, token, hosts, metrics),
+        lambda: create_app(open_scorer(model), limits, token, hosts, metrics),
+        metrics,
+    )
+    config = configured(app, limits, trust_proxies)
     log_to_stderr()
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda number, frame: app.begin_reload())
     # uvicorn passes the signal on when all is done: that is then a good end, not a death.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
@@ -79,6 +92,43 @@ def serve(
         log("stopped")
 
 
+class Reloadable:
+    """An application that another can take the place of, while requests are answered.
+
+    What cannot be loaded changes nothing: the model that is served stays. Counts and bounds go
+    on, so that the requests of both are bounded together.
+    """
+
+    def __init__(self, app: ASGIApp, load: Callable[[], ASGIApp], metrics: Metrics) -> None:
+        self._app = app
+        self._load = load
+        self._metrics = metrics
+        self._is_loading = threading.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request by the application of this moment."""
+        await self._app(scope, receive, send)
+
+    def begin_reload(self) -> None:
+        """Load beside what is served, on a thread of its own; twice at once is once."""
+        threading.Thread(target=self._reload, name="reload", daemon=True).start()
+
+    def _reload(self) -> None:
+        if not self._is_loading.acquire(blocking=False):
+            return
+        try:
+            self._app = self._load()
+            gc.collect()  # applications refer to themselves: the former model would stay for long
+            self._metrics.reloads += 1
+            log("reloaded")
+        except Exception as error:
+            self._metrics.failed_reloads += 1
+            said = str(error) if isinstance(error, HalfseenError) else repr(error)
+            log("not reloaded", level=logging.ERROR, error=said)
+        finally:
+            self._is_loading.release()
+
+
 def configured(app: ASGIApp, limits: Limits, trust_proxies: Sequence[str] = ()) -> uvicorn.Config:
     """Return how uvicorn runs the application."""
     return uvicorn.Config(
@@ -86,7 +136,7 @@ def configured(app: ASGIApp, limits: Limits, trust_proxies: Sequence[str] = ()) 
         log_config=None,
         access_log=False,
         server_header=False,
-        http=Protocol,
+        http=partial(Protocol, limits=limits),  # type: ignore[arg-type]
         ws="none",
         proxy_headers=bool(trust_proxies),  # by default uvicorn believes everyone on loopback
         forwarded_allow_ips=list(trust_proxies),

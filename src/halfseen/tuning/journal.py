@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfseen.errors import HalfseenError, InputError, reason
+from halfseen.files import locked, sync
 
 if TYPE_CHECKING:
     from optuna.storages import JournalStorage
@@ -27,13 +29,16 @@ def open_journal(path: Path) -> JournalStorage:
     Optuna alone would append to any file, and end in a traceback at a line it cannot read.
     """
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+    from optuna.storages.journal import JournalFileBackend
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             _check(path)
-        lock: Any = _TrimmingLock(path, JournalFileOpenLock(str(path)))
+        else:
+            path.touch()
+            sync(path.parent)
+        lock: Any = _TrimmingLock(path)
         kept: Any = _SealedLines(path, JournalFileBackend(str(path), lock))
         return JournalStorage(kept)
     except HalfseenError:
@@ -55,7 +60,10 @@ class _SealedLines:
     backend: Any
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
-        yield from self.backend.read_logs(log_number_from)
+        try:
+            yield from self.backend.read_logs(log_number_from)
+        except OSError as error:
+            raise HalfseenError(f"{self.path} could not be read: {reason(error)}") from error
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         try:
@@ -66,29 +74,28 @@ class _SealedLines:
 
 @dataclass(frozen=True)
 class _TrimmingLock:
-    """Optuna's lock on a journal, whose holder first cuts off an incomplete last line.
+    """A lock on a journal, whose holder first cuts off an incomplete last line.
 
     A process that is killed while it writes leaves one; Optuna would write on in the same line
-    and could read neither part again.
+    and could read neither part again. Optuna's own locks are files, which a kill leaves behind:
+    whoever came next waited for half a minute.
     """
 
     path: Path
-    lock: Any
+    held: ExitStack = field(default_factory=ExitStack)
 
     def acquire(self) -> bool:
         try:
-            self.lock.acquire()
-            try:
+            with ExitStack() as held:
+                held.enter_context(locked(self.path))
                 _trim(self.path)
-            except BaseException:
-                self.lock.release()
-                raise
+                self.held.push(held.pop_all())
         except OSError as error:
             raise HalfseenError(f"{self.path} could not be written: {reason(error)}") from error
         return True
 
     def release(self) -> None:
-        self.lock.release()
+        self.held.close()
 
 
 def _seal(log: dict[str, Any]) -> str:

@@ -1,13 +1,16 @@
-"""A search: the trials of one model, in turn or in parallel, kept in a storage."""
+"""A search: Optuna proposes settings, each is fitted and scored without a target label."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
+import itertools
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,35 +18,54 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from halfseen.classifier import AdaptationImputationClassifier
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
 from halfseen.evidence.registry import SCORES
+from halfseen.evidence.scores import agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
+from halfseen.networks.training import derived_seed
 from halfseen.selection.epochs import split_held_out
-from halfseen.selection.scoring import ONE_FIT_SCORES
+from halfseen.selection.scoring import ONE_FIT_SCORES, Evidence, evaluate
 from halfseen.tuning.journal import open_journal
 from halfseen.tuning.spaces import Space, paper_space, with_given, with_settings
-from halfseen.tuning.trials import (
-    Rows,
-    SearchTrial,
-    TrialRunner,
-    is_abandoned,
-    is_spent,
-    is_under_way,
-    optuna,
-    this_process,
-)
 
 if TYPE_CHECKING:
-    from optuna import Study
+    from optuna import Study, Trial
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial
 
-__all__ = ["SearchResult", "search"]
+__all__ = ["SearchResult", "SearchTrial", "search"]
 
-FIRST_NOT_PRUNED = 5
-"""Trials of a model that run to their end before any is pruned."""
+AGREEING_FITS = 3
+MOST_PROPOSALS = 10
+"""Proposals that may turn out to be old ones before a trial is given up."""
 SAME = (
     "members", "effort", "align", "refine", "epoch_choice", "held_out", "patience", "random_state",
 )  # fmt: skip
 """Parameters of an estimator, beside its options, that a search must go on with."""
+
+
+@dataclass(frozen=True)
+class SearchTrial:
+    """One fit of a search."""
+
+    model: str
+    number: int
+    settings: dict[str, Any]
+    state: str
+    """``complete`` or ``failed``."""
+    value: float | None
+    """The score in its natural sense."""
+    seconds: float
+    note: str = ""
+    """Why it failed."""
+
+    @classmethod
+    def of(cls, model: str, trial: FrozenTrial) -> SearchTrial:
+        """Return what Optuna keeps of a trial that ended."""
+        seconds = trial.duration.total_seconds() if trial.duration is not None else 0.0
+        state = "complete" if trial.state.name == "COMPLETE" else "failed"
+        note = str(trial.user_attrs.get("error", ""))
+        return cls(model, trial.number, dict(trial.params), state, trial.value, seconds, note)
 
 
 @dataclass(frozen=True)
@@ -71,13 +93,13 @@ class SearchResult:
         return with_settings(estimator, self.best.settings)
 
     def table(self) -> list[dict[str, Any]]:
-        """Return one plain row per trial, the best first and what did not end well last."""
+        """Return one plain row per trial, the best first and what failed last."""
         sign = 1.0 if SCORES[self.score].better == "lower" else -1.0
         places = [
-            (t.state != "complete", np.inf if t.value is None else sign * t.value, place)
+            (np.inf if t.value is None else sign * t.value, place)
             for place, t in enumerate(self.trials)
         ]
-        ordered = (self.trials[place] for *_, place in sorted(places))
+        ordered = (self.trials[place] for _, place in sorted(places))
         return [
             {"model": t.model, self.score: t.value, "state": t.state, **t.settings} for t in ordered
         ]
@@ -93,7 +115,6 @@ def search(
     space: Space | None = None,
     trials: int = 20,
     held_out: float = 0.2,
-    prune: bool = True,
     storage: str | Path | None = None,
     n_jobs: int = 1,
     seed: int = 0,
@@ -118,17 +139,13 @@ def search(
         option, such as ``training.learning_rate``, or of an estimator's parameter. By default the
         paper's grids, :func:`paper_space`.
     trials
-        The budget: fits that ran to an end, were pruned or diverged.
+        The budget: fits that ran to an end or diverged.
     held_out
         Share of the source rows that is scored on and not trained on.
-    prune
-        Whether a fit is given up when its score, looked at every five epochs, is worse than the
-        median of the fits before it. The first five are not.
     storage
-        A file that keeps every trial (or a database address as Optuna takes it). A search that
-        was stopped continues from it, the trial it was stopped in from its last epoch. Several
-        machines may make the same call with the same storage and share the trials, which the
-        results of the one that ends last hold all. It may keep searches of several models.
+        A file that keeps every trial, or a database address as Optuna takes it. A search that was
+        stopped continues from it, and several machines may share it. It may keep searches of
+        several models.
     n_jobs
         How many fits run at the same time, each in its own process.
     seed
@@ -158,68 +175,160 @@ def search(
     if trials < 1 or n_jobs < 1:
         raise OptionError(f"trials={trials} and n_jobs={n_jobs} must be at least 1.")
     rows = _split(X, y, X_target, held_out, seed)
-    with _quiet(), _kept(storage) as (kept, checkpoints):
-        method, options = estimator.plan(image=getattr(X, "ndim", 2) > 2)
+    method, options = estimator.plan(image=getattr(X, "ndim", 2) > 2)
+    with _quiet(), _kept(storage) as kept:
         own = paper_space(method, options) if space is None else space
         widened, given = with_given(own, estimator, options)
-        pruned = prune and score in ONE_FIT_SCORES
-        pruners = optuna().pruners
-        study = optuna().create_study(
+        study = _optuna().create_study(
             storage=kept,
             study_name=f"{method.name} by {score}",
             direction="minimize" if SCORES[score].better == "lower" else "maximize",
-            pruner=pruners.MedianPruner(FIRST_NOT_PRUNED) if pruned else pruners.NopPruner(),
             load_if_exists=True,
         )
-        runner = TrialRunner(
-            study, estimator, widened, score, rows, seed, pruned, checkpoints, this_process(),
-            trials,
-        )  # fmt: skip
+        runner = _Runner(study, estimator, widened, score, rows, seed, trials, datetime.now())
         _check_same(study, _fingerprint(runner, options, held_out))
-        _recover(study, given)
-        done = sum(is_spent(trial) for trial in study.trials)
+        if not any(given.items() <= trial.params.items() for trial in _spent(study)):
+            study.enqueue_trial(given)
         # Optuna's own loop would run them in threads, where they share random numbers.
-        jobs = (delayed(_run)(runner, number) for number in range(done, trials))
+        jobs = (delayed(_run)(runner, n) for n in range(len(_spent(study)), trials))
         for number in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
             if number is not None:
                 on_trial(SearchTrial.of(method.name, study.trials[number]))
-        ended = [SearchTrial.of(method.name, trial) for trial in study.trials if is_spent(trial)]
+        ended = [SearchTrial.of(method.name, trial) for trial in _spent(study)]
     return SearchResult(score, tuple(ended))
 
 
-def _run(runner: TrialRunner, number: int) -> int | None:
+@dataclass(frozen=True)
+class _Rows:
+    """What every trial of a search is fitted and scored on."""
+
+    X: Any
+    y: Any
+    X_held_out: Any
+    y_held_out: Any
+    X_target: Any
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """Runs the trials of one search; can be sent to another process."""
+
+    study: Study
+    estimator: AdaptationImputationClassifier
+    space: Mapping[str, BaseDistribution]
+    score: str
+    rows: _Rows
+    seed: int
+    budget: int
+    begun: datetime
+
+    def run(self, number: int) -> int | None:
+        """Propose settings, fit with them, tell the score; return the trial's number.
+
+        None says that everything in the space has been tried, or that others who share the
+        storage use up the budget.
+        """
+        study, taken = self.study, len(self._tried())
+        # Others may be ahead: a seed of theirs would propose what they have tried.
+        seed = derived_seed(self.seed, max(number, taken))
+        # Proposals of parallel trials keep away from each other (constant_liar).
+        study.sampler = _optuna().samplers.TPESampler(seed=seed, constant_liar=True)
+        trial = self._ask(seed) if taken < self.budget else None
+        if trial is None:
+            return None
+        failed = _optuna().trial.TrialState.FAIL
+        try:
+            value = self._value(trial.params)
+            if not np.isfinite(value):
+                raise TrainingDivergedError(f"{self.score} is {value}.")
+        except TrainingDivergedError as error:
+            trial.set_user_attr("error", str(error))
+            study.tell(trial, state=failed)
+        except BaseException:
+            # Without a note of its own it counts as stopped, and may be tried again.
+            study.tell(trial, state=failed)
+            raise
+        else:
+            study.tell(trial, value)
+        return int(trial.number)
+
+    def _ask(self, seed: int) -> Trial | None:
+        """Return a trial whose settings are new: training again would give the same value.
+
+        Optuna's samplers for grids do not learn from the scores, and raise where somebody asks for
+        trials; its other samplers propose again what was tried. So a repetition is replaced here.
+        """
+        study = self.study
+        for attempt in range(MOST_PROPOSALS):
+            trial = study.ask(dict(self.space))
+            tried = self._tried(before=trial.number)
+            if trial.params not in tried:
+                return trial
+            study.tell(trial, state=_optuna().trial.TrialState.FAIL)
+            grid = self._grid()
+            untried = [settings for settings in grid if settings not in tried]
+            if untried:
+                study.enqueue_trial(untried[(seed + attempt) % len(untried)])
+            elif grid:
+                return None
+        return None
+
+    def _tried(self, before: int | None = None) -> list[dict[str, Any]]:
+        """Return settings that were tried, or that others try since this search began."""
+        under_way = [
+            trial
+            for trial in self.study.trials[:before]
+            if trial.state.name == "RUNNING"
+            and trial.datetime_start is not None
+            and trial.datetime_start >= self.begun
+        ]
+        return [trial.params for trial in (*_spent(self.study), *under_way)]
+
+    def _grid(self) -> list[dict[str, Any]]:
+        """Return every combination of a space of choices alone; none of one with ranges."""
+        choices = [getattr(kind, "choices", ()) for kind in self.space.values()]
+        combinations = itertools.product(*choices)
+        return [dict(zip(self.space, values, strict=True)) for values in combinations]
+
+    def _value(self, settings: Mapping[str, Any]) -> float:
+        """Return the score of an estimator with some settings."""
+        rows, estimator = self.rows, with_settings(self.estimator, settings)
+        if estimator.random_state is None:
+            estimator.set_params(random_state=self.seed)
+        if self.score == "agreement":
+            seeds = (derived_seed(self.seed, run) for run in range(AGREEING_FITS))
+            fits = (with_settings(estimator, {"random_state": seed}) for seed in seeds)
+            answers = [
+                fit.fit(rows.X, rows.y, X_target=rows.X_target).predict_proba(rows.X_target)
+                for fit in fits
+            ]
+            return agreement(np.stack(answers))
+        model = estimator.fit(rows.X, rows.y, X_target=rows.X_target).model_
+        evidence = Evidence.prepared(
+            model.prepare, model.classes_, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
+        )
+        return evaluate(model, evidence, (self.score,))[self.score]
+
+
+def _run(runner: _Runner, number: int) -> int | None:
     with _quiet():
         return runner.run(number)
 
 
-def _recover(study: Study, given: Mapping[str, Any]) -> None:
-    """Line up what a search starts with: trials that were stopped, and the settings as given."""
-    state = optuna().trial.TrialState
-    for trial in study.get_trials(states=(state.RUNNING,)):
-        if is_abandoned(trial):
-            study.tell(trial.number, state=state.FAIL)
-    known, stopped = [], []
-    for trial in study.trials:
-        if is_spent(trial) or is_under_way(trial) or trial.state == state.WAITING:
-            known.append(trial.params or trial.system_attrs.get("fixed_params", {}))
-        elif trial.state == state.FAIL and trial.params:
-            stopped.append(trial.params)
-    # Optuna's skip_if_exists would skip what was stopped too.
-    for settings in (*stopped, given):
-        if not any(settings.items() <= other.items() for other in known):
-            study.enqueue_trial(dict(settings))
-            known.append(settings)
+def _spent(study: Study) -> list[FrozenTrial]:
+    """Return the trials that have used up budget: they ended by themselves, well or not."""
+    return [t for t in study.trials if t.state.name == "COMPLETE" or "error" in t.user_attrs]
 
 
-def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int) -> Rows:
+def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int) -> _Rows:
     labels, _ = label_column(y, len(read_frame(X, "the source")))
     is_held = np.zeros(len(labels), dtype=bool)
     is_held[split_held_out(labels, held_out, seed)[1]] = True
     train = take_rows(X, ~is_held), take_rows(y, ~is_held)
-    return Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target)
+    return _Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target)
 
 
-def _fingerprint(runner: TrialRunner, options: Any, held_out: float) -> str:
+def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
     """Hash what determines the value of a trial but its settings."""
     parameters = runner.estimator.get_params(deep=False)
     facts = {
@@ -253,22 +362,28 @@ def _check_same(study: Study, fingerprint: str) -> None:
         )
 
 
+def _optuna() -> Any:
+    """Return the module that proposes settings, or say how to get it."""
+    try:
+        return importlib.import_module("optuna")
+    except ImportError:
+        raise HalfseenError("A search needs Optuna: pip install 'halfseen[tune]'.") from None
+
+
 @contextmanager
-def _kept(storage: str | Path | None) -> Iterator[tuple[Any, str | None]]:
-    """Give the storage, temporary where none is, and how the names of checkpoints begin."""
+def _kept(storage: str | Path | None) -> Iterator[Any]:
+    """Give the storage of the trials, a temporary one where none is named."""
     if storage is None:
         with tempfile.TemporaryDirectory() as folder:
-            yield open_journal(Path(folder) / "trials.journal"), None
-    elif "://" in str(storage):
-        yield str(storage), None
+            yield open_journal(Path(folder) / "trials.journal")
     else:
-        yield open_journal(Path(storage)), f"{storage}.running."
+        yield str(storage) if "://" in str(storage) else open_journal(Path(storage))
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Optuna's log lines off the screen for a while."""
-    logging = optuna().logging
+    logging = _optuna().logging
     level = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
     try:

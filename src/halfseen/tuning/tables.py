@@ -16,8 +16,7 @@ from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import method_named
-from halfseen.tuning.searching import SearchResult, search
-from halfseen.tuning.trials import SearchTrial
+from halfseen.tuning.searching import SearchResult, SearchTrial, search
 
 __all__ = ["MOST_ROWS", "estimator_for", "search_tables"]
 
@@ -33,7 +32,6 @@ def search_tables(
     trials: int,
     storage: str | Path,
     n_jobs: int = 1,
-    prune: bool = True,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,
 ) -> SearchResult:
     """Search the settings of the models asked for, one after another, over the paper's grids.
@@ -62,7 +60,6 @@ def search_tables(
             held_out=HELD_OUT,
             storage=storage,
             n_jobs=n_jobs,
-            prune=prune,
             seed=settings.seed,
             on_trial=on_trial,
         )

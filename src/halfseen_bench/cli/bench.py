@@ -12,6 +12,7 @@ from rich.markup import escape
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, print_failures
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
+from halfseen_bench.cli import panel
 from halfseen_bench.cli.data import data_inputs
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
@@ -25,6 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
+
+app.add_typer(panel.app)
 
 _MARK = b"Software\0halfseen"
 """What a picture says of its origin."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from halfseen.networks.divergences.gradients import reverse_gradient
-from halfseen.networks.nets import initialize, mlp
+from halfseen.networks.nets import initialize, mlp, of_both
 from halfseen.options import Initialization, Normalization
 
 __all__ = ["AdversarialDivergence", "critic_loss"]
@@ -59,6 +59,4 @@ class AdversarialDivergence(nn.Module):
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the critic's loss; its gradient reaches the latents reversed."""
-        return critic_loss(
-            self.critic(reverse_gradient(first)), self.critic(reverse_gradient(second))
-        )
+        return critic_loss(*of_both(self.critic, reverse_gradient(first), reverse_gradient(second)))

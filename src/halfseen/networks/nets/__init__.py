@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from halfseen.networks.nets.encoders import ConvEncoder, EncoderFactory, VectorEncoder
-from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.nets.layers import initialize, mlp, of_both
 from halfseen.networks.nets.networks import CONTRAST, Latents, Networks, build_networks
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "build_networks",
     "initialize",
     "mlp",
+    "of_both",
 ]

@@ -118,6 +118,8 @@ class VectorEncoder(nn.Module):
             last = [layer for layer in self.layers if isinstance(layer, nn.Linear)][-1]
             nn.init.zeros_(last.weight)
         self.activation = activation(latent_activation)
+        self.is_row_wise = normalize != "batch"
+        """Whether what becomes of a row does not depend on others."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the latent of a batch of rows."""

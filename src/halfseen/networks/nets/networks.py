@@ -20,7 +20,7 @@ from halfseen.networks.nets.encoders import (
     latent_size_of,
     make_encoder,
 )
-from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.nets.layers import initialize, mlp, of_both
 from halfseen.options import Group, Options
 
 CONTRAST = 0.1
@@ -116,12 +116,18 @@ class Networks(nn.Module):
         target_view = self.blocks.view(target, views[1])
         # Where the source shows more than the target, the encoder must expect it in both.
         shown = self._shown(views[0]) if views[0] == views[1] else None
-        observed_source = _encode(self.encoder, source_view, shown)
-        observed_target = _encode(self.encoder, target_view, shown)
+        if type(self.encoder) is ConvEncoder:
+            observed_source = self.encoder(source_view, shown)
+            observed_target = self.encoder(target_view, shown)
+        else:
+            observed_source, observed_target = of_both(self.encoder, source_view, target_view)
         if not self.method.imputes:
             return Latents(observed_source, observed_target)
         known = observed_source.detach() if detach_generator_input else observed_source
-        imputed_source, imputed_target = self.impute(known), self.impute(observed_target)
+        assert self.generator is not None
+        imputed_source, imputed_target = of_both(
+            self.generator, self._with_noise(known), self._with_noise(observed_target)
+        )
         return Latents(
             observed_source,
             observed_target,
@@ -145,11 +151,14 @@ class Networks(nn.Module):
     def impute(self, observed: Tensor) -> Tensor:
         """ẑ2 = r(z1), or r(z1, ε) with a stochastic generator."""
         assert self.generator is not None
-        if self.noise_size:
-            noise = torch.randn(len(observed), self.noise_size, device=observed.device)
-            observed = torch.cat([observed, noise], dim=1)
-        imputed: Tensor = self.generator(observed)
+        imputed: Tensor = self.generator(self._with_noise(observed))
         return imputed
+
+    def _with_noise(self, observed: Tensor) -> Tensor:
+        if not self.noise_size:
+            return observed
+        noise = torch.randn(*observed.shape[:-1], self.noise_size, device=observed.device)
+        return torch.cat([observed, noise], dim=-1)
 
     def forward(self, target: Tensor) -> Tensor:
         """Return the logits f(ẑ_T) of target rows."""
@@ -276,7 +285,7 @@ def _set(group: Group | None, meant: str, given: str) -> dict[str, Any]:
 
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:
-    return observed if other is None else torch.cat([observed, other], dim=1)
+    return observed if other is None else torch.cat([observed, other], dim=-1)
 
 
 @contextmanager

@@ -65,6 +65,9 @@ def classification_loss(logits: Tensor, labels: Tensor, weights: Tensor | None =
     >>> round(float(classification_loss(logits, hard, torch.tensor([0.5, 0.0]))), 4)
     0.1733
     """
+    if logits.ndim == 3:  # of a stack of networks, each with rows of its own
+        logits, labels = logits.flatten(0, 1), labels.flatten(0, 1)
+        weights = None if weights is None else weights.flatten()
     if weights is None:
         return cross_entropy(logits, labels)
     return (weights * cross_entropy(logits, labels, reduction="none")).mean()

@@ -74,4 +74,4 @@ def reconstruction_loss(
     if form == "norm":
         norm: Tensor = torch.linalg.vector_norm(difference)
         return norm
-    return difference.square().sum(1).mean()
+    return difference.square().sum(-1).mean()

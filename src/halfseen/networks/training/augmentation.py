@@ -112,7 +112,7 @@ class MaskNoise:
     def __call__(self, rows: Tensor) -> Tensor:
         """Return rows with cells masked."""
         mask = torch.rand(rows.shape, device=rows.device) < self.probability
-        return torch.where(mask, rows.mean(0, keepdim=True).expand_as(rows), rows)
+        return torch.where(mask, rows.mean(-2, keepdim=True).expand_as(rows), rows)
 
 
 @dataclass(frozen=True)

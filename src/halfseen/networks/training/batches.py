@@ -89,7 +89,8 @@ class ResidentBatches:
         self.target = target
         self.balanced = balanced
         self._labels = source.hard_labels.cpu().numpy()
-        self._weights = None if source.weights is None else source.weights / source.weights.mean()
+        self.weights = None if source.weights is None else source.weights / source.weights.mean()
+        """Of the source rows, one on average."""
         counts = np.unique(self._labels, return_counts=True)[1]
         self._epoch_rows = int(counts.max() * len(counts)) if balanced else len(source)
 
@@ -100,26 +101,32 @@ class ResidentBatches:
 
     def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
         """Yield the batches of one epoch, of which each rank gets its part."""
-        steps = self.steps(batch_size)
-        random = np.random.default_rng(seed)
-        if self.balanced:
-            source_order = balanced_order(self._labels, random)
-        else:
-            source_order = random.permutation(len(self.source))
-        target_order = _repeated_order(len(self.target), steps * batch_size, random)
-        device = self.source.inputs.device
-        source_index = torch.as_tensor(source_order, device=device)
-        target_index = torch.as_tensor(target_order, device=device)
+        source_index, target_index = self.orders(batch_size, seed)
         own = ranks.rows(batch_size)
-        for first in range(0, steps * batch_size, batch_size):
+        for first in range(0, len(target_index), batch_size):
             rows = slice(first + own.start, first + own.stop)
             chosen = source_index[rows]
             yield Batch(
                 self.source.inputs[chosen],
                 self.source.labels[chosen],
                 self.target.inputs[target_index[rows]],
-                None if self._weights is None else self._weights[chosen],
+                None if self.weights is None else self.weights[chosen],
             )
+
+    def orders(self, batch_size: int, seed: int) -> tuple[Tensor, Tensor]:
+        """Return which rows of the source, and of the target, an epoch shows one after another."""
+        random = np.random.default_rng(seed)
+        if self.balanced:
+            source_order = balanced_order(self._labels, random)
+        else:
+            source_order = random.permutation(len(self.source))
+        shown = self.steps(batch_size) * batch_size
+        target_order = _repeated_order(len(self.target), shown, random)
+        device = self.source.inputs.device
+        return (
+            torch.as_tensor(source_order[:shown], device=device),
+            torch.as_tensor(target_order, device=device),
+        )
 
     def _check(self, batch_size: int) -> None:
         for name, rows in (("source", len(self.source)), ("target", len(self.target))):

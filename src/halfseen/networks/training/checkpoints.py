@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from halfseen.errors import InputError
 from halfseen.files import written_whole
 from halfseen.networks.training.choice import BestEpoch
+from halfseen.networks.training.optimizer import Adam
 
 __all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
@@ -122,7 +123,7 @@ def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def optimizer_state(
-    optimizer: torch.optim.Optimizer, names: Mapping[nn.Parameter, str]
+    optimizer: Adam, names: Mapping[nn.Parameter, str]
 ) -> dict[str, dict[str, Tensor]]:
     """Return Adam's tensors under the names of their parameters."""
     return {
@@ -133,15 +134,17 @@ def optimizer_state(
 
 
 def restore_optimizer(
-    optimizer: torch.optim.Optimizer,
+    optimizer: Adam,
     names: Mapping[nn.Parameter, str],
     state: Mapping[str, Mapping[str, Tensor]],
 ) -> None:
-    """Put saved tensors back, on the parameters' device."""
+    """Put saved tensors back, on the parameters' device and in their order in memory."""
     for parameter, name in names.items():
         if name in state:
             optimizer.state[parameter] = {
                 # Adam's step counter stays where Adam made it; moments follow the parameter.
-                field: value.clone() if value.ndim == 0 else value.to(parameter.device)
+                field: value.clone()
+                if value.ndim == 0
+                else torch.empty_like(parameter).copy_(value)
                 for field, value in state[name].items()
             }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -31,9 +32,16 @@ from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
 from halfseen.networks.training.progress import Progress
+from halfseen.networks.training.stacking import (
+    StackedBatches,
+    can_be_stacked,
+    stacked,
+    unstacked,
+)
 from halfseen.options import Options, make_options
+from halfseen.parallel import present_ranks
 
-__all__ = ["TrainingProblem", "fit_objective", "resolve_device", "sample_of"]
+__all__ = ["TrainingProblem", "fit_objective", "fit_together", "resolve_device", "sample_of"]
 
 _INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
 """Keep the seeds of initial weights and of target statistics apart from those of the phases."""
@@ -111,16 +119,7 @@ def fit_objective(
     `evaluations` times in a phase. An augmentation given replaces that of the source's options.
     """
     place = resolve_device(device)
-    pixels = _pixels(problem)
-    if options.images is not None and options.images.standardize == "auto":
-        # Other sources are shown in the light of others: both at once was worse.
-        standardize = pixels.looks_differ and not pixels.is_uniform
-        options = make_options({"images.standardize": standardize}, options)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(derived_seed(seed, _INITIALIZATION))
-        objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
-    objective.to(place)
-    objective.views = _views(pixels, problem.blocks, method, options, augmentation)
+    objective = _initial(problem, method, options, seed, encoder, augmentation).to(place)
     batches = problem.batches_for(options, place)
     phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
 
@@ -140,7 +139,9 @@ def fit_objective(
         progress or Progress(),
         on_epoch,
         checkpoint,
-        "" if checkpoint is None else _fingerprint(problem, objective, seed, refine, epoch_choice),
+        ""
+        if checkpoint is None
+        else _fingerprint([problem], objective, seed, refine, epoch_choice),
         epoch_choice,
         before_looking=match_target_statistics,
         looks=evaluations,
@@ -150,6 +151,67 @@ def fit_objective(
     match_target_statistics()
     objective.eval()
     return objective, history
+
+
+def fit_together(
+    problems: Sequence[TrainingProblem],
+    method: Method,
+    options: Options,
+    *,
+    seed: int,
+    device: str = "auto",
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> list[tuple[Objective, History]] | None:
+    """Train one model on each of several problems as a stack; None where it cannot be stacked.
+
+    The problems differ in their source rows alone. Without dropout and noise each model is the
+    one that :func:`fit_objective` gives, up to rounding; with them it is another draw. The
+    history is that of the stack, whose losses are means over the models.
+    """
+    place = resolve_device(device)
+    plain = _initial(problems[0], method, options, seed).to(place)
+    if not can_be_stacked(plain) or present_ranks().size > 1:
+        return None
+    stack = stacked(plain, len(problems))
+    stack.views = plain.views
+    parts = [problem.batches_for(options, place) for problem in problems]
+    batches = StackedBatches([part for part in parts if isinstance(part, ResidentBatches)])
+    phases = plan_phases(
+        options, method, batches, rows=min(problem.rows for problem in problems), refine=False
+    )
+    trainer = Trainer(
+        stack,
+        batches,
+        seed,
+        progress or Progress(),
+        checkpoint=checkpoint,
+        run="" if checkpoint is None else _fingerprint(problems, stack, seed, False, None),
+        stacked=len(problems),
+    )
+    history = trainer.train(phases)
+    return [(found.eval(), history) for found in unstacked(stack, plain, len(problems))]
+
+
+def _initial(
+    problem: TrainingProblem,
+    method: Method,
+    options: Options,
+    seed: int,
+    encoder: nn.Module | EncoderFactory | None = None,
+    augmentation: Augmentation | None = None,
+) -> Objective:
+    """Return a model as it is before training."""
+    pixels = _pixels(problem)
+    if options.images is not None and options.images.standardize == "auto":
+        # Other sources are shown in the light of others: both at once was worse.
+        standardize = pixels.looks_differ and not pixels.is_uniform
+        options = make_options({"images.standardize": standardize}, options)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(derived_seed(seed, _INITIALIZATION))
+        objective = build_objective(problem.blocks, method, problem.n_classes, options, encoder)
+    objective.views = _views(pixels, problem.blocks, method, options, augmentation)
+    return objective
 
 
 def sample_of(rows: Tensor, most: int) -> Tensor:
@@ -212,7 +274,7 @@ def resolve_device(device: str) -> torch.device:
 
 
 def _fingerprint(
-    problem: TrainingProblem,
+    problems: Sequence[TrainingProblem],
     objective: Objective,
     seed: int,
     refine: bool,
@@ -223,8 +285,8 @@ def _fingerprint(
     An encoder or augmentation of the user's own counts by the shape of its tensors only.
     """
     facts = {
-        "rows": problem.digest(),
-        "blocks": problem.blocks.to_dict(),
+        "rows": [problem.digest() for problem in problems],
+        "blocks": problems[0].blocks.to_dict(),
         "method": objective.networks.method.name,
         "options": objective.options.model_dump(mode="json"),
         "tensors": {name: list(tensor.shape) for name, tensor in objective.state_dict().items()},

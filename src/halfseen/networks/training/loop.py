@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from halfseen.errors import TrainingDivergedError
 from halfseen.networks.batch import Batch
@@ -26,12 +26,13 @@ from halfseen.networks.training.checkpoints import (
     write_checkpoint,
 )
 from halfseen.networks.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
+from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
 from halfseen.networks.training.phases import Phase
 from halfseen.networks.training.progress import Progress
 from halfseen.networks.training.schedules import ramp
 from halfseen.parallel import Ranks, present_ranks
 
-__all__ = ["EpochHook", "History", "Trainer", "derived_seed", "make_optimizer"]
+__all__ = ["EpochHook", "History", "Trainer", "derived_seed"]
 
 History = list[dict[str, Any]]
 """One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds.
@@ -74,6 +75,8 @@ class Trainer:
     looks: int | None = None
     """The most epochs of a phase that are scored or shown, the last one always; or all."""
     ranks: Ranks = field(default_factory=present_ranks)
+    stacked: int = 1
+    """How many networks the objective is a stack of."""
 
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
@@ -167,9 +170,7 @@ class Trainer:
         record |= told or {}
         return best
 
-    def _epoch(
-        self, phase: Phase, epoch: int, optimizer: torch.optim.Optimizer, seed: int
-    ) -> dict[str, Any]:
+    def _epoch(self, phase: Phase, epoch: int, optimizer: Adam, seed: int) -> dict[str, Any]:
         """Run one epoch and return its record."""
         # Dropout and noise are each rank's own; the batches follow the common seed.
         torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
@@ -182,8 +183,8 @@ class Trainer:
         for step, batch in enumerate(islice(batches, steps)):
             done = (epoch * steps + step) / (phase.epochs * steps)
             strength = ramp(done)
-            for group in optimizer.param_groups:
-                group["lr"] = phase.rate(group["part"], done)
+            for group in optimizer.groups:
+                group.rate = phase.rate(group.part, done)
             for name, value in self._step(phase, epoch, batch, done, optimizer).items():
                 values.setdefault(name, []).append(value)
             self.progress.step(phase, epoch, step, steps)
@@ -194,7 +195,7 @@ class Trainer:
             # A term may start within the epoch: its mean is that over its own steps.
             **{name: sum(found) / len(found) for name, found in values.items()},
             "strength": strength if phase.name == "joint" else None,
-            "learning_rate": optimizer.param_groups[0]["lr"],
+            "learning_rate": optimizer.groups[0].rate,
             "seconds": time.perf_counter() - started,
         }
 
@@ -204,7 +205,7 @@ class Trainer:
         epoch: int,
         batch: Batch,
         progress: float,
-        optimizer: torch.optim.Optimizer,
+        optimizer: Adam,
     ) -> dict[str, float]:
         """Take one gradient step and return the losses of the whole batch as numbers."""
         losses = self._shared(
@@ -212,12 +213,14 @@ class Trainer:
         )
         weight = self.ranks.weight(phase.batch_size)
         values = self._finite_values(losses, weight, phase, epoch)
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.clear()
+        # Losses of a stack are means over its networks, each of which is to have its own gradient.
+        weight *= self.stacked
         torch.autograd.backward(weight * self.objective.total(phase.name, losses))
         clip = self.objective.options.training.gradient_clip
         if clip is not None:
-            parameters: list[Tensor] = [p for g in optimizer.param_groups for p in g["params"]]
-            torch.nn.utils.clip_grad_norm_(parameters, clip)
+            parameters = [p for group in optimizer.groups for p in group.parameters]
+            clip_gradients(parameters, clip, stacked=self.stacked > 1)
         optimizer.step()
         self.objective.after_step(phase.name, progress)
         return values
@@ -236,26 +239,6 @@ class Trainer:
                     "training.gradient_clip=1.0, or check the inputs for extreme values."
                 )
         return values
-
-
-def make_optimizer(objective: Objective, phase: Phase) -> torch.optim.Optimizer:
-    """Return one Adam with a group per part, so that each can have its own rate."""
-    options = objective.options
-    parts = [part for part in objective.network_parts() if part.name in phase.networks]
-    parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]
-    groups = [
-        {"params": list(part.module.parameters()), "part": part}
-        for part in parts
-        if any(True for _ in part.module.parameters())
-    ]
-    device = next(objective.parameters()).device
-    return torch.optim.AdamW(
-        groups,
-        lr=phase.learning_rate,
-        betas=options.training.betas,
-        weight_decay=options.training.weight_decay,
-        fused=device.type in ("cpu", "cuda"),
-    )
 
 
 def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:

@@ -15,9 +15,7 @@ from halfseen.options import Inputs, Options
 __all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
 
 JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 2000}
-"""Steps that ``joint_epochs="auto"`` aims for, in 5 epochs or more."""
-QUICKER = 5
-"""By how much ``joint_epochs="quick"`` aims lower."""
+"""Steps that ``joint_epochs="auto"`` aims for, unless others are asked for."""
 USUAL_BATCH: dict[Inputs, int] = {"table": 128, "image": 64}
 """Rows of each domain that ``batch_size="auto"`` gives a step, where there are enough."""
 MOST_EPOCHS = 200
@@ -66,12 +64,10 @@ def plan_phases(
     batch_size = _batch_size(options.training.batch_size, rows, USUAL_BATCH[options.inputs])
     epoch_steps = options.training.epoch_steps
     steps = max(_at_most(epoch_steps, batches.steps(batch_size)), 1)
+    aim = options.training.joint_steps or JOINT_STEPS[options.inputs]
     wanted = options.training.joint_epochs
-    if isinstance(wanted, int):
-        joint_epochs = wanted
-    else:
-        aim = JOINT_STEPS[options.inputs] // (QUICKER if wanted == "quick" else 1)
-        joint_epochs = min(max(-(-aim // steps), 5), MOST_EPOCHS)
+    enough = min(max(-(-aim // steps), 5), MOST_EPOCHS)
+    joint_epochs = enough if wanted == "auto" else wanted
     refined = ALL_NETWORKS if options.refinement.modules == "all" else frozenset({"classifier"})
     phases = [
         Phase(

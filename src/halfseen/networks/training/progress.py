@@ -13,7 +13,7 @@ from rich.progress import Progress as RichProgress
 from halfseen.networks.terms import loss_words
 from halfseen.networks.training.phases import Phase
 
-__all__ = ["Progress", "ProgressBar"]
+__all__ = ["FitBar", "Progress", "ProgressBar"]
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -32,27 +32,59 @@ class Progress(AbstractContextManager["Progress"]):
         """Take note of the record of one epoch."""
 
 
-class ProgressBar(Progress):
-    """One line on standard error: phase, epoch, bar, losses, time left."""
+def _lines() -> RichProgress:
+    return RichProgress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[losses]}"),
+        console=Console(stderr=True),
+    )
 
-    def __init__(self, title: str = "training") -> None:
-        self.title = title
-        self._bar = RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[losses]}"),
-            console=Console(stderr=True),
-        )
 
-    def __enter__(self) -> ProgressBar:
-        self._bar.start()
+class FitBar(AbstractContextManager["FitBar"]):
+    """A line for the whole fit on standard error, and below it one for the training under way."""
+
+    def __init__(self) -> None:
+        self._lines = _lines()
+        self._whole = self._lines.add_task("fit", total=None, losses="")
+
+    def __enter__(self) -> FitBar:
+        self._lines.start()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._bar.stop()
+        self._lines.stop()
+
+    def part(self, doing: str, done: int, parts: int) -> None:
+        """Show which part of the fit begins, and how much time the parts left may take."""
+        self._lines.update(self._whole, description=doing, completed=done, total=parts)
+
+    def training(self, title: str) -> ProgressBar:
+        """Return the line of one training."""
+        return ProgressBar(title, self._lines)
+
+
+class ProgressBar(Progress):
+    """One line on standard error: phase, epoch, bar, losses, time left."""
+
+    def __init__(self, title: str = "training", lines: RichProgress | None = None) -> None:
+        self.title = title
+        self._is_part = lines is not None
+        self._bar = lines or _lines()
+
+    def __enter__(self) -> ProgressBar:
+        if not self._is_part:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._is_part:
+            self._bar.remove_task(self._task)
+        else:
+            self._bar.stop()
 
     def start(self, phases: Sequence[Phase], done: int) -> None:
         """Open the bar over all epochs."""

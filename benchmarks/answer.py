@@ -1,0 +1,215 @@
+"""Where the seconds go from ``halfseen fit`` typed to the prompt back.
+
+    HALFSEEN_DATA=... python benchmarks/answer.py --output answer.jsonl
+    python benchmarks/answer.py --output answer.jsonl --table
+    python benchmarks/answer.py --output answer.jsonl --figure docs/images/answer.png
+
+Every fit is the command in a process of its own, on one thread. A timer of processor time stops it
+200 times a second, and the time since the last stop is given to the stage that the outermost known
+room on the stack belongs to. So figures are processor seconds, which other work on the machine
+hardly touches, and a room that is renamed falls under "the rest" instead of breaking anything.
+Beside each stands LightGBM as one would call it: read both tables, fit on the shared columns,
+predict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+CASES = ("heart", "gas", "10000x50", "100000x50")
+USUAL = CASES[:3]
+STAGES = {
+    "importlib": "importing",
+    "halfseen.front.files": "reading, kinds of columns",
+    "halfseen.front": "reading, kinds of columns",
+    "halfseen.alarms": "alarms",
+    "halfseen.teaching": "teachers",
+    "halfseen.align": "drift and its maps",
+    "halfseen.model.aligning": "drift and its maps",
+    "halfseen.model.rows": "rows and folds",
+    "halfseen.members.networks": "networks",
+    "halfseen.networks": "networks",
+    "halfseen.members.trees": "trees",
+    "halfseen.members.linear": "regression",
+    "halfseen.model.measuring": "measuring and weighing",
+    "halfseen.weights": "measuring and weighing",
+    "halfseen.report": "facts for the report",
+    "halfseen.saving": "saving",
+}
+REST = "the rest"
+EVERY = 0.005
+YARDSTICK = """
+import sys, lightgbm, pandas
+read = pandas.read_parquet
+source, target = read(sys.argv[1]), read(sys.argv[2])
+shared = [name for name in target if target[name].dtype.kind in "fibu"]
+model = lightgbm.LGBMClassifier(n_jobs=1, verbose=-1).fit(source[shared], source["label"])
+model.predict_proba(target[shared])
+"""
+
+
+def stage_of(frame: Any) -> str:
+    """Return the stage of the outermost known room; imports count as such wherever they are."""
+    found = REST
+    while frame is not None:
+        room = frame.f_globals.get("__name__", "")
+        if room.startswith("importlib"):
+            return STAGES["importlib"]
+        for name, stage in STAGES.items():
+            if room == name or room.startswith(f"{name}."):
+                found = stage
+        frame = frame.f_back
+    return found
+
+
+def watched(*command: str) -> None:
+    """Run a command of halfseen in this process; print the processor seconds of each stage."""
+    seconds: Counter[str] = Counter()
+    last = 0.0
+
+    def note(number: int, frame: Any) -> None:
+        nonlocal last
+        now = time.process_time()
+        seconds[stage_of(frame)] += now - last
+        last = now
+
+    signal.signal(signal.SIGPROF, note)
+    signal.setitimer(signal.ITIMER_PROF, EVERY, EVERY)
+    sys.argv = ["halfseen", *command]
+    from halfseen.cli.app import main
+
+    try:
+        main()
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        note(0, None)
+        print(json.dumps(seconds), file=sys.stderr)
+
+
+def run(*command: object) -> tuple[float, str]:
+    """Run a program on one thread; return its processor seconds and the last line it printed."""
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+    process = subprocess.Popen(
+        [sys.executable, *map(str, command)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | threads,
+    )
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(said)
+    return usage.ru_utime + usage.ru_stime, said.strip().rpartition("\n")[2]
+
+
+def write_case(case: str, folder: Path) -> None:
+    """Write source.parquet and target.parquet: a natural problem, or made-up numbers."""
+    pairs = {"heart": "cleveland:hungarian", "gas": "batches1-2:batch3"}
+    if case in pairs:
+        run("-m", "halfseen", "data", "export", case, pairs[case], "-o", folder)
+        return
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rows, columns = map(int, case.split("x"))
+    missing = columns // 5
+    for seed, name in enumerate(("source", "target")):
+        random = np.random.default_rng(seed)
+        known = random.normal(0.3 * seed, 1.0, (rows, columns - missing)).astype(np.float32)
+        hidden = known[:, :missing] + random.normal(0.0, 1.0, (rows, missing))
+        table = {f"x{i}": column for i, column in enumerate(known.T)}
+        if name == "source":
+            table |= {f"m{i}": column for i, column in enumerate(hidden.T)}
+            table["label"] = known[:, 0] + hidden[:, 0] + random.normal(0.0, 1.0, rows) > 0
+        pa.parquet.write_table(pa.table(table), folder / f"{name}.parquet")
+
+
+def measured(case: str, effort: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_case(case, folder)
+        tables = folder / "source.parquet", folder / "target.parquet"
+        command = ("fit", *tables, "--label", "label", "--effort", effort, "-o", folder / "model")
+        seconds, stages = run(__file__, "--watch", *command)
+        yardstick, _ = run("-c", YARDSTICK, *tables)
+        return {
+            "case": case,
+            "effort": effort,
+            "seconds": round(seconds, 2),
+            "lightgbm": round(yardstick, 2),
+            "stages": {name: round(value, 3) for name, value in json.loads(stages).items()},
+        }
+
+
+def print_table(records: list[dict[str, Any]]) -> None:
+    names = dict.fromkeys([*STAGES.values(), REST])
+    print("|  |", " | ".join(f"{r['case']}, {r['effort']}" for r in records), "|")
+    print("|---|" + "---:|" * len(records))
+    for name in names:
+        print(f"| {name} |", " | ".join(f"{r['stages'].get(name, 0):.1f}" for r in records), "|")
+    print("| **in all** |", " | ".join(f"**{r['seconds']:.1f}**" for r in records), "|")
+    print("| LightGBM alone |", " | ".join(f"{r['lightgbm']:.1f}" for r in records), "|")
+
+
+def draw(records: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 0.6 + 0.5 * len(records)), layout="constrained")
+    names = [f"{r['case']}, {r['effort']}" for r in records]
+    left = [0.0] * len(records)
+    for place, stage in enumerate(dict.fromkeys([*STAGES.values(), REST])):
+        widths = [r["stages"].get(stage, 0.0) for r in records]
+        axes.barh(names, widths, left=left, label=stage, color=pyplot.get_cmap("tab20")(place))
+        left = [before + width for before, width in zip(left, widths, strict=True)]
+    axes.plot([r["lightgbm"] for r in records], names, "k|", markersize=16, label="LightGBM alone")
+    axes.invert_yaxis()
+    axes.set_xlabel("processor seconds, one thread")
+    figure.legend(loc="outside right upper", fontsize=8, frameon=False)
+    figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--watch"]:
+        watched(*sys.argv[2:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="JSON lines, one per fit")
+    parser.add_argument("--cases", nargs="+", default=USUAL, help="of these, or ROWSxCOLUMNS")
+    parser.add_argument("--efforts", nargs="+", default=["default", "quick"])
+    parser.add_argument("--table", action="store_true", help="print what the file holds")
+    parser.add_argument("--figure", type=Path, help="draw what the file holds")
+    given = parser.parse_args()
+    if given.table or given.figure:
+        records = [json.loads(line) for line in given.output.read_text().splitlines()]
+        if given.table:
+            print_table(records)
+        if given.figure:
+            draw(records, given.figure)
+        return
+    for case in given.cases:
+        for effort in given.efforts:
+            record = measured(case, effort)
+            with given.output.open("a") as file:
+                file.write(json.dumps(record) + "\n")
+            print(json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""`halfseen explain`: a model folder and rows in, the reasons of its answers out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from halfseen.cli.config import open_renamed
+from halfseen.cli.fit import Rename
+from halfseen.cli.terminal import Force, Json, Terminal, new_table
+from halfseen.errors import OptionError
+from halfseen.outputs import Output, check_outputs, head
+
+__all__ = ["explain"]
+
+MOST_COLUMNS = 15
+MOST_TOLD = 3
+"""Rows that are told on the screen."""
+_MARK = b'<meta name="generator" content="halfseen'
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
+    data: Annotated[Path, typer.Argument(help="Rows to explain: a file or a folder.")],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            help="The complete source: rows are compared with its rows, and missing columns shown "
+            "in their units."
+        ),
+    ] = None,
+    rows: Annotated[int, typer.Option(min=1, help="How many rows to explain, the first.")] = 50,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Page to write: .html.")
+    ] = None,
+    rename: Rename = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample of orders and rows.")] = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Say which columns move each row's probability, and which move the model overall.
+
+    Contributions are Shapley values of the whole model in log-odds: beginning with typical rows,
+    they add up to the row's own. Nothing here says what causes what.
+
+    Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
+    """
+    from halfseen.model.loading import load_table_model
+    from halfseen.model.scoring import TableScorer
+
+    terminal = Terminal(as_json=as_json)
+    if output is not None:
+        if output.suffix.lower() != ".html":
+            raise OptionError(f"{output} must end in .html (--json gives everything as data).")
+        page = Output(output, "the page", lambda path: _MARK in head(path))
+        inputs = {"the model": model, "the rows": data, "the source table": source}
+        check_outputs([page], inputs, force=force)
+    loaded = load_table_model(model)
+    table = open_renamed(data, rename)
+    TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
+    known = [column.name for column in loaded.schema.observed]
+    complete = None
+    if source is not None:
+        names = [column.name for column in loaded.schema.columns]
+        complete = _first_rows(open_renamed(source, rename), names, None)
+    with terminal.status("Explaining"):
+        found = loaded.explain(
+            _first_rows(table, known, rows), source=complete, seed=seed, where=table.where
+        )
+    shown = new_table("column", "moves the log-odds by, on average", numbers=True)
+    for name, value in list(found.importance.items())[:MOST_COLUMNS]:
+        shown.add_row(escape(name), f"{value:.3f}")
+    terminal.results.print(shown, highlight=False)
+    terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
+    for place in range(min(len(found), MOST_TOLD)):
+        terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
+    if source is None and loaded.schema.missing:
+        terminal.say("--source SOURCE also says what the missing columns would have held.")
+    if output is not None:
+        _write(output, found, model, data)
+        terminal.result(f"Page: {output}")
+    terminal.document(found.to_dict() | {"page": output})
+
+
+def _first_rows(table: Any, names: list[str], most: int | None) -> Any:
+    """Return the first rows of a table, as one Arrow table."""
+    import pyarrow as pa
+
+    from halfseen.errors import InputError
+
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        raise InputError(f"{table.where} has no column {absent[0]!r}, which the model knows.")
+    batches, rows = [], 0
+    for batch in table.batches(names):
+        batches.append(batch if most is None else batch.slice(0, most - rows))
+        rows += batches[-1].num_rows
+        if most is not None and rows >= most:
+            break
+    return pa.Table.from_batches(batches)
+
+
+def _write(output: Path, found: Any, model: Path, data: Path) -> None:
+    from halfseen.errors import InputError
+
+    try:
+        from halfseen.report.page import write_page
+        from halfseen.report.reasons import reasons_page
+    except ImportError as error:
+        raise InputError(f"A page needs Jinja2: {error}. pip install 'halfseen[report]'") from None
+    write_page(output, reasons_page(found, model.resolve().name, data.name))

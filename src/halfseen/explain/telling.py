@@ -1,0 +1,151 @@
+"""An explanation as data, and as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from halfseen.arrays import Floats, Integers
+from halfseen.explain.missing import ExpectedColumn
+
+__all__ = ["Explanation"]
+
+FAR = 2.0
+"""Times the usual distance from which a row is called far from the source."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a model answers as it does about some rows.
+
+    Parameters
+    ----------
+    columns
+        The observed columns, in the order of the contributions.
+    values
+        What each row holds in them.
+    class_names
+        The classes.
+    probabilities
+        Of each class, one row each.
+    classes
+        Which class each row's contributions speak of: the positive one of two, or the predicted.
+    base
+        The log-odds of that class for typical rows.
+    contributions, errors
+        What each column adds to the log-odds, (rows, columns), and the standard error.
+    outside
+        For each row the columns whose value the source never had, or never as extreme.
+    distances
+        How many times farther a row is from source rows than those are from each other; None
+        where no source was given.
+    missing
+        What the missing columns would have held; None where no source was given.
+    compared_with, missing_by
+        In words: what rows are compared with, and where the missing columns are read from.
+    """
+
+    columns: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+    class_names: tuple[str, ...]
+    probabilities: Floats
+    classes: Integers
+    base: Floats
+    contributions: Floats
+    errors: Floats
+    outside: Sequence[tuple[str, ...]]
+    distances: Floats | None
+    missing: Sequence[ExpectedColumn] | None
+    compared_with: str
+    missing_by: str
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    @property
+    def importance(self) -> dict[str, float]:
+        """How much each column moves the log-odds, on average over the rows; the most first."""
+        mean = np.abs(self.contributions).mean(0)
+        order = np.argsort(-mean, kind="stable")
+        return {self.columns[k]: float(mean[k]) for k in order}
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return everything about one row as plain data, the columns that move it most first."""
+        order = np.argsort(-np.abs(self.contributions[number]), kind="stable")
+        told: dict[str, Any] = {
+            "class": self.class_names[self.classes[number]],
+            "probability": float(self.probabilities[number, self.classes[number]]),
+            "base": float(self.base[number]),
+            "contributions": [
+                {
+                    "column": self.columns[k],
+                    "value": self.values[number][k],
+                    "log_odds": float(self.contributions[number, k]),
+                    "standard_error": float(self.errors[number, k]),
+                }
+                for k in order
+            ],
+            "outside": list(self.outside[number]),
+        }
+        if self.distances is not None:
+            told["distance"] = float(self.distances[number])
+        if self.missing is not None:
+            told["missing"] = {column.name: column.values[number] for column in self.missing}
+        return told
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        explained = None
+        if self.missing is not None:
+            explained = {column.name: column.explained for column in self.missing}
+        return {
+            "compared_with": self.compared_with,
+            "importance": self.importance,
+            "missing_by": self.missing_by,
+            "missing_explained": explained,
+            "rows": [self.row(number) for number in range(len(self))],
+        }
+
+    def told(self, number: int, most: int = 5) -> list[str]:
+        """Return what there is to say about one row, in sentences."""
+        row = self.row(number)
+        moves = ", ".join(
+            f"{c['column']} = {shown(c['value'])} {c['log_odds']:+.2f}"
+            for c in row["contributions"][:most]
+            if c["log_odds"]
+        )
+        typical = 1.0 / (1.0 + np.exp(-row["base"]))
+        rest = len(row["contributions"]) - most
+        more = f", {rest} more columns" if rest > 0 else ""
+        sentences = [
+            f"Class {row['class']!r} has {row['probability']:.1%}; typical rows have "
+            f"{typical:.1%}. In log-odds: {moves or 'no column matters'}{more}."
+        ]
+        if row["outside"]:
+            sentences.append(f"Outside of what the source had: {', '.join(row['outside'])}.")
+        if row.get("distance", 0.0) >= FAR:
+            sentences.append(
+                f"It is {row['distance']:.1f} times as far from source rows as those usually are "
+                "from each other: take the probability for a guess."
+            )
+        known = {name: v for name, v in row.get("missing", {}).items() if v is not None}
+        if known:
+            held = ", ".join(f"{name} about {shown(value)}" for name, value in known.items())
+            sentences.append(f"Missing columns, as {self.missing_by}: {held}.")
+        return sentences
+
+
+def shown(value: Any) -> str:
+    """Return a value as people write it.
+
+    Examples
+    --------
+    >>> shown(0.123456), shown(None), shown("north")
+    ('0.1235', 'empty', 'north')
+    """
+    if value is None:
+        return "empty"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

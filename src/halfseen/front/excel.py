@@ -1,0 +1,122 @@
+"""Excel workbooks: the first sheet as an Arrow table, within bounds."""
+
+from __future__ import annotations
+
+import datetime
+import zipfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from halfseen.errors import InputError
+from halfseen.front.csv_text import NULLS
+
+__all__ = ["read_sheet", "sheet_note"]
+
+LARGEST = 512 * 2**20
+"""Bytes that a workbook may unpack to."""
+MOST_CELLS = 50_000_000
+_ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+
+
+def read_sheet(path: Path) -> pa.Table:
+    """Return the first sheet of a workbook; its first row holds the names of the columns."""
+    stat = path.stat()
+    return _read(path, stat.st_mtime_ns, stat.st_size)[0]
+
+
+def sheet_note(path: Path) -> tuple[str, ...]:
+    """Say which sheet was read, where there are several."""
+    stat = path.stat()
+    names = _read(path, stat.st_mtime_ns, stat.st_size)[1]
+    if len(names) == 1:
+        return ()
+    return (f"{path} has {len(names)} sheets; the first, {names[0]!r}, was read.",)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...]]:
+    """Read a workbook once for the several passes over a table."""
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise InputError(
+            f"{path} is an Excel workbook, which needs openpyxl: pip install 'halfseen[excel]', or "
+            "save it as CSV."
+        ) from None
+    try:
+        with zipfile.ZipFile(path) as packed:
+            unpacked = sum(part.file_size for part in packed.infolist())
+        if unpacked > LARGEST:
+            raise InputError(
+                f"{path} unpacks to {unpacked / 2**20:,.0f} MiB, more than {LARGEST / 2**20:,.0f}: "
+                "save it as CSV or Parquet."
+            )
+        book = load_workbook(path, read_only=True, data_only=True)
+        try:
+            sheet = book.worksheets[0]
+            rows = _rows(path, sheet.iter_rows(values_only=True))
+            return _table(rows), tuple(book.sheetnames)
+        finally:
+            book.close()
+    except InputError:
+        raise
+    except Exception as error:  # openpyxl lets through what XML and ZIP readers raise
+        text = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"{path} cannot be read as Excel: {text[:200]}.") from None
+
+
+def _rows(path: Path, cells: Any) -> list[Sequence[Any]]:
+    """Return the rows that hold something, less empty columns at the right."""
+    rows: list[Sequence[Any]] = []
+    count = 0
+    for row in cells:
+        count += len(row)
+        if count > MOST_CELLS:
+            raise InputError(f"{path} has over {MOST_CELLS:,} cells: save it as CSV or Parquet.")
+        if any(cell is not None for cell in row):
+            rows.append(row)
+    if not rows:
+        raise InputError(f"The first sheet of {path} is empty.")
+    width = max(k + 1 for row in rows for k, cell in enumerate(row) if cell is not None)
+    return [(*row[:width], *[None] * (width - len(row))) for row in rows]
+
+
+def _table(rows: list[Sequence[Any]]) -> pa.Table:
+    head, *body = rows
+    names = ["" if name is None else str(name) for name in head]
+    columns = [_column([row[k] for row in body]) for k in range(len(names))]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _column(cells: list[Any]) -> pa.Array:
+    """Return cells as one column: of one kind where they are, and else as texts.
+
+    Examples
+    --------
+    >>> _column([1, 2.5, None]).to_pylist(), _column([1, "old", "#N/A"]).to_pylist()
+    ([1.0, 2.5, None], ['1', 'old', None])
+    """
+    gaps = {*NULLS, *_ERRORS}
+    known = [None if isinstance(c, str) and c.strip() in gaps else c for c in cells]
+    kinds = {type(cell) for cell in known if cell is not None}
+    if kinds <= {bool}:
+        return pa.array(known, pa.bool_() if kinds else pa.null())
+    if kinds <= {int}:
+        return pa.array(known, pa.int64())
+    if kinds <= {int, float}:
+        return pa.array([None if c is None else float(c) for c in known], pa.float64())
+    if kinds <= {datetime.datetime, datetime.date}:
+        return pa.array(known, pa.timestamp("s"))
+    return pa.array([None if c is None else _text(c) for c in known], pa.string())
+
+
+def _text(cell: Any) -> str:
+    return (
+        repr(cell)
+        if isinstance(cell, float) and not cell.is_integer()
+        else (str(int(cell)) if isinstance(cell, float) else str(cell))
+    )

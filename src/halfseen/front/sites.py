@@ -1,0 +1,155 @@
+"""Tables of several sites: which columns each target lacks, and what is understood of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfseen.errors import InputError
+from halfseen.front.asking import spelling
+from halfseen.front.inference import Doubt, Understanding, understand
+from halfseen.front.pooling import PooledTable
+from halfseen.front.roles import Roles
+from halfseen.front.tables import Table
+
+__all__ = [
+    "empty_columns",
+    "named_sites",
+    "pooled",
+    "site_name",
+    "understand_sites",
+]
+
+
+def pooled(sites: Mapping[str, Table]) -> Table:
+    """Return several tables as one; a single one is left as it is."""
+    if len(sites) == 1:
+        return next(iter(sites.values()))
+    names = tuple(dict.fromkeys(name for table in sites.values() for name in table.names))
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(spelling(name), name)
+        if other != name:
+            raise InputError(
+                f"One site has a column {other!r} and another {name!r}: if they are the same, "
+                "give them one name; if not, drop one of them."
+            )
+    return PooledTable(dict(sites), names)
+
+
+def understand_sites(
+    sources: Mapping[str, Table],
+    targets: Mapping[str, Table],
+    roles: Roles,
+    *,
+    complete: bool = False,
+) -> list[Understanding] | list[Doubt]:
+    """Look at the tables of several sites; return what was understood for each missing pattern.
+
+    A target's missing pattern are the columns that some source has and that it lacks, or has
+    entirely empty. Targets of one pattern are pooled; one that lacks nothing joins every pattern,
+    its columns of that pattern hidden.
+
+    Parameters
+    ----------
+    sources, targets
+        Tables by the name of their site. Sources are pooled.
+    roles, complete
+        As for :func:`~halfseen.front.inference.understand`.
+    """
+    for site, table in sources.items():
+        if roles.label not in table.names and len(sources) > 1:
+            raise InputError(
+                f"The source {site} ({table.where}) has no column {roles.label!r} to take labels "
+                "from: every source needs it."
+            )
+    source = pooled(sources)
+    apart = {roles.label, *roles.id, *roles.drop}
+    candidates = [name for name in source.names if name not in apart]
+    patterns = {site: _pattern(table, candidates, roles) for site, table in targets.items()}
+    different = list(dict.fromkeys(pattern for pattern in patterns.values() if pattern))
+    whole = [site for site, pattern in patterns.items() if not pattern]
+    if len(targets) == 1 or complete or not different:
+        found = understand(source, pooled(targets), roles, complete=complete)
+        return [found] if isinstance(found, Understanding) else found
+    understood: list[Understanding] = []
+    for pattern in different:
+        members = [site for site, own in patterns.items() if own in (pattern, ())]
+        said = replace(
+            roles,
+            missing=tuple(dict.fromkeys((*roles.missing, *pattern))),
+            keep=tuple(name for name in roles.keep if name not in pattern),
+        )
+        part = understand(source, pooled({site: targets[site] for site in members}), said)
+        if not isinstance(part, Understanding):
+            return part
+        if whole:
+            part.notes.append(
+                f"Rows of {', '.join(whole)}, which lacks nothing, are used as unlabelled target "
+                "rows, the missing columns hidden."
+            )
+        understood.append(part)
+    return understood
+
+
+def _pattern(table: Table, candidates: Sequence[str], roles: Roles) -> tuple[str, ...]:
+    """Return the columns that a target lacks, or has entirely empty, in the source's order."""
+    shared = [n for n in candidates if n in table.names and n not in roles.missing]
+    empty = empty_columns(table, shared)
+    return tuple(name for name in candidates if name not in shared or name in empty)
+
+
+def empty_columns(table: Table, columns: Sequence[str]) -> list[str]:
+    """Return those columns in which no row has a value; reads on only while some may be empty."""
+    left = list(columns)
+    if not left:
+        return []
+    for batch in table.batches(columns):
+        left = [name for name in left if not _has_value(batch.column(name))]
+        if not left:
+            break
+    return left
+
+
+def _has_value(column: Any) -> bool:
+    if pa.types.is_null(column.type):
+        return False
+    known = column.filter(pc.is_valid(column))
+    if pa.types.is_dictionary(known.type):
+        known = known.dictionary_decode()
+    if pa.types.is_floating(known.type):
+        return bool(pc.any(pc.invert(pc.is_nan(known))).as_py())
+    if pa.types.is_string(known.type) or pa.types.is_large_string(known.type):
+        return bool(pc.any(pc.not_equal(known, "")).as_py())
+    return len(known) > 0
+
+
+def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Table]:
+    """Return tables by name; refuse two of one name."""
+    found: dict[str, Table] = {}
+    for name, table in given:
+        if name in found:
+            raise InputError(
+                f"Two {role}s are called {name!r} ({found[name].where} and {table.where}): give "
+                "each a name of its own."
+            )
+        found[name] = table
+    if not found:
+        raise InputError(f"No {role} was given: name at least one table.")
+    return found
+
+
+def site_name(path: Path) -> str:
+    """Return what a file's site is called: its name without endings.
+
+    Examples
+    --------
+    >>> site_name(Path("hospitals/cleveland.csv.gz"))
+    'cleveland'
+    """
+    return path.name.split(".")[0] or path.name

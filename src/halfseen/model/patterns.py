@@ -1,0 +1,157 @@
+"""Several missing patterns in one model: a part for each, chosen by the columns of the rows.
+
+A folder of this kind holds ``patterns.json`` and one ordinary model folder for each pattern
+(``part-1``, ``part-2``, ...), which every command also takes by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+from torch import nn
+
+from halfseen.arrays import Floats
+from halfseen.errors import InputError, capitalized
+from halfseen.files import folder_written_whole
+from halfseen.front.frames import read_frame
+from halfseen.front.sites import empty_columns
+from halfseen.front.tables import ArrowTable, Table
+from halfseen.model import loading
+from halfseen.model.model import Model
+from halfseen.networks.nets import EncoderFactory
+from halfseen.saving.folder import (
+    PATTERNS,
+    check_replaceable,
+    fill_folder,
+    part_folder,
+    read_patterns,
+)
+
+__all__ = ["PatternModel", "load"]
+
+
+@dataclass(frozen=True, eq=False)
+class PatternModel:
+    """One model for each missing pattern.
+
+    Parameters
+    ----------
+    parts
+        The models, which differ in what they observe.
+    """
+
+    parts: tuple[Model, ...]
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """The class labels, in the order of the probabilities."""
+        return self.parts[0].classes_
+
+    @property
+    def patterns(self) -> list[tuple[str, ...]]:
+        """The columns that each part does without."""
+        return [missing_of(part) for part in self.parts]
+
+    def part_for(self, table: Table) -> int:
+        """Return the place of the part that observes most of what a table has.
+
+        A column that is entirely empty is not there. Of two parts that observe equally many
+        columns, the one with the lower cross-entropy on held-out source rows is taken.
+        """
+        observed = [[column.name for column in part.schema.observed] for part in self.parts]
+        known = [column.name for column in self.parts[0].schema.columns]
+        known = [name for name in known if any(name in names for names in observed)]
+        shared = [name for name in known if all(name in names for names in observed)]
+        doubtful = [name for name in known if name in table.names and name not in shared]
+        empty = empty_columns(table, doubtful)
+        there = {name for name in table.names if name not in empty}
+        usable = [place for place, names in enumerate(observed) if there.issuperset(names)]
+        if not usable:
+            lacking = [name for name in known if name not in there]
+            shown = "; ".join(f"({', '.join(pattern)})" for pattern in self.patterns)
+            raise InputError(
+                f"{capitalized(table.where)} lacks {', '.join(lacking)}, and the model was trained "
+                f"for tables that lack one of {shown} and nothing else: fit it with a target that "
+                "lacks these columns too."
+            )
+        return min(usable, key=lambda place: (-len(observed[place]), self._loss(place)))
+
+    def _loss(self, place: int) -> float:
+        measured = self.parts[place].metrics.get("held_out_source", {})
+        return float(measured.get("without_missing_block", {}).get("cross_entropy", 0.0))
+
+    def _part(self, X: Any) -> Model:
+        table = read_frame(X, "X")
+        if not isinstance(table, ArrowTable) or table.positional:
+            raise InputError(
+                "X has no column names, by which a model of several missing patterns is chosen: "
+                "give a data frame."
+            )
+        return self.parts[self.part_for(table)]
+
+    def predict_proba(self, X: Any, **how: Any) -> Floats:
+        """Return the probability of each class by the part that the columns call for."""
+        return self._part(X).predict_proba(X, **how)
+
+    def predict(self, X: Any, **how: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of each row."""
+        return self._part(X).predict(X, **how)
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, Any]:
+        """Measure on labelled rows, as :meth:`Model.evaluate` does."""
+        return self._part(X).evaluate(X, y)
+
+    def save(self, folder: str | Path) -> None:
+        """Write all parts and what each does without, whole or not at all."""
+        folder = Path(folder)
+        check_replaceable(folder)
+        with folder_written_whole(folder) as partial:
+            parts = []
+            for number, part in enumerate(self.parts, start=1):
+                place = part_folder(partial, number)
+                place.mkdir()
+                described = fill_folder(
+                    place, part.description(), part.tensors(), report=part.report
+                )
+                lacks, seal = missing_of(part), described.seal
+                parts.append({"folder": place.name, "lacks": lacks, "seal": seal})
+            text = json.dumps({"format": 1, "parts": parts}, indent=2, ensure_ascii=False)
+            (partial / PATTERNS).write_text(text + "\n", encoding="utf-8")
+
+
+def missing_of(model: Model) -> tuple[str, ...]:
+    """Return the columns that a model does without."""
+    return tuple(column.name for column in model.schema.missing)
+
+
+def load(
+    folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None
+) -> Model | PatternModel:
+    """Return the model that ``save`` wrote into a folder; it predicts bit for bit the same.
+
+    The folder is verified, as :func:`halfseen.model.loading.load` says. One with several missing
+    patterns gives a :class:`PatternModel`.
+
+    Parameters
+    ----------
+    folder
+        The model folder.
+    encoder
+        The encoder that the model was given, where it was given one.
+    """
+    parts = read_patterns(folder)
+    if parts is None:
+        return loading.load(folder, encoder=encoder)
+    models = tuple(loading.load(part, encoder=encoder) for part in parts)
+    _check_alike(models, folder)
+    return PatternModel(models)
+
+
+def _check_alike(models: Sequence[Model], folder: str | Path) -> None:
+    if len({(part.schema.label, part.schema.classes) for part in models}) > 1:
+        raise InputError(f"The parts of {folder} predict different classes: fit it again.")

@@ -1,0 +1,125 @@
+"""Adam with decoupled weight decay, a group of parameters for each part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.optim.adamw import adamw
+
+from halfseen.networks.objective import Objective
+from halfseen.networks.terms import Part
+from halfseen.networks.training.phases import Phase
+
+__all__ = ["Adam", "ParameterGroup", "clip_gradients", "make_optimizer"]
+
+
+@dataclass
+class ParameterGroup:
+    """The parameters of one part, and their learning rate."""
+
+    part: Part
+    rate: float
+    parameters: list[nn.Parameter]
+
+
+@dataclass
+class Adam:
+    """PyTorch's own step (:func:`torch.optim.adamw.adamw`).
+
+    Its class imports the compiler at the first use, two seconds that a small fit does not have.
+
+    Parameters
+    ----------
+    groups
+        Parameters with their rates; rates may change between steps.
+    betas, weight_decay
+        Momenta, and the decay.
+    state
+        Moments and step counter of each parameter that has had a gradient.
+    """
+
+    groups: Sequence[ParameterGroup]
+    betas: tuple[float, float]
+    weight_decay: float
+    state: dict[nn.Parameter, dict[str, Tensor]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget the gradients of the last step."""
+        for group in self.groups:
+            for parameter in group.parameters:
+                parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move every parameter that has a gradient."""
+        for group in self.groups:
+            moved = [p for p in group.parameters if p.grad is not None]
+            if not moved:
+                continue
+            states = [self._state(p) for p in moved]
+            adamw(
+                moved,  # type: ignore[arg-type]
+                [p.grad for p in moved],  # type: ignore[misc]
+                [s["exp_avg"] for s in states],
+                [s["exp_avg_sq"] for s in states],
+                [],
+                [s["step"] for s in states],
+                fused=moved[0].device.type in ("cpu", "cuda"),
+                amsgrad=False,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                lr=group.rate,
+                weight_decay=self.weight_decay,
+                eps=1e-8,
+                maximize=False,
+            )
+
+    def _state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        if parameter not in self.state:
+            place = parameter.device if parameter.device.type == "cuda" else "cpu"
+            self.state[parameter] = {
+                "step": torch.zeros((), device=place),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        return self.state[parameter]
+
+
+def make_optimizer(objective: Objective, phase: Phase) -> Adam:
+    """Return one Adam with a group per part, so that each can have its own rate."""
+    options = objective.options.training
+    parts = [part for part in objective.network_parts() if part.name in phase.networks]
+    parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]
+    groups = [ParameterGroup(p, phase.learning_rate, list(p.module.parameters())) for p in parts]
+    return Adam(
+        [group for group in groups if group.parameters], options.betas, options.weight_decay
+    )
+
+
+@torch.no_grad()
+def clip_gradients(
+    parameters: Sequence[nn.Parameter], largest: float, *, stacked: bool = False
+) -> None:
+    """Scale gradients down to the largest norm allowed; those of each network of a stack apart.
+
+    Examples
+    --------
+    >>> stack = nn.Parameter(torch.zeros(2, 3))
+    >>> stack.grad = torch.tensor([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
+    >>> clip_gradients([stack], largest=1.0, stacked=True)
+    >>> stack.grad.tolist()
+    [[0.6000..., 0.0, 0.8000...], [0.0, 0.5, 0.0]]
+    """
+    if not stacked:
+        torch.nn.utils.clip_grad_norm_(parameters, largest)
+        return
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    each = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
+    norms = torch.linalg.vector_norm(each, dim=0)
+    factors = (largest / (norms + 1e-6)).clamp_max(1.0)
+    if float(factors.min()) < 1.0:
+        for gradient in gradients:
+            gradient.mul_(factors.view(-1, *[1] * (gradient.ndim - 1)))

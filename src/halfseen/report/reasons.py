@@ -1,0 +1,131 @@
+"""The page on reasons: which columns move the answers, over all rows and in each of them."""
+
+from __future__ import annotations
+
+from halfseen.explain import Explanation
+from halfseen.explain.telling import shown
+from halfseen.report.page import (
+    Cell,
+    Figures,
+    Grid,
+    Head,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    number,
+    percent,
+)
+from halfseen.report.svg import signed_bar
+
+__all__ = ["reasons_page"]
+
+MOST_COLUMNS = 30
+"""Columns that a grid lists, those that move most."""
+MOST_ROWS = 20
+"""Rows that have a grid of their own."""
+HOW_OVERALL = (
+    "Log-odds, one means 2.7 times the odds. How much a column moves them on average, whatever the "
+    "direction; it says what the model leans on, not what causes what."
+)
+HOW_ROWS = (
+    "Beginning with typical rows, each column adds its part to the log-odds, and all of them "
+    "together make the row's probability. Columns that follow each other share what they say."
+)
+
+
+def reasons_page(found: Explanation, name: str, table: str) -> Page:
+    """Return the page on an explanation.
+
+    Parameters
+    ----------
+    found
+        What was found.
+    name, table
+        What the model and the rows are called.
+    """
+    sections = [
+        Section("overall", "What the model leans on", HOW_OVERALL, tuple(_overall(found))),
+        Section("rows", "Row by row", HOW_ROWS, tuple(_rows(found))),
+    ]
+    if found.missing is not None:
+        sections.append(_missing(found))
+    subtitle = f"{len(found):,} rows of {table}, compared with {found.compared_with}."
+    return Page(f"Reasons of {name}", subtitle, tuple(sections))
+
+
+def _overall(found: Explanation) -> list[Part]:
+    importance = found.importance
+    most = max(importance.values(), default=0.0)
+    rows = tuple(
+        (
+            Cell(column),
+            Cell(
+                "", drawing=signed_bar(value, most, f"{column} moves the log-odds by {value:.2f}")
+            ),
+            number(value),
+        )
+        for column, value in list(importance.items())[:MOST_COLUMNS]
+    )
+    notes: tuple[str, ...] = ()
+    if len(importance) > MOST_COLUMNS:
+        notes = (f"{len(importance) - MOST_COLUMNS:,} more columns move them less.",)
+    heads = (
+        Head("column", numeric=False),
+        Head("moves", drawn=True),
+        Head("log-odds, mean size", descending=True),
+    )
+    return [Grid("Columns, those that move most first", heads, rows, notes)]
+
+
+def _rows(found: Explanation) -> list[Part]:
+    parts: list[Part] = [
+        Figures((), (("filled", "raises the probability"), ("outlined", "lowers it")))
+    ]
+    heads = (
+        Head("column", numeric=False),
+        Head("value", numeric=False),
+        Head("adds", drawn=True),
+        Head("log-odds"),
+        Head("standard error"),
+    )
+    for place in range(min(len(found), MOST_ROWS)):
+        row = found.row(place)
+        listed = row["contributions"][:MOST_COLUMNS]
+        most = max((abs(c["log_odds"]) for c in listed), default=0.0)
+        cells = []
+        for c in listed:
+            words = f"{c['column']} adds {c['log_odds']:+.2f}"
+            value, error = number(c["log_odds"], "+.2f"), number(c["standard_error"], ".2f")
+            drawing = Cell("", drawing=signed_bar(c["log_odds"], most, words))
+            cells.append((Cell(c["column"]), Cell(shown(c["value"])), drawing, value, error))
+        caption = f"Row {place + 1}: {row['class']} {row['probability']:.1%}"
+        notes = tuple(found.told(place)[1:])
+        parts.append(Grid(caption, heads, tuple(cells), notes, folded=place > 0))
+    if len(found) > MOST_ROWS:
+        parts.append(Paragraph(f"{len(found) - MOST_ROWS:,} more rows were explained."))
+    return parts
+
+
+def _missing(found: Explanation) -> Section:
+    assert found.missing is not None
+    heads = (
+        Head("column", numeric=False),
+        Head("variance told, on source rows"),
+        *(Head(f"row {place + 1}", numeric=False) for place in range(min(len(found), 5))),
+    )
+    rows = tuple(
+        (
+            Cell(column.name),
+            percent(max(0.0, column.explained)),
+            *(Cell("–" if v is None else shown(v)) for v in column.values[:5]),
+        )
+        for column in found.missing
+    )
+    note = (
+        f"Values as {found.missing_by}, by ridge regression on source rows. A dash: nothing that "
+        "is observed tells. The answer does not use these values."
+    )
+    grid = Grid("Columns that the target lacks", heads, rows, (note,))
+    how = "What the missing columns would hold in these rows, in their own units, and how sure."
+    return Section("missing", "What is missing", how, (grid,))

@@ -1,0 +1,65 @@
+"""``halfseen bench panel``: our default on real tables, beside what people would use instead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from halfseen.errors import InputError
+from halfseen.outputs import Output, check_outputs, head
+from halfseen_bench.cli.data import data_inputs
+
+app = typer.Typer(
+    name="panel",
+    help="Fit two data frames as a user would, on real tables, beside ten baselines.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Log = Annotated[Path, typer.Option("--output", "-o", help="The log, one JSON line per result.")]
+_LOG = Path("bench-output/tables.jsonl")
+
+
+@app.command()
+def run(
+    problems: Annotated[list[str] | None, typer.Option(help="By name; all by default.")] = None,
+    ours: Annotated[
+        list[str] | None, typer.Option(help="Ways to fit our model: default, quick, ...")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 1,
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation", help="Problems looked at once a version is finished.")
+    ] = False,
+    output: Log = _LOG,
+) -> None:
+    """Run what the log does not hold yet; data are those of $HALFSEEN_DATA.
+
+    Example: halfseen bench panel run --ours default --problems "heart, Hungarian"
+    """
+    from halfseen_bench.panel import run_panel
+
+    log = Output(output, "the log", lambda path: head(path).startswith(b'{"problem"'),
+                 is_continued=True)  # fmt: skip
+    check_outputs([log], data_inputs(None))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    for record in run_panel(
+        output, problems=problems or (), ours=ours or (), seeds=seeds, evaluation=evaluation
+    ):
+        typer.echo(json.dumps(record))
+
+
+@app.command()
+def table(output: Log = _LOG) -> None:
+    """Print every score, cross-entropy in brackets, and how each method stands.
+
+    Example: halfseen bench panel table -o docs/results/tables-evaluation.jsonl
+    """
+    from halfseen_bench.panel import panel_table, read_records
+
+    records = read_records(output)
+    if not records:
+        raise InputError(f"{output} holds no results; run `halfseen bench panel run` first.")
+    typer.echo(panel_table(records))

@@ -1,0 +1,218 @@
+"""The problems of the table panel: two tables each, and the target's labels to measure with.
+
+*Development* problems may be looked at while the model is built: natural ones, those that are cut
+out of a labelled source, and the simulator. *Evaluation* problems are run once a version is
+finished, and every look is counted in docs/results/tables.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+from halfseen_bench.data import DomainPair
+from halfseen_bench.data.catalog import data_folder, family
+from halfseen_bench.data.pairs import Labels
+from halfseen_bench.data.simulator import Scenario, simulate
+from halfseen_bench.panel.public_tables import PUBLIC
+
+__all__ = ["DEVELOPMENT", "EVALUATION", "PanelProblem", "metric_of"]
+
+HEART = (
+    *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak"),
+    *("slope", "ca", "thal", "num"),
+)
+SHOP_UNKNOWN = ["PageValues", "BounceRates", "ExitRates"]
+BANK_UNKNOWN = ["pdays", "previous", "poutcome"]
+
+
+class PanelProblem(NamedTuple):
+    """A complete labelled source, a target that lacks columns, and what it is measured with."""
+
+    source: pd.DataFrame
+    labels: Labels
+    target: pd.DataFrame
+    truth: Labels
+
+
+def metric_of(problem: str) -> str:
+    """Return what counts: AUC of two classes, accuracy of more."""
+    several = problem.startswith(("gas", "computing")) or problem in ("wine", "digits")
+    return "accuracy" if several else "auc"
+
+
+# --- natural problems, by their readers -----------------------------------------------------
+
+
+def natural(name: str, source: str, target: str, seed: int, **options: Any) -> PanelProblem:
+    folder = data_folder(None)
+    return of_pair(family(name).reader.load_pair(folder, source, target, seed=seed, **options))
+
+
+def reviews(source: str, target: str, seed: int) -> PanelProblem:
+    return natural("amazon", source, target, seed, weighting="binary")
+
+
+def simulated(seed: int, **dials: float) -> PanelProblem:
+    scenario = Scenario.of({"rows": 10_000, "test_rows": 5_000, "seed": seed, **dials})
+    return of_pair(simulate(scenario).pair)
+
+
+def of_pair(pair: DomainPair) -> PanelProblem:
+    names = list(pair.blocks.names or ())
+
+    def frame(inputs: Any) -> pd.DataFrame:
+        columns = {}
+        for name, values in zip(names, inputs.T.astype(float), strict=True):
+            known = pair.categories.get(name)
+            if known is None:
+                columns[name] = values
+            else:
+                texts = np.array(known, dtype=object)[np.nan_to_num(values).astype(int)]
+                columns[name] = np.where(np.isnan(values), None, texts)
+        return pd.DataFrame(columns)
+
+    parts = (pair.source_train, pair.source_test)
+    source = frame(np.concatenate([part.inputs for part in parts]))
+    labels = np.concatenate([part.labels for part in parts])
+    missing = [names[position] for position in pair.blocks.missing]
+    target = frame(pair.target_test).drop(columns=missing)
+    return PanelProblem(
+        source, labels, target, pair.target_test_labels.open("the panel's evaluation")
+    )
+
+
+# --- cut out of one labelled table ------------------------------------------------------------
+
+
+def cut(
+    table: pd.DataFrame, labels: Any, is_source: Any, is_target: Any, missing: Any
+) -> PanelProblem:
+    y = np.asarray(labels)
+    target = table[is_target].drop(columns=list(missing)).reset_index(drop=True)
+    return PanelProblem(table[is_source].reset_index(drop=True), y[is_source], target, y[is_target])
+
+
+def folder() -> Path:
+    found = data_folder(None)
+    assert found is not None
+    return Path(found)
+
+
+def bank(seed: int, by: str) -> PanelProblem:
+    """Cut customers with a history by month; all by how they were called; others by age."""
+    table = pd.read_csv(folder() / "bank/bank-full.csv", sep=";").drop(columns="duration")
+    labels = (table.pop("y") == "yes").astype(int)
+    known, some = table.pdays != -1, np.random.default_rng(seed).random(len(table)) < 0.3
+    if by == "month":
+        busy = table.month.isin(["may", "jun", "jul", "aug", "nov"])
+        table = table.drop(columns="month")
+        return cut(table, labels, known & busy, known & ~busy, BANK_UNKNOWN)
+    if by == "contact":
+        mobile, table = table.contact == "cellular", table.drop(columns=[*BANK_UNKNOWN, "contact"])
+        return cut(table, labels, mobile & some, ~mobile & some, ["balance", "housing", "loan"])
+    young, table = table.age < 50, table.drop(columns=BANK_UNKNOWN)
+    return cut(table, labels, young & some & ~known, ~young & ~known, ["month", "day"])
+
+
+def returning_shoppers(seed: int, by: str) -> PanelProblem:
+    """Cut returning visitors, whose labels are the source's, by month or by traffic."""
+    table = pd.read_csv(folder() / "shoppers/online_shoppers_intention.csv")
+    table = table[table.VisitorType == "Returning_Visitor"].drop(columns="VisitorType")
+    table = table.reset_index(drop=True)
+    labels = table.pop("Revenue").astype(int)
+    for name in ("OperatingSystems", "Browser", "Region", "TrafficType", "Weekend"):
+        table[name] = "v" + table[name].astype(str)
+    spring = table.Month.isin(["May", "Mar", "June", "Feb"])
+    usual = table.TrafficType.isin(["v1", "v3", "v4", "v13"])
+    here = spring if by == "Month" else usual
+    # SpecialDay is 0 outside of spring, and its reader would have to say so.
+    table = table.drop(columns=[by, "SpecialDay"])
+    return cut(table, labels, here, ~here, SHOP_UNKNOWN)
+
+
+def heart_back(seed: int) -> PanelProblem:
+    """From the Hungarian hospital to Cleveland, which is taken not to have done stress tests."""
+    read = partial(pd.read_csv, names=list(HEART), na_values="?")
+    both = [read(folder() / f"heart/processed.{n}.data") for n in ("hungarian", "cleveland")]
+    labels = [(table.num > 0).astype(int).to_numpy() for table in both]
+    tables = [table.iloc[:, :10].copy() for table in both]
+    for table in tables:
+        for name in ("sex", "cp", "restecg"):
+            table[name] = table[name].map(lambda v: None if pd.isna(v) else f"v{int(v)}")
+    source, target = tables
+    return PanelProblem(source, labels[0], target.drop(columns=["exang", "oldpeak"]), labels[1])
+
+
+def clicks_in_time(seed: int) -> PanelProblem:
+    names = ["y", *(f"I{k}" for k in range(1, 14)), *(f"C{k}" for k in range(1, 27))]
+    table = pd.read_csv(folder() / "criteo/train.txt.gz", sep="\t", header=None, names=names)
+    table = table[table.C17 != "2005abd1"].reset_index(drop=True)
+    labels, early = table.pop("y"), np.arange(len(table)) < 6_500
+    many = [name for name in table if name[0] == "C" and table[name].nunique() > 1_500]
+    return cut(table.drop(columns=many), labels, early, ~early, [f"I{k}" for k in range(1, 6)])
+
+
+def bundled(seed: int, name: str) -> PanelProblem:
+    """Send rows of scikit-learn's tables with a high first column to the target, mostly."""
+    loaded = {"breast cancer": load_breast_cancer, "wine": load_wine, "digits": load_digits}[name]()
+    table = pd.DataFrame(loaded.data, columns=[f"c{k}" for k in range(loaded.data.shape[1])])
+    random = np.random.default_rng(seed)
+    if name == "digits":  # the lower half missing, a darker scanner with some noise
+        is_source = random.random(len(table)) < 0.5
+        dark = 0.8 * table + random.normal(0.0, 1.0, table.shape).clip(0.0, None)
+        table = pd.DataFrame(np.where(is_source[:, None], table, dark), columns=table.columns)
+        return cut(table, loaded.target, is_source, ~is_source, table.columns[32:])
+    first = (table.c0 - table.c0.mean()) / table.c0.std()
+    is_source = random.random(len(table)) < 1.0 / (1.0 + np.exp(1.5 * first))
+    kept = len(table.columns) * 2 // 3
+    return cut(table, loaded.target, is_source, ~is_source, table.columns[kept:])
+
+
+def public(seed: int, name: str) -> PanelProblem:
+    return PanelProblem(*PUBLIC[name].parts(seed))
+
+
+DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
+    "gas 1+2 to 3": partial(natural, "gas", "batches1-2", "batch3"),
+    "gas 1+2 to 6": partial(natural, "gas", "batches1-2", "batch6"),
+    "bank": partial(natural, "bank", "contacted", "never"),
+    "heart, Hungarian": partial(natural, "heart", "cleveland", "hungarian"),
+    "reviews, kitchen to books": partial(reviews, "kitchen", "books"),
+    "reviews, books to films": partial(reviews, "books", "dvd"),
+    "reviews, electronics to films": partial(reviews, "electronics", "dvd"),
+    "reviews, films to kitchen": partial(reviews, "dvd", "kitchen"),
+    "simulator": simulated,
+    "simulator, predictable": partial(simulated, predictability=0.9),
+    "simulator, unpredictable": partial(simulated, predictability=0.1),
+    "simulator, noisy labels": partial(simulated, label_noise=0.2),
+    "bank, by month": partial(bank, by="month"),
+    "bank, by contact": partial(bank, by="contact"),
+    "bank, by age": partial(bank, by="age"),
+    "returning shoppers, by month": partial(returning_shoppers, by="Month"),
+    "returning shoppers, by traffic": partial(returning_shoppers, by="TrafficType"),
+    "heart, back to Cleveland": heart_back,
+    "clicks, in time": clicks_in_time,
+    **{name: partial(public, name=name) for name in list(PUBLIC)[::2]},
+}
+EVALUATION: dict[str, Callable[[int], PanelProblem]] = {
+    "gas 1+2 to 4": partial(natural, "gas", "batches1-2", "batch4"),
+    "gas 1+2 to 5": partial(natural, "gas", "batches1-2", "batch5"),
+    "shoppers": partial(natural, "shoppers", "returning", "new"),
+    "heart, Switzerland": partial(natural, "heart", "cleveland", "switzerland"),
+    "heart, VA": partial(natural, "heart", "cleveland", "va"),
+    "reviews, films to electronics": partial(reviews, "dvd", "electronics"),
+    "reviews, books to kitchen": partial(reviews, "books", "kitchen"),
+    "reviews, kitchen to electronics": partial(reviews, "kitchen", "electronics"),
+    "reviews, films to books": partial(reviews, "dvd", "books"),
+    "breast cancer": partial(bundled, name="breast cancer"),
+    "wine": partial(bundled, name="wine"),
+    "digits": partial(bundled, name="digits"),
+    **{name: partial(public, name=name) for name in list(PUBLIC)[1::2]},
+}

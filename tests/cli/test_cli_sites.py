@@ -1,0 +1,143 @@
+"""Several sites on the command line: ``--source`` and ``--target``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from tables_cli import check_refused, halfseen, source_table, target_table, write
+
+PLAIN = ("--label", "click", "--id", "user", "--members", "regression")
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sources, two targets that lack different columns, and a model of them."""
+    folder = tmp_path_factory.mktemp("sites")
+    write(source_table(80), folder / "sources" / "north.csv")
+    write(source_table(70).drop_columns("member"), folder / "sources" / "south.csv")
+    write(target_table(60), folder / "poor.csv")
+    write(source_table(60).drop_columns(["spend", "click"]), folder / "rich.csv")
+    run = halfseen(
+        "fit", "--source", folder / "sources" / "*.csv", "--target", folder / "poor.csv",
+        "--target", f"better={folder / 'rich.csv'}", *PLAIN, "-o", folder / "model", "--json",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert [part["target"]["rows"] for part in found["parts"]] == [60, 60]
+    assert found["parts"][0]["source"]["rows"] == 150
+    assert "Part 1 of 2, for tables that lack spend, grade:" in run.err
+    assert "Gaps in all rows of south: member." in run.err
+    return folder
+
+
+def test_a_table_is_scored_and_measured_by_the_part_for_its_columns(sites, tmp_path):
+    run = halfseen("predict", sites / "model", sites / "rich.csv", "-o", tmp_path / "s.csv")
+    assert run.code == 0, run.err
+    assert "Part 2 of 2, which does without spend." in run.out
+    part = halfseen(
+        "predict", sites / "model" / "part-2", sites / "rich.csv", "-o", tmp_path / "p.csv"
+    )
+    assert part.code == 0, part.err
+    assert (tmp_path / "s.csv").read_text() == (tmp_path / "p.csv").read_text()
+    data = write(source_table(40).drop_columns("grade"), tmp_path / "labelled.parquet")
+    run = halfseen("evaluate", sites / "model", data)
+    assert run.code == 0, run.err
+    assert "Part 1 of 2, which does without spend, grade." in run.out
+
+
+def test_inspect_and_verify_speak_of_every_part(sites):
+    run = halfseen("inspect", sites / "model")
+    assert run.code == 0, run.err
+    assert "Part 2 of 2, for tables that lack spend:" in run.out
+    assert "Trained on source north: north.csv, south: south.csv: 150 rows" in run.out
+    described = json.loads(halfseen("inspect", sites / "model", "--json").out)
+    assert len(described["parts"]) == 2
+    run = halfseen("verify", sites / "model")
+    assert run.code == 0, run.err
+
+
+@pytest.mark.parametrize("command", ["report", "serve", "export"])
+def test_what_takes_one_model_says_which_there_are(command, sites, out):
+    more = ("--onnx", out / "a.onnx") if command == "export" else ()
+    run = halfseen(command, sites / "model", *more)
+    check_refused(run, out, "holds one model for each missing pattern; name one of its parts")
+    assert str(sites / "model" / "part-1") in run.err
+
+
+def test_a_column_that_no_part_can_do_without_is_named(sites, out, tmp_path):
+    data = write(target_table(30).drop_columns("visits"), tmp_path / "t.csv")
+    run = halfseen("predict", sites / "model", data, "-o", out / "s.csv")
+    check_refused(run, out, "lacks visits, grade, and the model was trained for tables that lack")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("{f}/poor.csv", "--source", "{f}/sources/north.csv"), "Give two tables, SOURCE TARGET"),
+        (("--source", "{f}/sources/north.csv"), "Give two tables, SOURCE TARGET"),
+        (
+            ("{f}/poor.csv", "--source", "{f}/sources/north.csv", "--target", "{f}/poor.csv"),
+            "put a pattern of several files in quotes",
+        ),
+        (
+            ("--source", "{f}/nowhere-*.csv", "--target", "{f}/poor.csv"),
+            "There is no file",
+        ),
+        (
+            ("--source", "both={f}/sources/*.csv", "--target", "{f}/poor.csv"),
+            "gives one name to 2 files",
+        ),
+        (
+            ("--source", "a={f}/sources/north.csv", "--source", "a={f}/sources/south.csv",
+             "--target", "{f}/poor.csv"),
+            "Two sources are called 'a'",
+        ),
+        (
+            ("--source", "{f}/sources/north.csv", "--source", "{f}/rich.csv",
+             "--target", "{f}/poor.csv"),
+            "The source rich ({f}/rich.csv) has no column 'click'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sites_is_refused(given, says, sites, out):
+    arguments = [entry.format(f=sites) for entry in given]
+    run = halfseen("fit", *arguments, *PLAIN, "-o", out / "model")
+    check_refused(run, out, says.format(f=sites))
+
+
+def test_labels_of_some_target_rows_are_used_and_said(sites, tmp_path):
+    labels = pa.array([c if k < 20 else None for k, c in enumerate(
+        source_table(60)["click"].to_pylist())])  # fmt: skip
+    data = write(target_table(60).append_column("click", labels), tmp_path / "t.csv")
+    source = sites / "sources" / "north.csv"
+    run = halfseen("fit", source, data, *PLAIN, "-o", tmp_path / "model")
+    assert run.code == 0, run.err
+    assert "20 of the target's 60 rows have a label, and the fit uses them." in run.out
+    assert "20 labelled target rows were used for" in run.out
+    shown = halfseen("inspect", tmp_path / "model")
+    assert "20 labelled target rows were used for" in shown.out
+    run = halfseen("fit", source, data, *PLAIN, "--no-target-labels", "--dry-run")
+    assert "they are not used, as asked; `halfseen evaluate` measures with them" in run.out
+
+
+def test_each_source_plays_the_target_in_a_rehearsal(sites, tmp_path):
+    run = halfseen(
+        "rehearse", "--source", sites / "sources" / "*.csv", "--target", sites / "poor.csv",
+        *PLAIN, "--models", "Source-IgnoreComponent", "--seeds", "1",
+        "-o", tmp_path / "found.json",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    assert "north as the target:" in run.out
+    assert "Cross-entropy on each site, learned from the others" in run.out
+    assert "would have won on average over the sites" in run.out
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["sites"]["north"]["rows"] == {"slice": 80, "rest": 70}
+    run = halfseen(
+        "rehearse", sites / "sources" / "north.csv", "--target", sites / "poor.csv",
+        "--target", sites / "rich.csv", *PLAIN,
+    )  # fmt: skip
+    assert run.code == 2
+    assert "The targets lack different columns" in run.err

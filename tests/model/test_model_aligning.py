@@ -1,0 +1,53 @@
+"""When columns are mapped: readings that changed, and not rows that are others."""
+
+import numpy as np
+import pytest
+
+from halfseen.align import Continuous
+from halfseen.model.aligning import find_drift
+
+
+def rows_of(seed: int, rows: int = 400):
+    return np.random.default_rng(seed).normal(size=(rows, 6)).astype(np.float32)
+
+
+def measured(columns: int) -> Continuous:
+    return Continuous(
+        np.arange(columns), np.zeros(columns), np.ones(columns), np.zeros(columns, dtype=bool)
+    )
+
+
+def found(source, target, columns=6):
+    return find_drift(measured(columns), source, target, range(6))
+
+
+def test_rows_of_the_same_kind_have_not_drifted():
+    assert found(rows_of(0), rows_of(1)) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda x: x + 5, lambda x: 8 * x, lambda x: np.hstack([x[:, :4] * 12 + 3, x[:, 4:]])],
+)
+def test_most_readings_moved_are_a_drift_of_instruments(change):
+    drift = found(rows_of(0), change(rows_of(1)))
+    assert drift.distance > 2
+    assert drift.of_instruments
+
+
+def test_one_column_that_moved_means_other_rows():
+    target = rows_of(1)
+    target[:, 0] += 20
+    drift = found(rows_of(0), target)
+    assert drift.distance > 2
+    assert not drift.of_instruments
+
+
+def test_few_measured_columns_are_no_instruments():
+    drift = found(rows_of(0), rows_of(1) + 8, columns=2)
+    assert drift.distance > 2
+    assert not drift.of_instruments
+
+
+def test_without_measured_columns_nothing_is_said():
+    assert found(rows_of(0), rows_of(1) + 8, columns=0) is None
