@@ -138,6 +138,8 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
         "cpu_seconds": seconds,
         **{f"{name}_loss": round(last[name], 3) for name in ("adaptation", "classification")},
     }
+    if imputes and run.pair in DEVELOPMENT:
+        found |= reliance(predictor, test, pair.target_test_labels.open("development"))
     with predictor.source_statistics(inputs[: 2 * SHOWN].numpy()):
         others = np.ascontiguousarray(pair.source_test.inputs[: 2 * SHOWN])
         labels = pair.source_test.labels[: 2 * SHOWN]
@@ -150,6 +152,20 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
             for name, rows in (("learned", inputs[:SHOWN].numpy()), ("others", others[:SHOWN])):
                 found |= imputation(predictor, pair, rows, name)
     return found | ({"curve": curve} if curve else {})
+
+
+@torch.no_grad()
+def reliance(predictor: Predictor, test: Any, truth: Any) -> dict[str, float]:
+    """Return the target's accuracy with either latent at its mean: what f makes of the other."""
+    latents = torch.from_numpy(predictor.latents(test))
+    observed = latents.shape[1] - predictor.networks.missing_size
+    found = {}
+    for name, part in (("z1", slice(observed, None)), ("imputed", slice(observed))):
+        alone = latents.clone()
+        alone[:, part] = latents[:, part].mean(0)
+        guess = predictor.networks.classifier(alone).argmax(1).numpy()
+        found[f"accuracy_by_{name}_alone"] = share(guess, truth)
+    return found
 
 
 def imputation(predictor: Predictor, pair: DomainPair, rows: Any, name: str) -> dict[str, float]:
