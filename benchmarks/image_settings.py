@@ -47,6 +47,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "previous default": {**PREVIOUS, "training.target_augmentation": "mild"},
     "previous default, light": {**PREVIOUS, "training.target_augmentation": "mild+light"},
+    "r's input detached": {"objective.detach_generator_input": True},
     "standardized": {"images.standardize": True},
     "standardized, target as the source": {
         "images.standardize": True,
@@ -68,7 +69,13 @@ class Run(NamedTuple):
     @property
     def name(self) -> str:
         """A file name."""
-        return "-".join(map(str, self)).replace(" ", "_").replace(":", "_").replace(",", "")
+        return (
+            "-".join(map(str, self))
+            .replace(" ", "_")
+            .replace(":", "_")
+            .replace(",", "")
+            .replace("'", "")
+        )
 
 
 RUNS = [
@@ -82,6 +89,7 @@ RUNS = [
     Run("default", 1200, "mnist:mnistm", IGNORE),
     Run("default", 1200, "mnist:usps", IMPUTE),
     Run("default", 1200, "usps:mnist", IMPUTE),
+    Run("r's input detached", 1200, "usps:mnist", IMPUTE),
     Run("default", 1200, "svhn:mnist", IMPUTE),
     Run("default", 1200, "mnist:mnistm", IMPUTE),
 ]
