@@ -35,7 +35,8 @@ Predict = Callable[[pd.DataFrame, Labels, pd.DataFrame, int], Floats]
 def prepared(scaled: bool) -> Any:
     """Return how baselines prepare columns: medians and scales for numbers, codes for texts."""
     numbers = make_pipeline(
-        SimpleImputer(strategy="median"), *([StandardScaler()] if scaled else [])
+        SimpleImputer(strategy="median", keep_empty_features=True),
+        *([StandardScaler()] if scaled else []),
     )
     texts = OneHotEncoder(handle_unknown="ignore", min_frequency=5)
     return make_column_transformer(
