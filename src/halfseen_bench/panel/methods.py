@@ -90,7 +90,7 @@ def imputed(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) ->
     rows = shared.transform(target)
     ridge = Ridge(10.0).fit(x1, x2)
     model = boosted(seed).fit(np.hstack([x1, x2]), y)
-    return in_all_classes(model, np.hstack([rows, ridge.predict(rows)]), y)
+    return in_all_classes(model, np.hstack([rows, ridge.predict(rows).reshape(len(rows), -1)]), y)
 
 
 def weighted(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
