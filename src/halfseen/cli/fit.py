@@ -99,6 +99,7 @@ def fit(
 
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
+    paths = given_paths(source, target, sources, targets)
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
         rename=rename, dates=dates, drop=drop, id=id,
@@ -110,7 +111,6 @@ def fit(
     settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
-    paths = given_paths(source, target, sources, targets)
     from halfseen.parallel import joined
 
     with joined() as ranks:
