@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test lint types pytest test-engines format bench torture soak lock bill wheels clean
+.PHONY: demo docs test lint types pytest test-engines test-install format bench torture soak lock bill wheels clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -32,6 +32,10 @@ pytest: $(READY)
 test-engines: $(READY)
 	$(PIP) -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]'
 	$(BIN)/pytest tests -m engines
+
+# README, quick start and examples in a fresh environment without `dev`: downloads everything.
+test-install: $(READY)
+	$(BIN)/pytest tests/test_first_minutes.py -m install
 
 # Ratios to a straightforward implementation, in one process: wants a machine to itself.
 bench: $(READY)

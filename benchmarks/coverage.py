@@ -163,7 +163,7 @@ def print_table(runs: list[dict[str, Any]]) -> None:
         "measure",
         "kind",
         "told of",
-        "source sampling alone",
+        "DEV's interval alone",
         "as shown",
         "left out",
         "width",

@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -14,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from halfseen import AdaptationImputationClassifier, Blocks, OptionError
+from halfseen import AdaptationImputationClassifier, Blocks, InputError, OptionError
+from halfseen.front import frames as reading
 from halfseen.selection import SCORES
 from tiny import EPOCHS, TINY, classifier
 
@@ -398,3 +400,25 @@ def test_members_are_checked_and_weighed():
     for members in ([], ["trees"], ["networks", "networks"]):
         with pytest.raises(OptionError, match="members="):
             classifier(missing=[3], members=members).fit(source, labels, target)
+
+
+def test_sparse_rows_are_taken_where_their_zeros_fit(monkeypatch):
+    random = np.random.default_rng(0)
+    dense = random.normal(size=(60, 3)) * (random.random((60, 3)) < 0.5)
+    y = np.arange(60) % 2
+    model, same = classifier(missing=[2]), classifier(missing=[2])
+    model.fit(csr_array(dense), y, X_target=csr_array(dense))
+    same.fit(dense, y, X_target=dense)
+    assert (model.predict_proba(csr_array(dense)) == same.predict_proba(dense)).all()
+    monkeypatch.setattr(reading, "LARGEST_BATCH", 100)
+    with pytest.raises(InputError, match=r"The source is sparse and takes 0 MiB .*TruncatedSVD"):
+        model.fit(csr_array(dense), y, X_target=dense)
+
+
+def test_latents_have_names_and_can_be_a_data_frame():
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    model = classifier(missing=[2]).fit(rows, np.arange(60) % 2, X_target=rows)
+    frame = model.set_output(transform="pandas").transform(rows)
+    assert list(frame.columns) == list(model.get_feature_names_out())
+    assert frame.columns[0] == "observed0"
+    assert frame.columns[-1] == "imputed3"

@@ -121,7 +121,7 @@ def test_the_readme_commands_need_no_more_than_is_declared(tmp_path):
     ]
     shown = [words[1:] for words in named if words[0] == "halfseen" and words[1] != "serve"]
     shown[0] += ["--effort", "quick", "--id", "user"]  # nothing of it depends on the members
-    assert [words[0] for words in shown] == ["fit", "predict", "report", "export"]
+    assert [words[0] for words in shown] == ["fit", "predict", "explain", "report", "export"]
     code = "import halfseen.cli, contextlib\n"
     for words in shown:
         code += f"sys.argv = {['halfseen', *words]!r}\n"

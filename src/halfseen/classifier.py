@@ -447,6 +447,26 @@ class AdaptationImputationClassifier(
         """Return the latent (z1, ẑ2) of each row: observed part first, imputed part after it."""
         return self._asked(X).transform(X)
 
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
+        """Return what the columns of ``transform`` are: observed0, ..., imputed0, ...
+
+        Examples
+        --------
+        >>> model = AdaptationImputationClassifier(members=["networks"], missing=[1], options={
+        ...     "training.joint_epochs": 1, "tables.latent_size": 2}, random_state=0)
+        >>> rows = np.random.default_rng(0).normal(size=(40, 2))
+        >>> model = model.fit(rows, rows[:, 0] > 0, X_target=rows + 0.1)
+        >>> model.get_feature_names_out().tolist()
+        ['observed0', 'observed1', 'imputed0', 'imputed1']
+        """
+        networks = self._fitted().networks
+        sizes = {
+            "observed": networks.latent_size - networks.missing_size,
+            "imputed": networks.missing_size,
+        }
+        names = [f"{part}{k}" for part, size in sizes.items() for k in range(size)]
+        return np.asarray(names, dtype=object)
+
     def explain(self, X: Any, *, source: Any = None) -> Explanation:
         """Say which columns move each row's answer; see :meth:`Model.explain`."""
         return self._asked(X).explain(X, source=source)
@@ -478,4 +498,5 @@ class AdaptationImputationClassifier(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # latents are single precision
         tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
         return tags

@@ -10,7 +10,8 @@ from typing import Any
 
 from halfseen.alarms import refuse, table_alarms
 from halfseen.errors import InputError, OptionError
-from halfseen.front.files import open_table
+from halfseen.front.dates import Dates, read_dates
+from halfseen.front.files import TableFiles, open_table
 from halfseen.front.frames import read_frame
 from halfseen.front.inference import Doubt, Understanding
 from halfseen.front.pairing import doubtful
@@ -35,6 +36,7 @@ def fit(
     keep: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
+    dates: Mapping[str, Sequence[str]] | None = None,
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
@@ -60,6 +62,8 @@ def fit(
     categorical, numeric, drop, id
         Numbers that are names of categories, numbers among which texts are gaps, columns not to
         use, and columns carried through.
+    dates
+        Parts to read of columns of dates: ``{"visit": ["month", "weekday"]}``.
     positive
         The class of two that metrics speak of.
     target_labels
@@ -103,11 +107,13 @@ def fit(
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
         in_python=True, numeric=tuple(numeric), target_labels=target_labels,
+        dates=read_dates(dates or {}),
     )  # fmt: skip
     complete = needs_complete_target(chosen.models)
-    found = understand_sites(
-        _sites(source, "source"), _sites(target, "target"), roles, complete=complete
+    here, there = (
+        _sites(given, role, roles.dates) for given, role in ((source, "source"), (target, "target"))
     )
+    found = understand_sites(here, there, roles, complete=complete)
     doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
     if doubts:
         raise doubtful(doubts)
@@ -134,21 +140,25 @@ def _fitted(found: Understanding, settings: FitSettings, *, strict: bool, report
     return model
 
 
-def _sites(given: Any, role: str) -> dict[str, Table]:
+def _sites(given: Any, role: str, dates: Dates) -> dict[str, Table]:
     """Return tables by the name of their site."""
+
+    def table(each: Any, where: str) -> Table:
+        return _table(each, where).with_dates(dates)
+
     if isinstance(given, Mapping):
-        return named_sites([(str(n), _table(g, f"the {role} {n}")) for n, g in given.items()], role)
+        return named_sites([(str(n), table(g, f"the {role} {n}")) for n, g in given.items()], role)
     if not isinstance(given, list | tuple):
-        return {role: _table(given, f"the {role}")}
+        return {role: table(given, f"the {role}")}
     names = [
         site_name(Path(each)) if isinstance(each, str | Path) else f"{role} {number}"
         for number, each in enumerate(given, start=1)
     ]
-    tables = [_table(each, f"the {n}") for n, each in zip(names, given, strict=True)]
+    tables = [table(each, f"the {n}") for n, each in zip(names, given, strict=True)]
     return named_sites(list(zip(names, tables, strict=True)), role)
 
 
-def _table(given: Any, where: str) -> Table:
+def _table(given: Any, where: str) -> ArrowTable | TableFiles:
     if isinstance(given, str | Path):
         return open_table(given)
     read = read_frame(given, where)

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from halfseen.cli.fit import Effort, ReportDetail
+from halfseen.cli.arguments import Effort, ReportDetail
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
 if TYPE_CHECKING:
     from halfseen.front.files import TableFiles
     from halfseen.front.roles import Roles
+    from halfseen.model.model import Model
+    from halfseen.model.patterns import PatternModel
     from halfseen.model.settings import FitSettings
 
-__all__ = ["FitConfig", "open_renamed", "parsed_options", "read_config"]
+__all__ = ["FitConfig", "open_for", "parsed_options", "read_config"]
 
 
 class FitConfig(BaseModel):
@@ -32,6 +34,7 @@ class FitConfig(BaseModel):
     categorical: list[str] = []
     numeric: list[str] = []
     rename: list[str] = Field([], description="columns of either table as old=new")
+    dates: list[str] = Field([], description="parts of dates as column=part,part")
     drop: list[str] = []
     id: list[str] = []
     positive: str | int | bool | None = None
@@ -61,6 +64,7 @@ class FitConfig(BaseModel):
 
     def roles(self) -> Roles:
         """Return what is said of the columns."""
+        from halfseen.front.dates import read_dates
         from halfseen.front.roles import Roles
         from halfseen.front.schema import class_name
 
@@ -73,12 +77,15 @@ class FitConfig(BaseModel):
             tuple(self.id),
             None if self.positive is None else class_name(self.positive),
             numeric=tuple(self.numeric),
+            dates=read_dates(self.dates),
             target_labels=self.target_labels,
         )
 
     def open(self, path: Path) -> TableFiles:
-        """Open a table, with the names that are said for its columns."""
-        return open_renamed(path, self.rename)
+        """Open a table, with the names and the parts of dates that are said for its columns."""
+        from halfseen.front.dates import read_dates
+
+        return open_renamed(path, self.rename).with_dates(read_dates(self.dates))
 
     def settings(self) -> FitSettings:
         """Return what is said of the training."""
@@ -143,6 +150,16 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
             raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
         found[old] = new.strip()
     return open_table(path).renamed(found)
+
+
+def open_for(model: Model | PatternModel, path: Path, renames: Sequence[str] | None) -> TableFiles:
+    """Open a table for a model of tables, whose parts read the same of dates."""
+    from halfseen.front.fronts import TableFront
+    from halfseen.model.patterns import PatternModel
+
+    front = (model.parts[0] if isinstance(model, PatternModel) else model).front
+    dates = front.schema.dates if isinstance(front, TableFront) else {}
+    return open_renamed(path, renames).with_dates(dates)
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.arguments import Rename
 from halfseen.cli.predict import chosen_part
+from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 __all__ = ["evaluate"]
@@ -32,14 +33,14 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.cli.config import open_renamed
+    from halfseen.cli.config import open_for
     from halfseen.model.loading import table_model
     from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import evaluate_table
 
     terminal = Terminal(as_json=as_json)
     whole = load(model)
-    data = open_renamed(labelled, rename)
+    data = open_for(whole, labelled, rename)
     single = chosen_part(whole, data, terminal) if isinstance(whole, PatternModel) else whole
     loaded = table_model(single, model)
     with terminal.status("Scoring"):

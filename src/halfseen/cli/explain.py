@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.config import open_renamed
-from halfseen.cli.fit import Rename
+from halfseen.cli.arguments import Rename
+from halfseen.cli.predict import chosen_part
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
@@ -48,7 +48,9 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.model.loading import load_table_model
+    from halfseen.cli.config import open_for
+    from halfseen.model.loading import table_model
+    from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import TableScorer
 
     terminal = Terminal(as_json=as_json)
@@ -58,14 +60,16 @@ def explain(
         page = Output(output, "the page", lambda path: _MARK in head(path))
         inputs = {"the model": model, "the rows": data, "the source table": source}
         check_outputs([page], inputs, force=force)
-    loaded = load_table_model(model)
-    table = open_renamed(data, rename)
+    whole = load(model)
+    table = open_for(whole, data, rename)
+    part = chosen_part(whole, table, terminal) if isinstance(whole, PatternModel) else whole
+    loaded = table_model(part, model)
     TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
     known = [column.name for column in loaded.schema.observed]
     complete = None
     if source is not None:
         names = [column.name for column in loaded.schema.columns]
-        complete = _first_rows(open_renamed(source, rename), names, None)
+        complete = _first_rows(open_for(loaded, source, rename), names, None)
     with terminal.status("Explaining"):
         found = loaded.explain(
             _first_rows(table, known, rows), source=complete, seed=seed, where=table.where

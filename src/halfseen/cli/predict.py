@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.arguments import Rename
 from halfseen.cli.fit_images import Skipped
+from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs
@@ -61,14 +62,14 @@ def predict(
     loaded = load(model)
     table = None
     if isinstance(loaded, PatternModel):
-        table = _opened(data, rename, terminal)
+        table = _opened(loaded, data, rename, terminal)
         loaded = chosen_part(loaded, table, terminal)
     if isinstance(loaded.front, ImageFront):
         if use_missing or class_share:
             raise InputError("--use-missing and --class-share are for models of tables.")
         _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
         return
-    table = table or _opened(data, rename, terminal)
+    table = table or _opened(loaded, data, rename, terminal)
     check_output(output, table)
     shares = _shares(loaded, class_share) if class_share else None
     with _progress(terminal, "rows") as advance:
@@ -100,11 +101,11 @@ def predict(
     )
 
 
-def _opened(data: Path, rename: list[str] | None, terminal: Terminal) -> Any:
-    from halfseen.cli.config import open_renamed
+def _opened(model: Any, data: Path, rename: list[str] | None, terminal: Terminal) -> Any:
+    from halfseen.cli.config import open_for
 
     with terminal.status("Reading the table"):
-        return open_renamed(data, rename)
+        return open_for(model, data, rename)
 
 
 def chosen_part(model: Any, table: Any, terminal: Terminal) -> Any:

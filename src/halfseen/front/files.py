@@ -29,6 +29,7 @@ from halfseen.front.csv_text import (
     open_csv,
     read_csv,
 )
+from halfseen.front.dates import Dates, date_names, with_date_parts
 
 __all__ = ["BATCH_ROWS", "FilePart", "TableFiles", "column_names", "open_table"]
 
@@ -78,6 +79,8 @@ class TableFiles:
         Sentences on how it is written, where that is unusual.
     renames
         Other names for columns: from the file's to the user's.
+    dates
+        Columns of dates, and the parts that are read instead of each.
     """
 
     path: Path
@@ -88,6 +91,7 @@ class TableFiles:
     notes: tuple[str, ...] = ()
     renames: Mapping[str, str] = field(default_factory=dict)
     first_row: int = 1
+    dates: Dates = field(default_factory=dict)
 
     @property
     def where(self) -> str:
@@ -121,13 +125,17 @@ class TableFiles:
         parts
             Which pieces, in which order; all in order by default.
         """
-        names = list(self.names if columns is None else columns)
+        chosen = list(self.names if columns is None else columns)
+        made = date_names(self.dates)
+        names = list(dict.fromkeys(made[name][0] if name in made else name for name in chosen))
         stored = {new: old for old, new in self.renames.items()}
         wanted = [stored.get(name, name) for name in names]
         for part in self.parts() if parts is None else parts:
             with _reading(part.path, self.format):
                 for batch in self._read(part, wanted):
                     batch = batch.rename_columns(names) if stored else batch
+                    if made:
+                        batch = with_date_parts(batch, self.dates, self.where).select(chosen)
                     for start in range(0, batch.num_rows, BATCH_ROWS):
                         yield batch.slice(start, BATCH_ROWS)
 
@@ -142,6 +150,13 @@ class TableFiles:
         _check_names(self.path, names)
         own = {old: new for old, new in zip(written, names, strict=True) if old != new}
         return replace(self, names=tuple(names), renames=own)
+
+    def with_dates(self, dates: Dates) -> TableFiles:
+        """Return the table with the parts of dates in the place of those it has."""
+        own = {name: parts for name, parts in dates.items() if name in self.names}
+        names = [*(name for name in self.names if name not in own), *date_names(own)]
+        _check_names(self.path, names)
+        return replace(self, names=tuple(names), dates=own)
 
     def fingerprint(self) -> dict[str, Any]:
         """Return the files' names, sizes and hashes."""

@@ -10,9 +10,11 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, column_or_1d
 
 from halfseen.errors import InputError, capitalized
+from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.tables import ArrowTable
 
 __all__ = [
@@ -66,7 +68,7 @@ def read_frame(X: Any, where: str) -> ArrowTable | Images:
     if isinstance(frame, nw.DataFrame):
         return _from_frame(frame, where)
     array = check_array(
-        X,
+        _dense(X, where),
         dtype=[np.float64, np.float32],
         allow_nd=True,
         ensure_all_finite=False,
@@ -84,6 +86,20 @@ def read_frame(X: Any, where: str) -> ArrowTable | Images:
             "shape (rows, channels, height, width)."
         )
     return Images(array, where)
+
+
+def _dense(X: Any, where: str) -> Any:
+    """Return a sparse matrix with all of its zeros, where they fit; anything else as it is."""
+    if not issparse(X):
+        return X
+    size = int(np.prod(X.shape, dtype=np.int64)) * X.dtype.itemsize
+    if size > LARGEST_BATCH:
+        raise InputError(
+            f"{capitalized(where)} is sparse and takes {size / 2**20:,.0f} MiB with its zeros, "
+            f"more than {LARGEST_BATCH / 2**20:,.0f}: choose columns, or reduce them first "
+            "(sklearn.decomposition.TruncatedSVD)."
+        )
+    return X.toarray()
 
 
 def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:

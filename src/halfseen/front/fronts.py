@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
 from halfseen.front.preprocessing import has_missing_block, transform
@@ -58,11 +59,12 @@ class TableFront:
     def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
         if isinstance(X, pa.RecordBatch | pa.Table):
-            return X, 0
+            return with_date_parts(X, self.schema.dates, where), 0
         rows = read_frame(X, where)
         if isinstance(rows, Images):
             raise InputError(f"{where} holds images, and the model was fitted on a table.")
         schema = self.schema
+        rows = replace(rows, table=with_date_parts(rows.table, schema.dates, where))
         observed = [name.name for name in schema.observed]
         rows = named_like(rows, schema.order, [n for n in schema.order if n in set(observed)])
         absent = [name for name in observed if name not in rows.names]

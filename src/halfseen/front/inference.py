@@ -6,16 +6,23 @@ import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from halfseen.errors import InputError, capitalized
 from halfseen.front.asking import as_gaps, check_spelling, check_strays
-from halfseen.front.labels import FEWEST_ROWS, ordered_classes, used_target_labels
+from halfseen.front.labels import (
+    FEWEST_ROWS,
+    EmptyLabelError,
+    ordered_classes,
+    used_target_labels,
+)
+from halfseen.front.pooling import PooledTable
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import Roles
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
-from halfseen.front.tables import ArrowTable, Table
+from halfseen.front.tables import ArrowTable, LabelledTable, Table
 
 __all__ = ["Doubt", "Roles", "Understanding", "understand"]
 
@@ -84,9 +91,21 @@ def understand(
     candidates = [name for name in source.names if name not in apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
     check_spelling(candidates, target, roles)
-    seen = summarize(
-        source, candidates, categorical=roles.categorical, numeric=roles.numeric, label=roles.label
+    read = partial(
+        summarize, columns=candidates, categorical=roles.categorical, numeric=roles.numeric
     )
+    notes = [*source.notes, *target.notes]
+    try:
+        seen = read(source, label=roles.label)
+    except EmptyLabelError:
+        every = sum(batch.num_rows for batch in source.batches([roles.label]))
+        source = _labelled(source, roles.label)
+        seen = read(source, label=roles.label)
+        if not seen.rows:
+            raise InputError(
+                f"The label {roles.label!r} of {source.where} is empty in every row."
+            ) from None
+        notes.append(f"Left out, because they have no label: {every - seen.rows:,} source rows.")
     check_strays(seen, roles)
     there = summarize(
         target,
@@ -96,7 +115,6 @@ def understand(
         label=roles.label if roles.label in target.names else None,
         all_labelled=False,
     )
-    notes = [*source.notes, *target.notes]
     extra = [name for name in target.names if name not in source.names]
     if extra:
         notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
@@ -131,12 +149,21 @@ def understand(
         id=roles.id,
         dropped=(*(name for name in source.names if name in roles.drop), *useless),
         order=tuple(n for n in source.names if n != roles.label and n not in roles.id),
+        dates=dict(roles.dates),
     )
     if roles.scale:
         schema, note = settle_scales(schema, source, seen.rows)
         notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
+
+
+def _labelled(table: Table, label: str) -> Table:
+    """Return the rows that have a label; sites stay apart."""
+    if not isinstance(table, PooledTable):
+        return LabelledTable(table, label)
+    sites = {site: LabelledTable(own, label) for site, own in table.sites.items()}
+    return PooledTable(sites, table.names)
 
 
 def _check_roles(source: Table, target: Table, roles: Roles) -> None:

@@ -18,6 +18,7 @@ from halfseen.front.schema import Scalar, TableSchema, class_name
 
 __all__ = [
     "NO_LABEL",
+    "EmptyLabelError",
     "count_labels",
     "count_some_labels",
     "label_positions",
@@ -35,12 +36,16 @@ NO_LABEL = -1
 """The position of a target row without a label."""
 
 
+class EmptyLabelError(InputError):
+    """A row that should have a label has none."""
+
+
 def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Counter[Any]:
     """Return how often each label occurs in a batch; a row without one is refused."""
     values = decoded(column, name, where)
     empty = pc.is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False)
     if empty.any():
-        raise InputError(
+        raise EmptyLabelError(
             f"The label {name!r} of {where} is empty in row {int(np.argmax(empty)) + first_row}: "
             "every source row needs one; drop the rows that have none."
         )

@@ -169,8 +169,9 @@ def decoded(column: Any, name: str, where: str) -> Any:
     if pa.types.is_temporal(kind):
         raise InputError(
             f"Column {name!r} of {where} holds dates or times ({kind}), which a model cannot use "
-            "as they are: turn it into numbers that mean something on both sides, such as an age "
-            f"in days or a weekday, or drop it (--drop {name}; in Python drop=[{name!r}])."
+            f"as they are: name the parts that mean something on both sides (--dates {name}=month,"
+            f"weekday; in Python dates={{{name!r}: ['month', 'weekday']}}), or drop it (--drop "
+            f"{name}; in Python drop=[{name!r}])."
         )
     if not (is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
         raise InputError(

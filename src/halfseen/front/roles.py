@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ class Roles:
         Numbers that are names of categories, columns not to use, and columns carried through.
     numeric
         Columns of numbers in which texts stand for gaps.
+    dates
+        Columns of dates, of which the tables show parts.
     positive
         The class of two that metrics speak of.
     scale
@@ -50,6 +52,7 @@ class Roles:
     scale: bool = True
     in_python: bool = False
     numeric: tuple[str, ...] = ()
+    dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     target_labels: bool | None = None
 
     def option(self, name: str, *columns: str) -> str:

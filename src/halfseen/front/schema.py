@@ -150,6 +150,9 @@ class TableSchema(_Plain):
     id: tuple[str, ...] = Field((), description="columns carried through to predictions")
     dropped: tuple[str, ...] = Field((), description="columns of the source that are not used")
     order: tuple[str, ...] = Field((), description="all of the source's inputs, dropped ones too")
+    dates: dict[str, tuple[str, ...]] = Field(
+        {}, description="columns of dates, and the parts that are read instead of each"
+    )
     clip: float = Field(
         default=20.0, gt=0, description="scaled numbers are kept within minus and plus this"
     )

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-__all__ = ["ArrowTable", "Table"]
+from halfseen.front.dates import Dates, with_date_parts
+
+__all__ = ["ArrowTable", "LabelledTable", "Table"]
 
 ROWS = 65_536
 """Rows of one batch at most."""
@@ -79,6 +82,10 @@ class ArrowTable:
         """The columns."""
         return tuple(self.table.column_names)
 
+    def with_dates(self, dates: Dates) -> ArrowTable:
+        """Return the table with the parts of dates in the place of those it has."""
+        return replace(self, table=with_date_parts(self.table, dates, self.where))
+
     def parts(self) -> list[int]:
         """Return one piece: all rows are at hand."""
         return [0]
@@ -99,3 +106,48 @@ class ArrowTable:
                     writer.write_batch(batch)
                 digest.update(sink.getvalue())
         return {"files": [], "sha256": digest.hexdigest()}
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """The rows of a table that have a label; the others are not seen."""
+
+    table: Table
+    label: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.table.names
+
+    @property
+    def where(self) -> str:
+        """What messages call the table."""
+        return self.table.where
+
+    @property
+    def first_row(self) -> int:
+        """The number of the first row; those without a label are not counted."""
+        return self.table.first_row
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on how it is written."""
+        return self.table.notes
+
+    def parts(self) -> list[Any]:
+        """Return the pieces in the order of the rows."""
+        return self.table.parts()
+
+    def batches(
+        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
+    ) -> Iterator[Any]:
+        """Yield record batches of bounded size."""
+        names = list(self.names if columns is None else columns)
+        for batch in self.table.batches(list(dict.fromkeys([*names, self.label])), parts):
+            empty = pc.is_null(batch.column(self.label), nan_is_null=True)
+            yield batch.filter(pc.invert(empty)).select(names)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what tells this table from others."""
+        return self.table.fingerprint()

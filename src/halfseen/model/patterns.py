@@ -17,6 +17,7 @@ from torch import nn
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError, capitalized
+from halfseen.explain import Explanation
 from halfseen.files import folder_written_whole
 from halfseen.front.frames import read_frame
 from halfseen.front.sites import empty_columns
@@ -92,7 +93,7 @@ class PatternModel:
                 "X has no column names, by which a model of several missing patterns is chosen: "
                 "give a data frame."
             )
-        return self.parts[self.part_for(table)]
+        return self.parts[self.part_for(table.with_dates(self.parts[0].schema.dates))]
 
     def predict_proba(self, X: Any, **how: Any) -> Floats:
         """Return the probability of each class by the part that the columns call for."""
@@ -105,6 +106,10 @@ class PatternModel:
     def evaluate(self, X: Any, y: Any) -> dict[str, Any]:
         """Measure on labelled rows, as :meth:`Model.evaluate` does."""
         return self._part(X).evaluate(X, y)
+
+    def explain(self, X: Any, **how: Any) -> Explanation:
+        """Say which columns move each row's answer, as :meth:`Model.explain` does."""
+        return self._part(X).explain(X, **how)
 
     def save(self, folder: str | Path) -> None:
         """Write all parts and what each does without, whole or not at all."""

@@ -113,7 +113,8 @@ def read_subject(
         from halfseen.report.gathering import facts_of_tables
 
         command = None if facts is None else facts.command
-        facts = facts_of_tables(load_table_model(folder), *tables)
+        source, target = (table.with_dates(schema.dates) for table in tables)
+        facts = facts_of_tables(load_table_model(folder), source, target)
         facts = facts.model_copy(update={"command": command})
     return Subject(
         folder.resolve().name,

@@ -60,9 +60,7 @@ def _overall(found: Explanation) -> list[Part]:
     rows = tuple(
         (
             Cell(column),
-            Cell(
-                "", drawing=signed_bar(value, most, f"{column} moves the log-odds by {value:.2f}")
-            ),
+            Cell("", drawing=signed_bar(value, most, f"{column}: {value:.2f}", signed=False)),
             number(value),
         )
         for column, value in list(importance.items())[:MOST_COLUMNS]
@@ -99,7 +97,7 @@ def _rows(found: Explanation) -> list[Part]:
             value, error = number(c["log_odds"], "+.2f"), number(c["standard_error"], ".2f")
             drawing = Cell("", drawing=signed_bar(c["log_odds"], most, words))
             cells.append((Cell(c["column"]), Cell(shown(c["value"])), drawing, value, error))
-        caption = f"Row {place + 1}: {row['class']} {row['probability']:.1%}"
+        caption = f"Row {place + 1}: {row['probability']:.1%} for class {row['class']}"
         notes = tuple(found.told(place)[1:])
         parts.append(Grid(caption, heads, tuple(cells), notes, folded=place > 0))
     if len(found) > MOST_ROWS:

@@ -83,11 +83,14 @@ def bars(
     return _svg(width, height + foot, words, shapes, "small")
 
 
-def signed_bar(value: float, most: float, words: str) -> Markup:
-    """Draw one number from a line in the middle: filled to the right, outlined to the left."""
+def signed_bar(value: float, most: float, words: str, *, signed: bool = True) -> Markup:
+    """Draw one number from a line in the middle: filled to the right, outlined to the left.
+
+    Numbers that have no sign begin at the left end.
+    """
     width, height = 176.0, 16.0
-    reach = (width / 2 - 2) * min(1.0, abs(value) / max(most, 1e-9))
-    middle = width / 2
+    middle = width / 2 if signed else 1.0
+    reach = (width - middle - 2) * min(1.0, abs(value) / max(most, 1e-9))
     start, kind = (middle, "fill-source") if value >= 0 else (middle - reach, "line-target")
     shapes = [
         f'<rect class="{kind}" x="{start:.1f}" y="3" width="{reach:.1f}" height="10"/>',

@@ -1,0 +1,113 @@
+"""Dates by the parts that somebody names, and rows without a label."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfseen
+from halfseen.errors import InputError, OptionError
+from halfseen.front.dates import read_dates, with_date_parts
+from halfseen.front.files import open_table
+from halfseen.front.inference import Understanding, understand
+from halfseen.front.roles import Roles
+
+DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(days=7 * k) for k in range(50)]
+
+
+def visits(rows=100, seed=0):
+    random = np.random.default_rng(seed)
+    day = [DAYS[k] for k in random.integers(0, 50, rows)]
+    late = np.array([d.month > 6 for d in day])
+    test = late + random.normal(0, 0.5, rows)
+    return pa.table({"visit": day, "age": random.normal(50, 9, rows), "test": test,
+                     "sick": test + random.normal(0, 0.5, rows) > 0.5})  # fmt: skip
+
+
+def test_parts_of_a_date_are_those_of_the_calendar():
+    day = datetime.datetime(2024, 2, 29, 13, 45)
+    table = pa.table({"a": [day, None], "b": [1, 2]})
+    found = with_date_parts(
+        table, {"a": list(read_dates(["a=year,month,day,weekday,hour,days"])["a"])}, "x"
+    )
+    assert found.column_names[0] == "b"
+    assert [
+        found[f"a {part}"][0].as_py() for part in ("year", "month", "day", "weekday", "hour")
+    ] == [2024, 2, 29, day.weekday(), 13]
+    assert found["a days"][0].as_py() == (day.date() - datetime.date(1970, 1, 1)).days
+    assert found["a month"][1].as_py() is None
+
+
+def test_a_model_reads_the_same_parts_wherever_rows_come_from(tmp_path):
+    source, target = visits(), visits(60, 1).select(["visit", "age"])
+    for name, table in (("source", source), ("target", target)):
+        pa.csv.write_csv(table, tmp_path / f"{name}.csv")
+    dates = {"visit": ["month", "weekday"]}
+    model = halfseen.fit(source, target, "sick", dates=dates, members=["regression"], report=False)
+    assert model.schema.dates == {"visit": ("month", "weekday")}
+    assert [c.name for c in model.schema.observed] == ["age", "visit month"], "all are Mondays"
+    model.save(tmp_path / "model")
+    loaded = halfseen.load(tmp_path / "model")
+    files = open_table(tmp_path / "target.csv").with_dates(loaded.schema.dates)
+    answers = [loaded.predict_proba(target), loaded.predict_proba(target.to_pandas())]
+    answers.append(np.concatenate([loaded.predict_proba(batch) for batch in files.batches()]))
+    for answer in answers[1:]:
+        assert answer == pytest.approx(answers[0])
+    assert loaded.explain(target.slice(0, 3)).importance["visit month"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["visit=moon"], "dates visit: 'moon' is no part of a date; write COLUMN=PART,PART with"),
+        (["visit"], "dates visit: it names no part"),
+    ],
+)
+def test_parts_that_are_none_are_refused(given, says):
+    with pytest.raises(OptionError, match=says):
+        read_dates(given)
+
+
+def test_what_is_no_date_is_refused():
+    with pytest.raises(InputError, match="Column 'a' of x holds int64 values where dates are"):
+        with_date_parts(pa.table({"a": [1]}), {"a": ["month"]}, "x")
+    with pytest.raises(InputError, match="holds dates, which have no hour"):
+        with_date_parts(pa.table({"a": [DAYS[0]]}), {"a": ["hour"]}, "x")
+    with pytest.raises(InputError, match=r"name the parts .* \(--dates visit=month,weekday; in Py"):
+        halfseen.fit(visits(), visits(60).select(["visit", "age"]), "sick")
+
+
+# --- labels with empty cells ------------------------------------------------------------------
+
+
+def labelled(labels):
+    random = np.random.default_rng(0)
+    rows = len(labels)
+    source = {"age": random.normal(size=rows), "test": random.normal(size=rows), "sick": labels}
+    return pa.table(source), pa.table({"age": random.normal(size=30)})
+
+
+def test_rows_without_a_label_are_left_out_and_counted(tmp_path):
+    """Before, the first empty cell ended the fit."""
+    source, target = labelled(["yes", "no", None, "no"] * 10)
+    for name, table in (("source", source), ("target", target)):
+        pa.csv.write_csv(table, tmp_path / f"{name}.csv")
+    found = understand(*(open_table(tmp_path / f"{n}.csv") for n in ("source", "target")),
+                       Roles("sick"))  # fmt: skip
+    assert isinstance(found, Understanding)
+    assert found.source.rows == 30
+    assert "Left out, because they have no label: 10 source rows." in found.notes
+    assert found.class_counts == (20, 10)
+    model = halfseen.fit(source, target, "sick", members=["regression"])
+    kept = source.filter(pa.compute.is_valid(source["sick"]))
+    same = halfseen.fit(kept, target, "sick", members=["regression"])
+    assert (model.predict_proba(target) == same.predict_proba(target)).all()
+
+
+def test_a_source_without_any_label_is_refused():
+    source, target = labelled(pa.nulls(20, pa.string()))
+    with pytest.raises(InputError, match="The label 'sick' of the source is empty in every row"):
+        halfseen.fit(source, target, "sick")
