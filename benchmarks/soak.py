@@ -250,9 +250,12 @@ def draw_figure(samples: list[dict], path: Path) -> None:
         ("memory, MiB", "open descriptors", "median latency, ms"),
         strict=True,
     ):
-        panel.plot(minutes, [sample[name] for sample in samples], linewidth=1)
+        values = [sample[name] for sample in samples]
+        panel.plot(minutes, values, linewidth=1)
         panel.set_ylabel(words)
-        panel.set_ylim(bottom=0)
+        panel.set_ylim(0, 1.2 * max(values))
+    panels[-1].set_yscale("log")
+    panels[-1].set_ylim(1)
     panels[-1].set_xlabel("minutes")
     figure.savefig(path, dpi=100)
 
