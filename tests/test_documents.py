@@ -289,8 +289,10 @@ def check_python(words: list[str], output: str, block: Block) -> None:
 
 def check_make(words: list[str], output: str, block: Block) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in words[1:]:
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{block}: make {target}"
+    for word in words[1:]:
+        name, sign, _ = word.partition("=")
+        known = rf"^{name} \?=" if sign else rf"^{name}:"
+        assert re.search(known, makefile, re.MULTILINE), f"{block}: make {word}"
 
 
 def check_pip(words: list[str], output: str, block: Block) -> None:
