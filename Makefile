@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test lint types pytest test-engines test-install format bench torture clean
+.PHONY: demo docs test lint types pytest test-engines test-install format bench torture soak lock bill wheels clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -30,7 +30,7 @@ pytest: $(READY)
 
 # torchrun; sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads.
 test-engines: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]'
+	$(PIP) -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]'
 	$(BIN)/pytest tests -m engines
 
 # README, quick start and examples in a fresh environment without `dev`: downloads everything.
@@ -41,20 +41,40 @@ test-install: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py --output docs/results/speed.json
 
-# Kills, full disks, flipped bits, hostile tables and requests; `make torture SECONDS=28800` for a night.
+# Kills, faults, power cuts, damage, hostile tables and requests; `make torture SECONDS=28800` for a night.
 SECONDS ?= 60
 SEED ?= 0
 torture: $(READY)
-	$(BIN)/python benchmarks/torture.py --seconds $(SECONDS) --seed $(SEED)
+	PYTHONPATH=benchmarks $(BIN)/python -m torture --seconds $(SECONDS) --seed $(SEED)
+
+# The server under mixed load for an hour.
+soak: $(READY)
+	$(BIN)/python benchmarks/soak.py --seconds 3600 --seed $(SEED)
+
+# Hashes for the versions of constraints.txt: run it after changing one.
+lock: $(READY)
+	$(PIP) uv
+	grep -v '^torch==' constraints.txt | $(BIN)/uv pip compile --quiet --no-deps --generate-hashes --no-annotate --no-header --python $(BIN)/python --output-file requirements.lock -
+
+# What the environment is made of, as CycloneDX; and wheels, built twice and compared.
+bill: $(READY)
+	$(BIN)/python supply/bill.py > bill.json
+wheels: $(READY)
+	$(BIN)/python supply/wheels.py --output dist
 
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(READY): pyproject.toml src/halfseen_bench/pyproject.toml constraints.txt
+# torch stands apart: each platform has a build of its own, which needs packages of its own.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+$(READY): pyproject.toml src/halfseen_bench/pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e 'src/halfseen_bench[baselines]'
+	$(PIP) --require-hashes --no-deps -r requirements.lock
+	$(PIP) -c constraints.txt torch
+	$(PIP) --no-deps --no-build-isolation -e . -e src/halfseen_bench
+	$(BIN)/python -m pip check
 	touch $@
 
 clean:
-	rm -rf $(VENV) docs/_build demo-output torture-failures .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) docs/_build demo-output dist bill.json soak.jsonl torture-failures .pytest_cache .mypy_cache .ruff_cache

@@ -14,7 +14,7 @@ torch.set_num_threads(1)
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
-    from halfseen.cli import fit
+    from halfseen.cli import config
     from halfseen.model import rows
     from halfseen.model.settings import FitSettings
     from halfseen.options import make_options, option_names
@@ -30,10 +30,10 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         return make_options({n: v for n, v in short_and_small.items() if n in known}, options)
 
     monkeypatch.setattr(FitSettings, "options_for", short)
-    read = fit.read_config
+    read = config.read_config
 
     def without_facts(*args, **settings):
         return read(*args, **settings).model_copy(update={"report_data": "none"})
 
-    monkeypatch.setattr(fit, "read_config", without_facts)  # facts take seconds
+    monkeypatch.setattr(config, "read_config", without_facts)  # facts take seconds
     monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds

@@ -193,3 +193,17 @@ def test_what_is_left_is_removed_even_if_old(tmp_path):
     with written_whole(tmp_path / "file") as partial:
         partial.write_text("new")
     assert names(tmp_path) == ["file"]
+
+
+def test_new_folders_reach_the_disk_with_what_is_written_in_them(tmp_path, monkeypatch):
+    synced = []
+    fsync = os.fsync
+
+    def watched(handle: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    with written_whole(tmp_path / "new" / "newer" / "file") as partial:
+        partial.write_text("whole")
+    assert {tmp_path, tmp_path / "new", tmp_path / "new" / "newer"} <= set(synced)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions, version
+import zipfile
+from importlib.metadata import distribution, packages_distributions, version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -74,18 +77,87 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(package):
     assert own - used - NOT_IMPORTED == set(), "declared and never imported"
 
 
+def pinned(text: str) -> dict[str, str]:
+    """Return the version of each distribution that a file names."""
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.MULTILINE)
+    return {plain(name): version for name, version in found}
+
+
 def test_every_version_of_the_tests_is_pinned():
     """The file says which versions the tests run with: all of them, and these are they."""
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = {plain(line): line.partition("==")[2] for line in lines if not line.startswith("#")}
+    pins = pinned((ROOT / "constraints.txt").read_text())
     assert pins["torch"] == "2.13.0"
     needed = set().union(
         *(ours | others for ours, others in map(declared, (p for _, p in PACKAGES.values())))
     )
     optional = {"dask", "ray", "pyspark"}  # those of `make test-engines`
     assert needed - optional - {"halfseen"} <= set(pins)
-    for name in ("numpy", "onnxruntime", "starlette"):
+    for name in ("numpy", "onnxruntime", "starlette", "cryptography"):
         assert pins[name] == version(name), f"constraints.txt is not of this environment: {name}"
+
+
+def test_every_version_but_that_of_torch_is_pinned_with_hashes():
+    """So the registry cannot hand out another file under the name of one of these."""
+    pins = pinned((ROOT / "constraints.txt").read_text())
+    pins.pop("torch")
+    lock = (ROOT / "requirements.lock").read_text()
+    assert pinned(lock) == pins, "run make lock"
+    entries = re.split(r"\n(?=\w)", lock.strip())
+    assert len(entries) == len(pins)
+    for entry in entries:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), entry
+    rule = (ROOT / "Makefile").read_text().partition("$(READY):")[2]
+    assert "--require-hashes --no-deps -r requirements.lock" in rule
+
+
+def test_what_the_lock_installs_needs_nothing_that_it_lacks():
+    pins = pinned((ROOT / "constraints.txt").read_text())
+    for name in pins:
+        for requirement in map(Requirement, distribution(name).requires or []):
+            marker = requirement.marker
+            if name != "torch" and (marker is None or marker.evaluate({"extra": ""})):
+                needs = plain(requirement.name)
+                assert needs in pins, f"{name} needs {needs}"
+                assert requirement.specifier.contains(pins[needs], prereleases=True), requirement
+
+
+@pytest.fixture(scope="module")
+def supply():
+    """The scripts of supply/, as modules."""
+    found = {}
+    for name in ("bill", "wheels"):
+        spec = importlib.util.spec_from_file_location(name, ROOT / "supply" / f"{name}.py")
+        found[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(found[name])
+    return found
+
+
+def test_one_commit_has_one_wheel(supply, tmp_path):
+    first, second = supply["wheels"].build_twice(tmp_path)
+    assert len(first) == 2
+    assert first == second
+    with zipfile.ZipFile(next((tmp_path / "first").glob("halfseen-*.whl"))) as wheel:
+        names = wheel.namelist()
+    modules = {
+        str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/halfseen").rglob("*.py")
+    }
+    assert {name for name in names if name.endswith(".py")} == modules
+
+
+def test_the_bill_names_what_is_installed_with_its_hashes(supply):
+    bill = supply["bill"].bill_of_materials()
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill == supply["bill"].bill_of_materials()
+    found = {entry["name"]: entry for entry in bill["components"]}
+    assert len(found) == len(bill["components"])
+    pins = pinned((ROOT / "constraints.txt").read_text())
+    assert set(pins) <= set(found)
+    numpy = found["numpy"]
+    assert numpy["version"] == pins["numpy"]
+    assert numpy["externalReferences"][0]["hashes"][0]["alg"] == "SHA-256"
+    needs = {entry["ref"]: entry["dependsOn"] for entry in bill["dependencies"]}
+    assert "torch" in needs["halfseen"]
+    assert "numpy" in needs["pandas"]
 
 
 def test_every_promise_names_a_test_that_exists():

@@ -134,6 +134,7 @@ HEART = (_heart("hungarian"), _heart("switzerland"), _heart("va"))
 CRITEO, SIMULATOR = _ads("ads-kaggle", "criteo"), _ads("ads-sim", "ads-sim")
 
 FORMER_IMAGES: dict[str, Any] = {
+    "images.standardize": False,
     "training.learning_rate": 1e-2,
     "training.augmentation": "none",
     "training.target_augmentation": "none",

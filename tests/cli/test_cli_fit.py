@@ -18,7 +18,7 @@ from tables_cli import TINY, halfseen, replaced, source_table, target_table, wri
 
 import halfseen as library
 from halfseen.cli.config import read_config
-from halfseen.cli.fit import print_metrics
+from halfseen.cli.showing import print_metrics
 from halfseen.model.settings import IN_MEMORY
 from halfseen.networks.methods import METHODS
 
@@ -165,7 +165,7 @@ def test_a_terminal_is_asked_about_doubtful_columns(tables, tmp_path, monkeypatc
         return True
 
     monkeypatch.setattr(typer, "confirm", confirm)
-    monkeypatch.setattr("halfseen.cli.fit.is_terminal", lambda: True)
+    monkeypatch.setattr("halfseen.cli.showing.is_terminal", lambda: True)
     run = halfseen("fit", tables / "source.parquet", target, "--label", "click", "--id", "user",
                    "--dry-run")  # fmt: skip
     assert run.code == 0, run.err

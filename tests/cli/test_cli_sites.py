@@ -131,8 +131,9 @@ def test_each_source_plays_the_target_in_a_rehearsal(sites, tmp_path):
     )  # fmt: skip
     assert run.code == 0, run.err
     assert "north as the target:" in run.out
-    assert "Cross-entropy on each site, learned from the others" in run.out
+    assert "Cross-entropy by site" in run.out
     assert "would have won on average over the sites" in run.out
+    assert "north is another site: what differs between your sites is in these figures" in run.out
     found = json.loads((tmp_path / "found.json").read_text())
     assert found["sites"]["north"]["rows"] == {"slice": 80, "rest": 70}
     run = halfseen(

@@ -10,7 +10,7 @@ from halfseen.blocks import Blocks
 from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks.methods import method_named
 from halfseen.networks.terms import Part
-from halfseen.networks.training.optimizer import Adam, Group
+from halfseen.networks.training.optimizer import Adam, ParameterGroup
 from halfseen.options import make_options, preset
 
 QUIET = {
@@ -100,7 +100,7 @@ def test_adam_is_torchs():
     torch.manual_seed(0)
     ours, theirs = (torch.nn.Linear(3, 2) for _ in range(2))
     theirs.load_state_dict(ours.state_dict())
-    adam = Adam([Group(Part("", ours), 0.1, list(ours.parameters()))], (0.8, 0.9), 0.1)
+    adam = Adam([ParameterGroup(Part("", ours), 0.1, list(ours.parameters()))], (0.8, 0.9), 0.1)
     other = torch.optim.AdamW(theirs.parameters(), 0.1, (0.8, 0.9), weight_decay=0.1)
     for _ in range(3):
         rows = torch.randn(4, 3)

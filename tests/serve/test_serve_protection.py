@@ -71,7 +71,9 @@ def guarded():
         "Bearer ÿÿÿ".encode("latin-1"),
     ],
 )
-@pytest.mark.parametrize("path", ["/schema", "/docs", "/openapi.json", "/predict", "/nowhere"])
+@pytest.mark.parametrize(
+    "path", ["/schema", "/docs", "/openapi.json", "/predict", "/metrics", "/nowhere"]
+)
 def test_without_the_token_nothing_is_told(guarded, header, path):
     headers = {} if header is None else {"Authorization": header}
     answer = httpx.request("POST" if path == "/predict" else "GET", guarded + path, headers=headers)

@@ -88,7 +88,7 @@ def command() -> Any:
 
 
 def main() -> None:
-    """Run the command line; a mistake in the input is one sentence and exit code 2."""
+    """Run the command line; a mistake in the input is one sentence and exit code 2, ours 1."""
     set_verbosity(0)
     try:
         command()(prog_name="halfseen")
@@ -98,20 +98,23 @@ def main() -> None:
         _refuse(f"{_place(error)}{reason(error)}")
     except MemoryError:
         _refuse("There is not enough memory; give fewer rows or columns, or a lower memory_mib.")
+    except Exception as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        _refuse(f"halfseen failed ({said}). This is a fault of its own: -vv shows where.", code=1)
     except KeyboardInterrupt:
         make_console(stderr=True).print("Stopped.")
         sys.exit(130)
 
 
-def _refuse(sentence: str) -> NoReturn:
-    """Print one sentence and end."""
+def _refuse(sentence: str, code: int = 2) -> NoReturn:
+    """Print one sentence and end; the traceback is for those who ask twice for more."""
     if verbosity() > 1:
         traceback.print_exc()
     rank = os.environ.get("RANK", "0")  # set by torchrun
     kind = "error" if rank == "0" else f"error in process {rank}"
     text = Text.assemble((f"{kind}: ", "red"), sentence)
     make_console(stderr=True).print(text, soft_wrap=True)
-    sys.exit(2)
+    sys.exit(code)
 
 
 def _place(error: OSError) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from halfseen.cli.fit import Effort, ReportDetail
+from halfseen.cli.arguments import Effort, ReportDetail
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 

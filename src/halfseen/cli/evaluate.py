@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.arguments import Rename
 from halfseen.cli.predict import chosen_part
+from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 __all__ = ["evaluate"]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.fit import Rename
+from halfseen.cli.arguments import Rename
 from halfseen.cli.predict import chosen_part
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.fit import (
-    Effort,
-    Models,
-    Seed,
-    Set,
-    model_outputs,
-    print_metrics,
-    split_names,
-    unfinished_of,
-)
+from halfseen.cli.arguments import Effort, Models, Seed, Set, split_names
+from halfseen.cli.fit import model_outputs, unfinished_of
+from halfseen.cli.showing import print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal, plain
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import check_outputs

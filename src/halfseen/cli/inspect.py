@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.fit import print_columns, print_metrics
 from halfseen.cli.fit_images import image_sentence
+from halfseen.cli.showing import print_columns, print_metrics
 from halfseen.cli.terminal import Json, Terminal
 
 __all__ = ["inspect"]

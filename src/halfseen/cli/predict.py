@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.fit import Rename, show_alarms
+from halfseen.cli.arguments import Rename
 from halfseen.cli.fit_images import Skipped
+from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs

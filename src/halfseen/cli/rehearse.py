@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from halfseen.cli import fit as fitting
-from halfseen.cli.fit import given_settings, print_understanding, understanding, understood_sites
+from halfseen.cli import arguments
+from halfseen.cli.arguments import given_settings
+from halfseen.cli.showing import print_understanding, understanding, understood_sites
 from halfseen.cli.sites import (
     OneSource,
     OneTarget,
@@ -35,21 +36,22 @@ def rehearse(
     target: OneTarget = None,
     sources: Sources = None,
     targets: Targets = None,
-    label: fitting.Label = None,
-    missing: fitting.Missing = None,
-    keep: fitting.Keep = None,
-    categorical: fitting.Categorical = None,
-    numeric: fitting.Numeric = None,
-    rename: fitting.Rename = None,
-    dates: fitting.Dates = None,
-    drop: fitting.Drop = None,
-    id: fitting.Id = None,
-    positive: fitting.Positive = None,
+    label: arguments.Label = None,
+    missing: arguments.Missing = None,
+    keep: arguments.Keep = None,
+    categorical: arguments.Categorical = None,
+    numeric: arguments.Numeric = None,
+    rename: arguments.Rename = None,
+    dates: arguments.Dates = None,
+    drop: arguments.Drop = None,
+    id: arguments.Id = None,
+    positive: arguments.Positive = None,
     models: Annotated[
-        fitting.Names, typer.Option(help="Models to rehearse beside logistic regression and trees.")
+        arguments.Names,
+        typer.Option(help="Models to rehearse beside logistic regression and trees."),
     ] = None,
-    set_: fitting.Set = None,
-    seed: fitting.Seed = None,
+    set_: arguments.Set = None,
+    seed: arguments.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -59,7 +61,7 @@ def rehearse(
         Path | None,
         typer.Option("--output", "-o", help="JSON file to write everything found into."),
     ] = None,
-    config: fitting.Config = None,
+    config: arguments.Config = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -155,8 +157,7 @@ def print_rehearsal(result: Any, console: Console) -> None:
 
 def print_sites(by_site: Any, console: Console) -> None:
     """Print each model's cross-entropy on every site that played the target, and their mean."""
-    title = "Cross-entropy on each site, learned from the others"
-    table = new_table("", *by_site, "mean", title=title, numbers=True)
+    table = new_table("", *by_site, "mean", title="Cross-entropy by site", numbers=True)
     names = next(iter(by_site.values())).models
     means = {}
     for name in names:

@@ -13,8 +13,9 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli import fit as fitting
-from halfseen.cli.fit import given_settings, print_understanding, understanding, understood
+from halfseen.cli import arguments
+from halfseen.cli.arguments import given_settings
+from halfseen.cli.showing import print_understanding, understanding, understood
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
 from halfseen.outputs import Output, check_outputs, derived_path, head
@@ -28,12 +29,12 @@ _FOUND = "# Found by halfseen tune:"
 
 
 def tune(
-    source: fitting.Source,
-    target: fitting.Target,
+    source: arguments.Source,
+    target: arguments.Target,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="TOML file to write the best settings into.")
     ],
-    label: fitting.Label = None,
+    label: arguments.Label = None,
     score: Annotated[
         str,
         typer.Option(
@@ -50,20 +51,20 @@ def tune(
             "share; a file beside the output by default."
         ),
     ] = None,
-    missing: fitting.Missing = None,
-    keep: fitting.Keep = None,
-    categorical: fitting.Categorical = None,
-    numeric: fitting.Numeric = None,
-    rename: fitting.Rename = None,
-    dates: fitting.Dates = None,
-    drop: fitting.Drop = None,
-    id: fitting.Id = None,
-    positive: fitting.Positive = None,
-    models: fitting.Models = None,
-    members: fitting.Members = None,
-    set_: fitting.Set = None,
-    seed: fitting.Seed = None,
-    config: fitting.Config = None,
+    missing: arguments.Missing = None,
+    keep: arguments.Keep = None,
+    categorical: arguments.Categorical = None,
+    numeric: arguments.Numeric = None,
+    rename: arguments.Rename = None,
+    dates: arguments.Dates = None,
+    drop: arguments.Drop = None,
+    id: arguments.Id = None,
+    positive: arguments.Positive = None,
+    models: arguments.Models = None,
+    members: arguments.Members = None,
+    set_: arguments.Set = None,
+    seed: arguments.Seed = None,
+    config: arguments.Config = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -145,8 +145,10 @@ def clip_weights(weight: npt.ArrayLike) -> Floats:
     --------
     >>> clip_weights([1.0, 1.0, 1.0, 97.0])  # sqrt(4) x 25 = 50
     array([ 1.,  1.,  1., 50.])
+    >>> clip_weights([0.0, 0.0])  # rows of one fold may all be unlike the target
+    array([0., 0.])
     """
-    weight = check_weights(weight)
+    weight = _not_negative(weight)
     clipped: Floats = np.minimum(weight, np.sqrt(len(weight)) * weight.mean())
     return clipped
 
@@ -190,17 +192,22 @@ def overlap(weight: npt.ArrayLike) -> float:
 
 def check_weights(weight: npt.ArrayLike) -> Floats:
     """Return `weight` as a vector of importance weights: none negative, not all zero."""
+    array = _not_negative(weight)
+    if not array.any():
+        raise InputError(
+            "Every weight is zero: no source row looks like the target, and nothing can be "
+            "estimated from them."
+        )
+    return array
+
+
+def _not_negative(weight: npt.ArrayLike) -> Floats:
     array = vector("weight", weight)
     negative = np.flatnonzero(array < 0)
     if negative.size:
         row = int(negative[0])
         raise InputError(
             f"Row {row} of weight holds {array[row]:.4g}: a ratio of densities is not negative."
-        )
-    if not array.any():
-        raise InputError(
-            "Every weight is zero: no source row looks like the target, and nothing can be "
-            "estimated from them."
         )
     return array
 

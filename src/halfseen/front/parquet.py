@@ -1,7 +1,8 @@
-"""Parquet within bounds: what a few bytes of it can stand for is measured before it is written out.
+"""Parquet within bounds: what a few bytes of it can stand for is known before it is written out.
 
-A text that is repeated is stored once, so texts are read as dictionaries, measured, and only then
-written out row by row. Parquet does not check that its texts are UTF-8; this does.
+A text that is repeated is stored once, so texts are read as dictionaries where that matters,
+measured, and only then written out row by row. Parquet does not check that its texts are UTF-8;
+this does.
 
 Nothing here asks for the metadata of a column chunk: where they are damaged, pyarrow does not raise
 but ends the process. Reading such a chunk raises.
@@ -14,13 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from halfseen.errors import InputError
 from halfseen.front import ipc
+from halfseen.front.parquet_pages import text_pages
 from halfseen.front.preprocessing import check_text_bytes, decoded, is_text
 
 __all__ = ["count_rows", "read_batches"]
+
+_ENOUGH = ipc.LARGEST_BATCH // 4
+"""Bytes of texts beyond which fewer rows are read at once: pyarrow holds them more than once."""
 
 
 def count_rows(path: Path) -> int:
@@ -31,32 +37,55 @@ def count_rows(path: Path) -> int:
 def read_batches(path: Path, group: int | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """Yield record batches of at most so many rows, of one row group or of all."""
     metadata = pa.parquet.read_metadata(path)
-    leaves = [metadata.schema.column(number) for number in range(metadata.num_columns)]
-    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     schema = pa.parquet.read_schema(path)
     for name in columns:
         kind = schema.field(name).type
         if pa.types.is_nested(kind):  # refused before a row that is a very long list is read
             decoded(pa.array([], kind), name, str(path))
     for number in range(metadata.num_row_groups) if group is None else [group]:
-        first = 1 + sum(metadata.row_group(before).num_rows for before in range(number))
-        done = 0
-        try:
-            for batch in _batches(path, number, columns, rows, texts):
-                yield _written_out(batch, path, first + done)
-                done += batch.num_rows
-        except OSError as error:
-            if "Not yet implemented" not in str(error):
-                raise
-            # Texts of which each may repeat all of the one before are no dictionary for Arrow.
-            size = max(1, path.stat().st_size, metadata.row_group(number).total_byte_size)
-            few = min(rows, max(1, ipc.LARGEST_BATCH // size))
-            row = 0
-            for batch in _batches(path, number, columns, few, []):
-                row += batch.num_rows
-                if row > done:
-                    new = batch.slice(max(0, batch.num_rows - (row - done)))
-                    yield _written_out(new, path, first + row - new.num_rows)
+        row = 1 + sum(metadata.row_group(before).num_rows for before in range(number))
+        for batch in _batches(path, number, columns, *_plan(path, number, columns, rows)):
+            yield _written_out(batch, path, row)
+            row += batch.num_rows
+
+
+def _plan(path: Path, group: int, columns: Sequence[str], rows: int) -> tuple[int, list[str]]:
+    """Return how many rows are read at once, and which texts as a dictionary.
+
+    Nothing that is read at once unpacks to more than :data:`~halfseen.front.ipc.LARGEST_BATCH`.
+    A dictionary holds a repeated text once, and is slow where most texts differ: there it was
+    given up by the writer, after a first page that shows how long its texts are.
+    """
+    most, dictionaries = ipc.LARGEST_BATCH, []
+    for name, pages in text_pages(path, group).items():
+        if name not in columns:
+            continue
+        if pages.is_coded:
+            longest = _longest(path, group, name) if pages.is_plain and pages.begins_coded else most
+            if longest * rows + pages.largest(rows) > most:
+                if pages.is_plain and pages.bytes > most:
+                    raise _too_large(name, path, pages.bytes)
+                dictionaries.append(name)
+        elif pages.is_repeating:
+            rows = min(rows, max(1, most // max(1, pages.bytes)))
+        while name not in dictionaries and rows > 1 and pages.largest(rows) > _ENOUGH:
+            rows //= 2
+        if name not in dictionaries and pages.largest(rows) > most:
+            raise _too_large(name, path, pages.largest(rows))
+    return rows, dictionaries
+
+
+def _longest(path: Path, group: int, name: str) -> int:
+    """Return the bytes of the longest text in a column's dictionary, which the first row brings."""
+    values = next(_batches(path, group, [name], 1, [name])).column(0)
+    return int(pc.max(pc.binary_length(values.dictionary.cast(pa.large_binary()))).as_py() or 0)
+
+
+def _too_large(name: str, path: Path, size: int) -> InputError:
+    return InputError(
+        f"Column {name!r} of {path} holds texts that unpack to {size:,} bytes; at most "
+        f"{ipc.LARGEST_BATCH:,} are read at once. Texts must be short names of categories."
+    )
 
 
 def _batches(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +17,11 @@ from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
 from halfseen.members import (
-    MEMBER_WORDS,
     AlignedLearner,
     Learner,
     Member,
-    NetworksLearner,
     NetworksMember,
     Sample,
-    Task,
 )
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.labelled import with_target_labels
@@ -40,7 +34,6 @@ from halfseen.model.measuring import (
 )
 from halfseen.model.model import Model
 from halfseen.model.rows import (
-    Fold,
     PreparedRows,
     prepared_in_memory,
     prepared_streams,
@@ -48,14 +41,22 @@ from halfseen.model.rows import (
 )
 from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
+from halfseen.model.training import Hooks, Trainings
 from halfseen.networks.methods import Method, method_named
-from halfseen.networks.training import Progress
 from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small, present_ranks
-from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
 from halfseen.weights.combining import Weights
 
-__all__ = ["RULE", "Candidate", "Fit", "fit_images", "fit_rows", "fit_tables", "is_resident"]
+__all__ = [
+    "RULE",
+    "Candidate",
+    "Fit",
+    "Hooks",
+    "fit_images",
+    "fit_rows",
+    "fit_tables",
+    "is_resident",
+]
 
 FEWEST_TARGET_ROWS = 10
 MOST_LOOKED_AT = 3_000
@@ -65,29 +66,6 @@ RULE = (
     "observed columns occur on the target (a domain classifier's odds); no target label is used"
 )
 """How one of several models is chosen."""
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """Where a fit tells what it does, and where it keeps its state.
-
-    Parameters
-    ----------
-    progress
-        Makes the display of one training, by its title.
-    part
-        Told which part of the fit begins, how many are done, and how many there are.
-    say
-        Told in sentences what is going on.
-    checkpoints
-        Folder that keeps the state of each training after every epoch. The same call with the
-        same rows continues from it; it can be deleted when the model is there.
-    """
-
-    progress: Callable[[str], Progress] = field(default=lambda title: Progress())
-    say: Callable[[str], None] = field(default=lambda sentence: None)
-    checkpoints: Path | None = None
-    part: Callable[[str, int, int], None] = field(default=lambda doing, done, parts: None)
 
 
 def is_resident(found: Understanding, settings: FitSettings) -> bool:
@@ -208,17 +186,15 @@ class Fit:
         self.training_data = dict(training_data)
         self.ranks = present_ranks()
         self._inputs = inputs
-        self._shared: dict[tuple[str, int | None], Member] = {}
-        self._begun = 0
-        self._trained: dict[str, list[NetworksMember]] = {}
-        self._lessons: dict[int | None, Lessons | None] = {}
-        self._gains: list[Floats] = []
         if counts is None:
             assert rows.whole is not None
             counts = np.bincount(rows.whole.labels, minlength=rows.n_classes).tolist()
         self.counts = tuple(counts)
         self.far = self._far()
         self.drift = self.far if self.far is not None and self.far.of_instruments else None
+        identity = {"data": self.training_data, "front": front.to_dict()}
+        teaches = settings.teaches(inputs) and self.drift is None
+        self._trainings = Trainings(rows, settings, hooks, inputs, identity, teaches=teaches)
         self.candidates = [
             self._candidate(method, self._learners(method)) for method in self._methods()
         ]
@@ -275,31 +251,12 @@ class Fit:
             return Candidate(method, learners)
         parts, by_fold = [], []
         for number, fold in enumerate(self.rows.folds):
-            members = self._members(method, learners, number, fold.training)
+            members = self._trainings.members(method, learners, number, fold.training)
             by_fold.append(members)
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
             if method.name == self.settings.models[0]:
-                self._note_gain(learners, members, number, fold)
+                self._trainings.compare_teachers(learners, members, number, fold)
         return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
-
-    def _note_gain(
-        self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
-    ) -> None:
-        """Compare a student of the complete source with one whose teachers saw x1 alone."""
-        given = self._lessons.get(number)
-        if given is None:
-            return
-        student = next((k for k, learner in enumerate(learners) if is_student(learner)), None)
-        if student is None:
-            return
-        task = self._task(method_named(self.settings.models[0]), number, fold.training)
-        source = taught(fold.training, given.control, task.n_classes)
-        control = learners[student].fit(replace(task, source=source))
-        self._gains.append(
-            self.ranks.from_first(
-                lambda: what_was_taught(members[student], control, fold.held_out, task.blocks)
-            )
-        )
 
     def _chosen(self) -> tuple[Candidate, dict[str, Any]]:
         """Return the candidate with the lowest estimated risk, and how it was chosen."""
@@ -334,8 +291,8 @@ class Fit:
             names += [SELF_TRAINED] * (len(members) - len(names))
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
-        if self._gains:
-            metrics["teaching"] = _mean_gain(np.concatenate(self._gains))
+        if self._trainings.gain:
+            metrics["teaching"] = self._trainings.gain
         shares = np.array(self.counts) / sum(self.counts)
         metrics["class_prior"] = self._class_prior(chosen, shares).tolist()
         metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
@@ -356,7 +313,7 @@ class Fit:
 
     def with_labels(self, model: Model, labelled: Sample) -> Model:
         """Return the fitted model as labelled target rows advise."""
-        task = self._task(self.chosen.method, None, self._sample())
+        task = self._trainings.task(self.chosen.method, None, self._sample())
         kinds = self.settings.members_for(self._inputs)
         return with_target_labels(model, self.member_names, labelled, task, kinds)
 
@@ -386,7 +343,9 @@ class Fit:
         ]
         if rows.folds and again:
             self.hooks.say("Training again, now with the held-out rows.")
-        fitted = self._members(chosen.method, [learners[k] for k in again], None, rows.whole)
+        fitted = self._trainings.members(
+            chosen.method, [learners[k] for k in again], None, rows.whole
+        )
         for k, member in zip(again, fitted, strict=True):
             by_fold[k] = (member,)
         trained_on = "all source rows"
@@ -430,103 +389,3 @@ class Fit:
         if isinstance(front, TableFront):
             return list(front.schema.class_names)
         return [str(value) for value in front.classes]
-
-    def _members(
-        self, method: Method, learners: Sequence[Learner], fold: int | None, source: Sample
-    ) -> tuple[Member, ...]:
-        """Fit every member on some rows; those that do not depend on the model once for all."""
-        task = self._task(method, fold, source)
-        found: list[Member] = []
-        for learner in learners:
-            self._begin(learner, task)
-            if isinstance(learner, NetworksLearner):
-                found.append(self._networks(method, learner, fold, task))
-                continue
-            key = (learner.name, fold)
-            if key not in self._shared:
-                given = self._taught(task, fold) if is_student(learner) else task
-                self._shared[key] = learner.fit(given)
-            found.append(self._shared[key])
-        return tuple(found)
-
-    def _begin(self, learner: Learner, task: Task) -> None:
-        """Tell that a member is next: one of each kind for every fold and model, then the last."""
-        everything = len(self.settings.members_for(self._inputs)) * (
-            len(self.rows.folds) * len(self.settings.models) + 1
-        )
-        words = MEMBER_WORDS.get(learner.name, learner.name)
-        doing = f"{words}, {task.title}" if task.title else words
-        self.hooks.part(doing, min(self._begun, everything), everything)
-        self._begun += 1
-
-    def _networks(
-        self, method: Method, learner: NetworksLearner, fold: int | None, task: Task
-    ) -> NetworksMember:
-        """Train networks on some rows; those of all folds at once."""
-        if fold is None:
-            return learner.fit(task)
-        if method.name not in self._trained:
-            parts = enumerate(self.rows.folds)
-            tasks = [self._task(method, number, part.training) for number, part in parts]
-            self._trained[method.name] = learner.fit_all(tasks)
-        return self._trained[method.name][fold]
-
-    def _taught(self, task: Task, fold: int | None) -> Task:
-        """Return the task with half of each label from teachers that saw the complete source."""
-        teaches = self.settings.teaches(self._inputs) and self.drift is None
-        if not teaches or not task.blocks.missing:
-            return task
-        if fold not in self._lessons:
-            self._lessons[fold] = self.ranks.from_first(
-                lambda: lessons(task, control=fold is not None)
-            )
-        given = self._lessons[fold]
-        if given is None:
-            return task
-        return replace(task, source=taught(task.source, given.complete, task.n_classes))
-
-    def _task(self, method: Method, fold: int | None, source: Sample) -> Task:
-        rows, folds = self.rows, len(self.rows.folds)
-        part = "all rows" if fold is None else f"part {fold + 1} of {folds}"
-        alone = folds + rows.refits_networks == 1
-        fingerprint = self._fingerprint(method)
-        checkpoint = self.hooks.checkpoints
-        if checkpoint is not None:
-            checkpoint = checkpoint / f"{fingerprint[:16]}-{fold}.safetensors"
-        stream = None
-        if rows.stream is not None:
-            stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
-        return Task(
-            rows.blocks,
-            rows.n_classes,
-            source,
-            rows.target,
-            self.settings.seed,
-            stream,
-            fingerprint,
-            checkpoint,
-            self.hooks.progress,
-            "" if alone else part,
-        )
-
-    def _fingerprint(self, method: Method) -> str:
-        """Hash what determines a training, so that no other one is continued by mistake."""
-        facts = {
-            "rows": self.rows.fingerprint,
-            "data": self.training_data,
-            "front": self.front.to_dict(),
-            "method": method.name,
-            "options": {name: repr(value) for name, value in self.settings.options.items()},
-            "preset": [self.settings.preset, self.settings.divergence, self.settings.refine],
-            "seed": self.settings.seed,
-        }
-        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _mean_gain(gains: Floats) -> dict[str, float]:
-    """Return the mean of what each row gained, in nats, and its standard error."""
-    return {
-        "gain": float(gains.mean()),
-        "standard_error": float(gains.std(ddof=1) / np.sqrt(len(gains))),
-        "rows": len(gains),
-    }

@@ -43,6 +43,8 @@ class Rehearsal:
     """Every model with every seed."""
     choices: tuple[RehearsedChoice, ...]
     """What each score would have chosen, the best first."""
+    site: str = ""
+    """The source site that played the target, where it was one of several."""
 
     def mean(self, model: str, metric: str) -> float:
         """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
@@ -101,6 +103,12 @@ class Rehearsal:
                 f"The rehearsed shift is {word} than the true one (AUC {obtained:.2f} against "
                 f"{wanted:.2f})."
             )
+        if self.site:
+            parts.append(
+                f"{self.site} is another site: what differs between your sites is in these "
+                "figures; what is new on the target is not."
+            )
+            return " ".join(parts)
         parts.append(
             "The slice comes from the source: that the missing block or the classes follow from "
             "the observed columns in another way on the target cannot be seen here."

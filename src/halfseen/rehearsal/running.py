@@ -100,7 +100,8 @@ def rehearse_sites(
         carving = carving_of(
             source.inputs[:, observed], target[:, observed], owner == number, settings.seed
         )
-        results[site] = _rehearsed(found, source, carving, settings, seeds, progress, say)
+        result = _rehearsed(found, source, carving, settings, seeds, progress, say)
+        results[site] = replace(result, site=site)
     return results
 
 

@@ -43,8 +43,8 @@ def check_signature(model: Path, key: Path) -> None:
         signature = base64.b64decode(text.removeprefix(_BEGINNING), validate=False)
     except OSError as error:
         raise InputError(
-            f"{model} has no signature: {path} cannot be read ({error.strerror}). Sign it with: "
-            f"halfseen sign {model} --key PRIVATE.pem"
+            f"{model} has no signature: {path} cannot be read ({error.strerror}). `halfseen sign` "
+            "makes one."
         ) from None
     except ValueError:
         raise InputError(f"{path} is not a signature; sign the model again.") from None
@@ -100,8 +100,7 @@ def _read_key(path: Path, *, is_private: bool) -> Any:
         key = None
     if not isinstance(key, half):
         raise InputError(
-            f"{path} is not a {kind} Ed25519 key in PEM without a password; make a pair with: "
-            "openssl genpkey -algorithm ed25519 -out private.pem; "
-            "openssl pkey -in private.pem -pubout -out public.pem"
+            f"{path} is not a {kind} Ed25519 key in PEM without a password; `halfseen sign --help` "
+            "says how to make a pair."
         )
     return key

@@ -35,7 +35,8 @@ Predict = Callable[[pd.DataFrame, Labels, pd.DataFrame, int], Floats]
 def prepared(scaled: bool) -> Any:
     """Return how baselines prepare columns: medians and scales for numbers, codes for texts."""
     numbers = make_pipeline(
-        SimpleImputer(strategy="median"), *([StandardScaler()] if scaled else [])
+        SimpleImputer(strategy="median", keep_empty_features=True),
+        *([StandardScaler()] if scaled else []),
     )
     texts = OneHotEncoder(handle_unknown="ignore", min_frequency=5)
     return make_column_transformer(
@@ -90,7 +91,7 @@ def imputed(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) ->
     rows = shared.transform(target)
     ridge = Ridge(10.0).fit(x1, x2)
     model = boosted(seed).fit(np.hstack([x1, x2]), y)
-    return in_all_classes(model, np.hstack([rows, ridge.predict(rows)]), y)
+    return in_all_classes(model, np.hstack([rows, ridge.predict(rows).reshape(len(rows), -1)]), y)
 
 
 def weighted(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:

@@ -1,0 +1,184 @@
+"""What commands say of two tables and of a model: columns, classes, alarms, metrics."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from halfseen.cli.terminal import Terminal, new_table, plain
+from halfseen.errors import InputError
+
+if TYPE_CHECKING:
+    from halfseen.alarms import Alarm
+    from halfseen.cli.config import FitConfig
+
+__all__ = [
+    "print_columns",
+    "print_metrics",
+    "print_understanding",
+    "show_alarms",
+    "understanding",
+    "understood",
+    "understood_sites",
+]
+
+MOST_COLUMNS = 60
+"""Columns that are listed; of more,"""
+MANY_COLUMNS = 20
+"""the first so many, and how many there are of each kind."""
+
+
+def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
+    """Look at two tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
+    (found,) = understood_sites({"source": source}, {"target": target}, config, progress)
+    return found
+
+
+def understood_sites(
+    sources: Mapping[str, Any], targets: Mapping[str, Any], config: FitConfig, progress: Console
+) -> Any:
+    """Return what was understood for each missing pattern, once every doubt is settled."""
+    from halfseen.front.inference import Doubt
+    from halfseen.front.sites import understand_sites
+    from halfseen.model.settings import needs_complete_target
+
+    complete = needs_complete_target(config.models)
+    while True:
+        with progress.status("Looking at the columns"):
+            found = understand_sites(sources, targets, config.roles(), complete=complete)
+        doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
+        if not doubts:
+            return found
+        if not is_terminal():
+            reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
+            names = ",".join(doubt.name for doubt in doubts)
+            raise InputError(
+                f"Was it measured on the target? Column {reasons}. Say --missing {names} if not, "
+                f"--keep {names} if so."
+            )
+        for doubt in doubts:
+            question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
+            chosen = config.missing if typer.confirm(question, err=True) else config.keep
+            chosen.append(doubt.name)
+
+
+def is_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
+
+
+def print_understanding(found: Any, console: Console) -> None:
+    """Print each column's role, kind and preparation, the classes, and the notes."""
+    schema = found.schema
+    plain(console, f"Source: {found.source.table.where}, {found.source.rows:,} rows.")
+    plain(console, f"Target: {found.target.table.where}, {found.target.rows:,} rows.")
+    print_columns(schema, console)
+    total = sum(found.class_counts)
+    shares = ", ".join(
+        f"{name} {count:,} ({count / total:.1%})"
+        for name, count in zip(schema.class_names, found.class_counts, strict=True)
+    )
+    plain(console, f"Label: {schema.label}, with classes {shares}.")
+    for note in found.notes:
+        plain(console, f"Note: {note}")
+
+
+def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
+    """Show alarms, also with ``--quiet``."""
+    from halfseen.alarms import sentences
+
+    for sentence in sentences(alarms):
+        terminal.result(f"Alarm: {sentence}")
+
+
+def understanding(found: Any) -> dict[str, Any]:
+    """Return what was understood of two tables as plain data."""
+    schema = found.schema
+    return {
+        "source": {"path": found.source.table.where, "rows": found.source.rows},
+        "target": {"path": found.target.table.where, "rows": found.target.rows},
+        "label": schema.label,
+        "classes": dict(zip(schema.class_names, found.class_counts, strict=True)),
+        "columns": [
+            {"name": column.name, "role": column.role, "kind": column.kind}
+            for column in schema.columns
+        ],
+        "id": schema.id,
+        "dropped": schema.dropped,
+        "notes": found.notes,
+    }
+
+
+def print_columns(schema: Any, console: Console) -> None:
+    """Print what becomes of each column."""
+    table = new_table("column", "role", "kind", "preparation")
+    shown = schema.columns
+    if len(shown) > MOST_COLUMNS:
+        shown = shown[:MANY_COLUMNS]
+    for column in shown:
+        style = "bold" if column.role == "missing" else None
+        row = (column.name, column.role, column.kind, _preparation(column))
+        table.add_row(*(escape(cell) for cell in row), style=style)
+    for name in schema.id:
+        table.add_row(escape(name), "id", "", "carried through")
+    for name in schema.dropped[:MOST_COLUMNS]:
+        table.add_row(escape(name), "dropped", "", "")
+    console.print(table, highlight=False)
+    if len(shown) < len(schema.columns):
+        counts = Counter((column.role, column.kind) for column in schema.columns)
+        words = ", ".join(f"{n:,} {role} {kind}" for (role, kind), n in sorted(counts.items()))
+        rest = len(schema.columns) - len(shown)
+        plain(console, f"{rest:,} more columns (--json lists all); in all: {words}.")
+
+
+def print_metrics(metrics: Any, console: Console) -> None:
+    """Print what was measured on held-out source rows, where some were held out."""
+    from halfseen.model.telling import told
+
+    if "held_out_source" in metrics:
+        _print_measured(metrics, console)
+    for sentence in told(metrics):
+        plain(console, sentence)
+    if "trained_on" in metrics:
+        plain(console, f"Trained on {metrics['trained_on']}.")
+
+
+def _print_measured(metrics: Any, console: Console) -> None:
+    from halfseen.members import MEMBER_WORDS
+
+    headings = ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC")
+    table = new_table(*headings, title="Held-out source rows", numbers=True)
+    rows = {
+        "missing block hidden, as on the target": "without_missing_block",
+        "missing block shown": "with_missing_block",
+    }
+    shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
+    alone = metrics["members"] if len(metrics["members"]) > 1 else {}
+    shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]
+    for title, measured in shown:
+        if measured:
+            table.add_row(title, *("–" if v is None else f"{v:g}" for v in measured.values()))
+    console.print(table, highlight=False)
+    plain(
+        console,
+        "These are source rows: on a shifted target a model usually does worse, by an amount that "
+        "unlabelled data cannot tell.",
+    )
+
+
+def _preparation(column: Any) -> str:
+    if column.kind == "categorical":
+        steps = [f"{len(column.categories)} categories"]
+        steps += ["rare and unseen ones together"] if column.other else []
+    else:
+        steps = ["log"] if column.log else []
+        steps += [f"mean {column.mean:.4g}, scale {column.scale:.4g}"]
+    return "; ".join(
+        [*steps, *([f"gaps marked, {column.fill} for them"] if column.indicator else [])]
+    )

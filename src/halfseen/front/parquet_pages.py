@@ -1,0 +1,210 @@
+"""What the pages of a Parquet file unpack to, read from their headers before any is unpacked.
+
+A page of a few bytes can stand for a great many, and so can a row that names a text of the
+dictionary. Headers and footer are in Thrift's compact protocol, and the numbers of fields are
+those of ``parquet.thrift``; pyarrow does not show pages, and ends the process at some damaged
+footers whose columns it is asked about.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from halfseen.errors import InputError
+
+__all__ = ["TextPages", "text_pages"]
+
+_BYTE_ARRAY, _DATA, _DATA_2 = 6, 0, 3
+_CODED, _REPEATING = {2, 8}, 7
+"""Encodings that name texts of the dictionary, and one whose texts repeat the one before."""
+_DEEPEST = 12
+
+
+@dataclass(frozen=True)
+class TextPages:
+    """The pages of one column of texts in one row group.
+
+    Parameters
+    ----------
+    pages
+        Values and unpacked bytes of each page of data.
+    encodings
+        How the texts of each are written.
+    """
+
+    pages: tuple[tuple[int, int], ...]
+    encodings: tuple[int, ...]
+
+    @property
+    def begins_coded(self) -> bool:
+        """Whether the first page names texts of the dictionary, which is then read whole."""
+        return bool(self.encodings) and self.encodings[0] in _CODED
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether a page names texts of the dictionary."""
+        return bool(_CODED & set(self.encodings))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a page holds its texts itself."""
+        return bool(set(self.encodings) - _CODED)
+
+    @property
+    def is_repeating(self) -> bool:
+        """Whether texts of a page may repeat all of the one before."""
+        return _REPEATING in self.encodings
+
+    @property
+    def bytes(self) -> int:
+        """What all pages unpack to."""
+        return sum(size for _, size in self.pages)
+
+    def largest(self, rows: int) -> int:
+        """Return what the pages that so many rows in sequence lie in unpack to, at most.
+
+        Examples
+        --------
+        >>> TextPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0)).largest(5)
+        1200
+        """
+        most = first = values = size = 0
+        for count, unpacked in self.pages:
+            values, size = values + count, size + unpacked
+            most = max(most, size)
+            # A page is left behind once the rows that end here can begin after it.
+            while values - self.pages[first][0] >= rows:
+                values, size = values - self.pages[first][0], size - self.pages[first][1]
+                first += 1
+        return most
+
+
+def text_pages(path: Path, group: int) -> dict[str, TextPages]:
+    """Return the pages of each column of texts in a row group; refuse headers that lead nowhere."""
+    try:
+        facts = path.stat()
+        with path.open("rb") as file, _mapped(file.fileno()) as content:
+            chunks = _chunks(path, facts.st_size, facts.st_mtime_ns)[group]
+            return {name: _pages(content, *chunk) for name, chunk in chunks.items()}
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error):
+        raise InputError(
+            f"{path} cannot be read as Parquet: the headers of its pages lead nowhere."
+        ) from None
+
+
+@lru_cache(maxsize=8)
+def _chunks(path: Path, size: int, changed: int) -> list[dict[str, tuple[int, int, int]]]:
+    """Return where the texts of each row group begin and end, and how many there are."""
+    with path.open("rb") as file, _mapped(file.fileno()) as content:
+        length = struct.unpack_from("<I", content, len(content) - 8)[0]
+        if content[-4:] != b"PAR1" or not 0 < length < len(content) - 8:
+            raise ValueError
+        footer, _ = _struct(content, len(content) - 8 - length)
+    groups = []
+    for group in footer[4]:
+        found = {}
+        for column in (chunk[3] for chunk in group[1]):
+            if column[1] == _BYTE_ARRAY:
+                begin = min(column[9], column.get(11) or column[9])
+                found[b".".join(column[3]).decode()] = (begin, begin + column[7], column[5])
+        groups.append(found)
+    return groups
+
+
+def _mapped(handle: int) -> mmap.mmap:
+    return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
+
+
+def _pages(content: mmap.mmap, place: int, end: int, values: int) -> TextPages:
+    pages, encodings = [], []
+    while place < end and values > 0:
+        header, place = _struct(content, place)
+        if header[1] in (_DATA, _DATA_2):
+            about = header[5 if header[1] == _DATA else 8]
+            pages.append((about[1], header[2]))
+            encodings.append(about[2 if header[1] == _DATA else 4])
+            values -= about[1]
+            if about[1] < 0:
+                raise ValueError
+        if header[2] < 0 or header[3] < 0:
+            raise ValueError
+        place += header[3]
+    return TextPages(tuple(pages), tuple(encodings))
+
+
+# --- the little of Thrift's compact protocol that is needed ----------------------------------
+
+
+def _struct(content: mmap.mmap, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+    """Return the fields of a struct by number, and where it ends."""
+    if depth > _DEEPEST:
+        raise ValueError
+    found: dict[int, Any] = {}
+    number = 0
+    while True:
+        head, place = content[place], place + 1
+        if head == 0:
+            return found, place
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, place = _signed(content, place)
+        found[number], place = _value(content, place, head & 15, depth)
+
+
+def _value(content: mmap.mmap, place: int, kind: int, depth: int) -> tuple[Any, int]:
+    if kind in (1, 2):
+        return kind == 1, place
+    if kind == 3:
+        return content[place], place + 1
+    if kind in (4, 5, 6):
+        return _signed(content, place)
+    if kind == 7:
+        return None, place + 8
+    if kind == 8:
+        length, place = _unsigned(content, place)
+        if place + length > len(content):
+            raise ValueError
+        return content[place : place + length], place + length
+    if kind in (9, 10):
+        return _list(content, place, depth)
+    if kind == 12:
+        return _struct(content, place, depth + 1)
+    raise ValueError
+
+
+def _list(content: mmap.mmap, place: int, depth: int) -> tuple[list[Any], int]:
+    head, place = content[place], place + 1
+    count = head >> 4
+    if count == 15:
+        count, place = _unsigned(content, place)
+    found = []
+    for _ in range(count):
+        if head & 15 in (1, 2):  # in a list, unlike in a field, a boolean has a byte
+            item, place = content[place] == 1, place + 1
+        else:
+            item, place = _value(content, place, head & 15, depth + 1)
+        found.append(item)
+    return found, place
+
+
+def _unsigned(content: mmap.mmap, place: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte, place = content[place], place + 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, place
+        shift += 7
+        if shift > 63:
+            raise ValueError
+
+
+def _signed(content: mmap.mmap, place: int) -> tuple[int, int]:
+    number, place = _unsigned(content, place)
+    return number >> 1 ^ -(number & 1), place

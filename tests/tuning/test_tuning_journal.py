@@ -1,0 +1,65 @@
+"""The journal of a search: locked by its process alone, and on the disk with its name."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+optuna = pytest.importorskip("optuna")
+
+from halfseen.errors import HalfseenError  # noqa: E402
+from halfseen.tuning.journal import open_journal  # noqa: E402
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from halfseen.tuning.journal import open_journal
+journal = open_journal(Path(sys.argv[1]))
+journal._backend.backend._lock.acquire()
+print("locked", flush=True)
+time.sleep(60)
+"""
+
+
+def add_trial(path: Path) -> int:
+    study = optuna.create_study(storage=open_journal(path), study_name="s", load_if_exists=True)
+    study.tell(study.ask(), 0.5)
+    return len(study.trials)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks there are Optuna's files")
+def test_a_killed_search_leaves_no_lock(tmp_path):
+    """Optuna's lock is a file; whoever came next waited for half a minute, and called it stale."""
+    path = tmp_path / "trials.journal"
+    add_trial(path)
+    command = [sys.executable, "-c", HOLDS, str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "locked\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["trials.journal"]
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert add_trial(path) == 2
+
+
+def test_a_new_journal_reaches_the_disk_with_its_name(tmp_path, monkeypatch):
+    synced = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda h: (synced.append(os.readlink(f"/proc/self/fd/{h}")), fsync(h))
+    )
+    add_trial(tmp_path / "trials.journal")
+    assert str(tmp_path) in synced
+
+
+def test_a_journal_that_cannot_be_read_or_written_is_a_sentence(tmp_path, monkeypatch):
+    path = tmp_path / "trials.journal"
+    study = optuna.create_study(storage=open_journal(path), study_name="s")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(HalfseenError, match=r"could not be (read|written): Is a dir"):
+        study.ask()
