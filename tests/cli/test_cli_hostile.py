@@ -395,8 +395,8 @@ def test_label_and_output_are_asked_for(tables, out, fit):
 def test_places_that_cannot_be_read(tmp_path, tables, out, fit, predict):
     check_refused(fit(tmp_path / "nowhere.csv"), out, "There is no file")
     check_refused(predict(tmp_path / "nowhere.csv"), out, "There is no file")
-    (tmp_path / "notes.xlsx").write_bytes(b"PK")
-    check_refused(fit(tmp_path / "notes.xlsx"), out, "does not end in")
+    (tmp_path / "notes.docx").write_bytes(b"PK")
+    check_refused(fit(tmp_path / "notes.docx"), out, "does not end in")
     empty = tmp_path / "empty"
     empty.mkdir()
     check_refused(fit(empty), out, "holds no file")

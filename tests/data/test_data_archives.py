@@ -102,3 +102,15 @@ def test_links_and_folders_are_passed_over(tmp_path):
             member.type, member.linkname = kind, "/etc/hostname"
             tar.addfile(member)
     assert unpacked(tmp_path / "a.tar.gz") == {}
+
+
+def test_a_file_without_a_name_is_damage(tmp_path):
+    """zipfile asks for the last letter of every name."""
+    path = zip_of(tmp_path / "a.zip", ("a", 10))
+    content = bytearray(path.read_bytes())
+    directory = content.index(b"PK\x01\x02")
+    content[directory + 28 : directory + 30] = b"\0\0"  # the length of the name
+    content[directory + 30 : directory + 32] = b"\1\0"  # which is an extra field now
+    path.write_bytes(content)
+    with pytest.raises(ArchiveError):
+        unpacked(path)

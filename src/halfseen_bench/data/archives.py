@@ -25,6 +25,8 @@ _DAMAGE = (
     zipfile.BadZipFile,
     NotImplementedError,
     RuntimeError,
+    LookupError,  # of an encoding that does not exist, of a name without a letter
+    ValueError,
 )
 
 
