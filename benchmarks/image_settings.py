@@ -85,7 +85,9 @@ RUNS = [
     Run("default", 1200, "usps:mnist", IMPUTE),
     Run("default", 1200, "svhn:mnist", IMPUTE),
     Run("default", 1200, "mnist:mnistm", IMPUTE),
-    Run("generator detached", 1200, "mnist:mnistm", IMPUTE),
+    Run("default", 600, "svhn:mnistm", IMPUTE),
+    Run("default", 600, "svhn:mnistm", IGNORE),
+    Run("generator detached", 600, "svhn:mnistm", IMPUTE),
 ]
 
 

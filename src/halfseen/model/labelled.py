@@ -182,7 +182,9 @@ class _Stage:
             counted.append(sum(own))
             if isinstance(member, Aligned) and counted[-1] > 0:
                 members[number] = replace(member, weights=tuple(w / counted[-1] for w in own))
-        prior = self.model.class_prior * np.exp(bias)
+        # The shares that probabilities speak of now: those predicted for the labelled rows.
+        together = Weights(weights, self.model.weights.product, bias).combined(self.answers)
+        prior = np.exp(together).mean(axis=0)
         metrics: dict[str, Any] = {"class_prior": (prior / prior.sum()).tolist()}
         if len(set(self.names)) > 1:
             metrics["weights"] = {
