@@ -32,7 +32,7 @@ BYTES: dict[str, tuple[bytes, str]] = {
     "utf-16 without mark": ("user,visits,click\n1,2,yes\n".encode("utf-16-le"), "UTF-8"),
     "utf-32": ("user,visits,click\n1,2,yes\n".encode("utf-32"), "UTF-8"),
     "duplicate columns": (b"user,visits,visits,click\n1,2,3,yes\n", "'visits' more than once"),
-    "unnamed column": (b",visits,click\n1,2,yes\n", "no name"),
+    "unnamed column": (b"user,,click\n1,2,yes\n", "no name"),
     "an endless line": (b"user,visits\n1," + b"x" * 5_000_000, ""),
     "gzip": (bytes.fromhex("1f8b0800000000000003") + b"\x00\x01" * 40, ""),
     "zip": (b"PK\x03\x04" + bytes(range(256)), ""),
