@@ -166,11 +166,6 @@ def test_positive_goes_last(tables):
     assert found.class_counts == (150, 50)
 
 
-def test_a_label_of_the_target_is_not_read(tables):
-    found = understood(tables(target={"y": [[1]] * 100}))  # it would be refused if it were
-    assert any("'y': it is not used for training" in note for note in found.notes)
-
-
 def test_a_column_said_to_be_missing_is_not_read(tables):
     found = understood(tables(target={"amount": [[1]] * 100}), missing=("amount",))
     assert column(found, "amount").role == "missing"

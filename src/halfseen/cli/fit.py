@@ -160,6 +160,7 @@ def _fit(
     from halfseen.model.patterns import PatternModel
 
     started = time.perf_counter()
+    config.settings()  # says what contradicts itself, before any table is read
 
     def look() -> Any:
         with terminal.status("Reading the tables"):

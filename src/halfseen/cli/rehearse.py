@@ -50,6 +50,7 @@ def rehearse(
         arguments.Names,
         typer.Option(help="Models to rehearse beside logistic regression and trees."),
     ] = None,
+    members: arguments.Members = None,
     set_: arguments.Set = None,
     seed: arguments.Seed = None,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
@@ -85,7 +86,7 @@ def rehearse(
     given = given_settings(
         label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
         rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
-        seed=seed, set_=set_,
+        members=members, seed=seed, set_=set_,
     )  # fmt: skip
     settings = read_config(config, given)
     if "models" not in settings.model_fields_set:

@@ -68,7 +68,14 @@ def mlp(
     if normalize_output:
         layers.append(normalization(normalize, outputs))
     layers.append(activation(output_activation))
-    return nn.Sequential(*(layer for layer in layers if not isinstance(layer, nn.Identity)))
+    kept = (layer for layer in layers if not isinstance(layer, nn.Identity))
+    return nn.Sequential(*kept) if normalize == "batch" else RowWise(*kept)
+
+
+class RowWise(nn.Sequential):
+    """Layers in which rows do not meet."""
+
+    is_row_wise = True
 
 
 def of_both(module: nn.Module, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
@@ -82,16 +89,10 @@ def of_both(module: nn.Module, first: Tensor, second: Tensor) -> tuple[Tensor, T
     >>> [tuple(out.shape) for out in of_both(mlp(3, [], 2), torch.zeros(4, 3), torch.ones(4, 3))]
     [(4, 2), (4, 2)]
     """
-    if first.shape == second.shape and _is_row_wise(module):
+    if first.shape == second.shape and getattr(module, "is_row_wise", False):
         halves: tuple[Tensor, Tensor] = module(torch.cat([first, second], dim=-2)).chunk(2, dim=-2)
         return halves
     return module(first), module(second)
-
-
-def _is_row_wise(module: nn.Module) -> bool:
-    if not isinstance(module, nn.Sequential):
-        return getattr(module, "is_row_wise", False)
-    return not any(isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d) for layer in module)
 
 
 def initialize(module: nn.Module, kind: Initialization) -> None:

@@ -32,7 +32,9 @@ class Progress(AbstractContextManager["Progress"]):
         """Take note of the record of one epoch."""
 
 
-def _lines() -> RichProgress:
+def _lines(*, only_shown: bool = False) -> RichProgress:
+    """Return lines on standard error; `only_shown`, none where no terminal shows them move."""
+    console = Console(stderr=True)
     return RichProgress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -40,7 +42,8 @@ def _lines() -> RichProgress:
         TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[losses]}"),
-        console=Console(stderr=True),
+        console=console,
+        disable=only_shown and not console.is_terminal,
     )
 
 
@@ -48,7 +51,7 @@ class FitBar(AbstractContextManager["FitBar"]):
     """A line for the whole fit on standard error, and below it one for the training under way."""
 
     def __init__(self) -> None:
-        self._lines = _lines()
+        self._lines = _lines(only_shown=True)
         self._whole = self._lines.add_task("fit", total=None, losses="")
 
     def __enter__(self) -> FitBar:
