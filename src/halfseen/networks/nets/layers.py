@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from halfseen.errors import OptionError
 from halfseen.options import Activation, Initialization, Normalization
 
-__all__ = ["activation", "initialize", "mlp", "normalization", "of_both"]
+__all__ = ["RowWise", "activation", "initialize", "mlp", "normalization", "of_both"]
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
     "sigmoid": nn.Sigmoid,

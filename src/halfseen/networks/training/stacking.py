@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from halfseen.networks.batch import Batch
 from halfseen.networks.divergences import AdversarialDivergence
 from halfseen.networks.nets import Networks, VectorEncoder
+from halfseen.networks.nets.layers import RowWise
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms import BUILT_IN
 from halfseen.networks.training.batches import ResidentBatches
@@ -25,7 +26,7 @@ __all__ = ["StackedBatches", "StackedLinear", "can_be_stacked", "stacked", "unst
 
 _STACKABLE = {
     *(Objective, Networks, VectorEncoder, AdversarialDivergence, *BUILT_IN.values()),
-    *(nn.Linear, nn.Sequential, nn.ModuleDict),
+    *(nn.Linear, nn.Sequential, RowWise, nn.ModuleDict),
     *(nn.Dropout, nn.ReLU, nn.Sigmoid, nn.Tanh, nn.Identity),
 }
 """What is made of linear layers, and of functions of single cells or rows."""
