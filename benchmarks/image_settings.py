@@ -89,6 +89,7 @@ RUNS = [
     Run("default", 600, "svhn:mnistm", IGNORE),
     Run("generator detached", 600, "svhn:mnistm", IMPUTE),
     Run("default", 4000, "usps:mnist", IGNORE),
+    Run("default", 4000, "mnist:usps", IGNORE),
 ]
 
 
