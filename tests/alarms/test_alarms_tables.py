@@ -13,6 +13,7 @@ import pytest
 from halfseen.alarms import (
     Alarm,
     Watch,
+    columns,
     drift_alarms,
     prediction_alarms,
     refuse,
@@ -289,3 +290,8 @@ def test_silence_on_the_hearts_of_four_hospitals(hospital):
     found = understand(table_of(there, "s"), table_of(here, "t"), Roles("label", keep=tuple(here)))
     assert isinstance(found, Understanding)
     assert table_alarms(found) == []
+
+
+def test_an_infinite_factor_has_a_name():
+    assert columns._about(float("inf")) == "infinitely many"
+    assert columns._about(1013.0) == "1,000"

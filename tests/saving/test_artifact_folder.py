@@ -288,6 +288,10 @@ REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
         lambda d: d["weights"].update(members=[2 * w for w in d["weights"]["members"]]),
         "no shares of a whole",
     ),
+    "a seed beyond all": (
+        lambda d: [m.update(seed=10**30) for m in d["members"] if "seed" in m],
+        "seed 1000000",
+    ),
     "a share below nothing": (
         lambda d: d["weights"].update(members=[-w for w in d["weights"]["members"]]),
         "no shares of a whole",

@@ -290,6 +290,8 @@ def _median(values: Floats) -> str:
 
 def _about(factor: float) -> str:
     """Return a factor as people name it: 1,013 is about 1,000."""
+    if not np.isfinite(factor):  # of values at the edge of what numbers hold
+        return "infinitely many"
     power = 10.0 ** round(np.log10(factor))
     if power >= 10 and abs(np.log10(factor / power)) < 0.1:
         return f"{power:,.0f}"

@@ -84,6 +84,9 @@ class NetworksMember(Predictor):
                 "it has an encoder of your own, which a folder does not hold: give it again, as "
                 "in halfseen.load(folder, encoder=MyEncoder)."
             )
+        seed = int(description["seed"])
+        if not 0 <= seed < 2**32:
+            raise InputError(f"its seed {seed} is no number from 0 to {2**32 - 1}.")
         options = make_options(description["options"])
         method = method_named(description["method"])
 
@@ -100,7 +103,7 @@ class NetworksMember(Predictor):
         networks.load_state_dict(tensors)
         own = bool(description["own_encoder"])
         history = list(description["history"])
-        return cls(networks.eval(), options, int(description["seed"]), history, own)
+        return cls(networks.eval(), options, seed, history, own)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add ẑ_T = (g1(x1), r(g1(x1))) and f to an ONNX graph."""
