@@ -13,8 +13,6 @@ import torch
 
 from halfseen.errors import InputError
 
-__all__ = ["Array", "Blocks", "View"]
-
 Array = TypeVar("Array", torch.Tensor, npt.NDArray[np.float32])
 View = Literal["full", "zero", "ignore"]
 """What a model without imputation is shown: (x1, x2), (x1, 0) or x1 alone."""

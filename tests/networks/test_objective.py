@@ -8,8 +8,8 @@ from halfseen import Blocks, preset
 from halfseen.networks.divergences import transport_cost
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.terms.imputation import reconstruction_loss
-from halfseen.networks.terms.refinement import (
+from halfseen.networks.terms.paper import (
+    reconstruction_loss,
     refinement_losses,
     select_confident,
 )

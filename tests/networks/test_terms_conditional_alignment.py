@@ -12,7 +12,7 @@ from halfseen.networks.terms.conditional_alignment import entropy_weights, outer
 from halfseen.networks.training import Batch
 from halfseen.options import make_options
 
-QUIET = {"networks.classifier_dropout": 0.0, "generator.noise_size": 0, "tables.dropout": 0.0}
+QUIET = {"networks.classifier_dropout": 0.0, "tables.dropout": 0.0}
 
 
 def objective_with(**settings):

@@ -25,8 +25,6 @@ from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs, head
 
-__all__ = ["rehearse"]
-
 _FOUND = b'{\n "source": {\n  "path": '
 """How the JSON file begins."""
 

@@ -24,16 +24,6 @@ from halfseen.evidence.density_ratio import (
     two_domains,
 )
 
-__all__ = [
-    "DomainSeparation",
-    "FeatureShift",
-    "adjusted_p_values",
-    "category_shift",
-    "domain_separation",
-    "feature_shift",
-    "population_stability",
-]
-
 BINS = 10
 """Of the population stability index."""
 FOLDS = 5

@@ -16,8 +16,6 @@ from halfseen.evidence.risk import (
 )
 from halfseen.evidence.scores import agreement, mutual_information_score
 
-__all__ = ["SCORES", "Score"]
-
 
 @dataclass(frozen=True)
 class Score:

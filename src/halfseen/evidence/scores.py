@@ -9,8 +9,6 @@ from scipy.special import entr
 from halfseen.arrays import probabilities
 from halfseen.errors import InputError
 
-__all__ = ["agreement", "mutual_information_score"]
-
 
 def mutual_information_score(target_probabilities: npt.ArrayLike) -> float:
     r"""Return the information between row and predicted class, in nats. Higher is better.

@@ -11,8 +11,6 @@ from halfseen.front.fronts import ImageFront
 from halfseen.front.schema import class_name
 from halfseen.model.model import Model
 
-__all__ = ["model_card"]
-
 SHOWN_CATEGORIES = 12
 
 

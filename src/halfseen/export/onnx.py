@@ -25,18 +25,6 @@ from halfseen.graph import GraphBuilder
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
 
-__all__ = [
-    "FORMAT",
-    "PREDICTION",
-    "PROBABILITIES",
-    "TOLERANCE",
-    "check_parity",
-    "is_sealed",
-    "onnx_model",
-    "sealed",
-    "write_onnx",
-]
-
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
 PROBABILITIES, PREDICTION, IMAGES = "probabilities", "prediction", "images"

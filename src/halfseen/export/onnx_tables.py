@@ -13,8 +13,6 @@ from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.preprocessing import as_categories, as_numbers
 from halfseen.graph import GraphBuilder
 
-__all__ = ["GAP", "add_preprocessing", "graph_input"]
-
 GAP = ""
 """How a categorical input says that a value is missing; ONNX has no null."""
 

@@ -65,7 +65,7 @@ class FitSettings:
         Bytes of prepared rows up to which tables are held in memory.
     measure
         Whether to hold rows out to measure on, even where nothing is chosen or weighed by them.
-    device, encoder, augmentation, on_epoch, epoch_choice, held_out, patience
+    device, encoder, augmentation, on_epoch
         As for :class:`halfseen.members.NetworksLearner`.
     """
 
@@ -84,9 +84,6 @@ class FitSettings:
     encoder: nn.Module | EncoderFactory | None = None
     augmentation: Augmentation | None = None
     on_epoch: EpochHook | None = None
-    epoch_choice: str = "last"
-    held_out: float = 0.2
-    patience: int | None = None
 
     def check(self, inputs: Inputs = "table") -> None:
         """Refuse what contradicts itself, before any work."""
@@ -163,10 +160,6 @@ class FitSettings:
             self.encoder,
             self.augmentation,
             self.on_epoch,
-            None,
-            self.epoch_choice,
-            self.held_out,
-            self.patience,
         )
         return tuple(
             networks if kind == networks.name else LEARNERS[kind]()

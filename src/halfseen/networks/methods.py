@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from halfseen.blocks import View
 from halfseen.errors import OptionError
 
-__all__ = ["METHODS", "Method", "method_named"]
-
 
 @dataclass(frozen=True)
 class Method:

@@ -8,7 +8,6 @@ authors' code, ``preset("default", ...)`` is our own choice (docs/defaults.md sa
 from __future__ import annotations
 
 from halfseen.options.groups import (
-    Activation,
     Group,
     Initialization,
     Inputs,
@@ -21,7 +20,6 @@ from halfseen.options.presets import Preset, preset
 
 __all__ = [
     "GROUPS",
-    "Activation",
     "Group",
     "Initialization",
     "Inputs",

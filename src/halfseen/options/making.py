@@ -12,8 +12,6 @@ from halfseen.errors import OptionError
 from halfseen.options.groups import Group, Options
 from halfseen.options.names import GROUPS, merged, nearest, nested, option_names
 
-__all__ = ["TERM_SETTINGS", "make_options"]
-
 TERM_SETTINGS: dict[str, type[Group]] = {}
 """Settings of each registered term; filled by ``halfseen.networks.terms.register``."""
 

@@ -8,8 +8,6 @@ from typing import Any, get_args
 
 from halfseen.options.groups import Group, Inputs, Options
 
-__all__ = ["GROUPS", "dotted", "merged", "nearest", "nested", "option_names"]
-
 
 def _group(annotation: Any) -> type[Group]:
     """Return the group of a field such as ``images: ImageNetworks | None``."""

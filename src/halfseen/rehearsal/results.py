@@ -9,8 +9,6 @@ import numpy as np
 
 from halfseen.evidence.carving import Carving
 
-__all__ = ["Rehearsal", "RehearsedChoice", "RehearsedRun"]
-
 
 @dataclass(frozen=True)
 class RehearsedRun:

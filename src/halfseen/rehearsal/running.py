@@ -25,8 +25,6 @@ from halfseen.rehearsal.stage import BASELINES, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
 from halfseen.selection.scoring import score_of
 
-__all__ = ["MODELS", "rehearse", "rehearse_sites"]
-
 MODELS = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-IgnoreComponent")
 """The models of a rehearsal, unless others are named."""
 MOST_ROWS = 10_000

@@ -18,8 +18,6 @@ from halfseen.model.settings import FitSettings
 from halfseen.selection import Evidence, Observed
 from halfseen.splitting import held_out_count
 
-__all__ = ["BASELINES", "RehearsalStage"]
-
 BASELINES = {"Logistic regression": "regression", "Gradient-boosted trees": "boosted_trees"}
 """What a user would pick instead, on the observed columns, and the member that it is."""
 HELD_OUT = 0.2

@@ -6,7 +6,7 @@ never opens it; it names the SHA-256 of the tensors that it belongs to. ``model.
 SHA-256 of the tensors and a seal over itself, so that one changed bit anywhere is noticed.
 
 The format has a number. A folder of a newer format, or of an older one (1 had one network and no
-members, 2 had other weights), is refused with a sentence, never guessed at.
+members, 2 other weights, 3 more options), is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
@@ -29,22 +29,7 @@ from torch import Tensor
 from halfseen.errors import InputError, reason
 from halfseen.files import folder_written_whole, recover
 
-__all__ = [
-    "FORMAT",
-    "PATTERNS",
-    "Description",
-    "check_replaceable",
-    "fill_folder",
-    "library_versions",
-    "part_folder",
-    "read_description",
-    "read_folder",
-    "read_patterns",
-    "read_report",
-    "write_folder",
-]
-
-FORMAT = 3
+FORMAT = 4
 TENSORS = "model.safetensors"
 DESCRIPTION = "model.json"
 REPORT = "report.json"

@@ -1,4 +1,4 @@
-"""Choosing without target labels: the scores of a trained model, its epochs, and a scorer.
+"""Choosing without target labels: the scores of a trained model, and a scorer.
 
 The formulas stand in :mod:`halfseen.evidence`, and :data:`SCORES` says for each whether lower or
 higher is better. Here they are computed for models: :func:`evaluate` gives the numbers,
@@ -9,7 +9,6 @@ higher is better. Here they are computed for models: :func:`evaluate` gives the 
 from __future__ import annotations
 
 from halfseen.evidence.registry import SCORES
-from halfseen.selection.epochs import choose_epochs_by
 from halfseen.selection.scorers import make_scorer
 from halfseen.selection.scoring import ONE_FIT_SCORES, Evidence, Observed, evaluate
 
@@ -18,7 +17,6 @@ __all__ = [
     "SCORES",
     "Evidence",
     "Observed",
-    "choose_epochs_by",
     "evaluate",
     "make_scorer",
 ]

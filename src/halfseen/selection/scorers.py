@@ -13,8 +13,6 @@ from halfseen.evidence.registry import SCORES
 from halfseen.front.frames import split_stacked
 from halfseen.selection.scoring import Evidence, check_one_fit, evaluate
 
-__all__ = ["LabelFreeScorer", "make_scorer"]
-
 
 @dataclass(frozen=True, eq=False)
 class LabelFreeScorer:

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
 
 from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
@@ -22,26 +21,11 @@ from halfseen.evidence.density_ratio import compact_domain_classifier, fit_densi
 from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.metrics import row_losses
-from halfseen.networks.nets import Networks
-from halfseen.networks.predictor import Predictor
-from halfseen.options import Options
-
-__all__ = [
-    "ONE_FIT_SCORES",
-    "Evidence",
-    "Observable",
-    "Observed",
-    "UnderTraining",
-    "check_one_fit",
-    "evaluate",
-    "score_of",
-]
 
 Matrix = npt.NDArray[np.float32]
 
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
-_LEAST_SHARE = 1e-12
 
 
 class Observable(Protocol):
@@ -55,30 +39,6 @@ class Observable(Protocol):
 
     def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]:
         """Let the model see source rows as training did, for a while."""
-
-
-class UnderTraining(Predictor):
-    """Networks on their way, answering as their member will when training has ended.
-
-    Balanced training shows every class of a table equally often, and a member that ends it gets
-    the source's class proportions back; scores on the way must speak of the same model. `labels`
-    are class positions, or soft labels, of the source rows that are trained on.
-    """
-
-    def __init__(
-        self, networks: Networks, options: Options, labels: npt.NDArray[Any], seed: int = 0
-    ) -> None:
-        super().__init__(networks, options, seed)
-        counts = np.bincount(labels) if labels.ndim == 1 else labels.sum(0)
-        self._log_prior = np.log(np.maximum(counts / counts.sum(), _LEAST_SHARE))
-
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return log-probabilities under the source's class proportions."""
-        found = super().log_probabilities(rows)
-        if not (self.options.training.balanced and self.networks.blocks.is_table):
-            return found
-        given_back: Floats = log_softmax(found.astype(np.float64) + self._log_prior, axis=1)
-        return given_back
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from halfseen.options import Options, dotted, option_names
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["Space", "paper_space", "with_given", "with_settings"]
-
 RATES = tuple(10**exponent for exponent in (-2, -2.5, -3, -3.5, -4))
 """Learning rates of the paper on digits."""
 SMALL_RATES = (1e-4, 1e-5, 1e-6, 1e-7)
@@ -66,10 +64,10 @@ def with_settings(
 
     Examples
     --------
-    >>> model = AdaptationImputationClassifier(options={"generator": {"noise_size": 2}})
+    >>> model = AdaptationImputationClassifier(options={"generator": {"widths": [8]}})
     >>> changed = with_settings(model, {"training.learning_rate": 0.01, "refine": True})
     >>> changed.refine, changed.options
-    (True, {'generator.noise_size': 2, 'training.learning_rate': 0.01})
+    (True, {'generator.widths': [8], 'training.learning_rate': 0.01})
     """
     known = estimator.get_params(deep=False)
     for name in settings:

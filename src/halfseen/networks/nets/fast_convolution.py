@@ -24,8 +24,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear, max_pool2d, pad
 
-__all__ = ["Stage", "channels_last", "encode", "stages_of"]
-
 CACHED_IMAGES = 128
 """Images that are encoded at a time where each stands alone."""
 

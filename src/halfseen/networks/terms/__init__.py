@@ -1,4 +1,4 @@
-"""The objective as a list of terms, one file per family.
+"""The objective as a list of terms.
 
 A new term is a file with a subclass of :class:`Term` under :func:`register`, and its line in
 `FURTHER`; ``options={"objective.terms": {"its_name": {}}}`` switches it on. Its weight, phases,
@@ -12,12 +12,16 @@ from importlib import import_module
 from typing import TypeVar
 
 from halfseen.errors import OptionError
-from halfseen.networks.terms.adaptation import Adaptation
-from halfseen.networks.terms.classification import Classification
-from halfseen.networks.terms.imputation import Imputation
-from halfseen.networks.terms.refinement import Refinement
-from halfseen.networks.terms.state import PhaseName, State, Views
-from halfseen.networks.terms.term import Losses, Part, Setup, Term, TermSettings
+from halfseen.networks.terms.paper import Adaptation, Classification, Imputation, Refinement
+from halfseen.networks.terms.term import (
+    Losses,
+    Part,
+    PhaseName,
+    Setup,
+    State,
+    Term,
+    TermSettings,
+)
 from halfseen.options.making import TERM_SETTINGS
 
 __all__ = [
@@ -28,7 +32,6 @@ __all__ = [
     "State",
     "Term",
     "TermSettings",
-    "Views",
     "loss_words",
     "make_terms",
     "register",

@@ -21,14 +21,6 @@ from halfseen.networks.terms import (
     register,
 )
 
-__all__ = [
-    "AveragedTeacher",
-    "class_balance_loss",
-    "consistency_loss",
-    "label_loss",
-    "move_average",
-]
-
 
 class AveragedTeacherSettings(TermSettings):
     """Settings of the averaged teacher."""

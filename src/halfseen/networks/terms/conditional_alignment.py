@@ -14,8 +14,6 @@ from halfseen.networks.divergences import reverse_gradient, scale_gradient
 from halfseen.networks.nets import initialize, mlp
 from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
 
-__all__ = ["ConditionalAlignment", "entropy_weights", "outer_product"]
-
 LARGEST_PRODUCT = 4096
 """Size of z ⊗ p up to which ``auto`` takes it whole."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise
 from halfseen.networks.training.batches import Batch, Batches, LabelledRows, ResidentBatches, Rows
-from halfseen.networks.training.choice import EpochChoice, chosen_epochs
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, plan_phases
 from halfseen.networks.training.progress import FitBar, Progress, ProgressBar
@@ -15,7 +14,6 @@ __all__ = [
     "Augmentation",
     "Batch",
     "Batches",
-    "EpochChoice",
     "EpochHook",
     "FitBar",
     "History",
@@ -28,7 +26,6 @@ __all__ = [
     "Rows",
     "Trainer",
     "annealed_rate",
-    "chosen_epochs",
     "derived_seed",
     "plan_phases",
     "ramp",

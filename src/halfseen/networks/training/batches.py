@@ -12,10 +12,8 @@ import torch
 from torch import Tensor
 
 from halfseen.errors import InputError
-from halfseen.networks.batch import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen.parallel import ALONE, Ranks
-
-__all__ = ["Batch", "Batches", "LabelledRows", "ResidentBatches", "Rows", "balanced_order"]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,7 @@ from torch import Tensor, nn
 
 from halfseen.errors import InputError
 from halfseen.files import written_whole
-from halfseen.networks.training.choice import BestEpoch
 from halfseen.networks.training.optimizer import Adam
-
-__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = 2
 
@@ -38,8 +35,6 @@ class Checkpoint:
     optimizer: Mapping[str, Mapping[str, Tensor]]
     """Adam's state, by parameter name and field."""
     history: list[dict[str, Any]]
-    best: BestEpoch | None = None
-    """The best epoch of the current phase, where one is chosen."""
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -54,9 +49,6 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "epoch": checkpoint.epoch,
         "history": checkpoint.history,
     }
-    if checkpoint.best is not None:
-        header["best"] = {"epoch": checkpoint.best.epoch, "score": checkpoint.best.score}
-        tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.model.items()}
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(header)
     content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
@@ -96,20 +88,16 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
             "this run a checkpoint file of its own."
         )
     model: dict[str, Tensor] = {}
-    best_model: dict[str, Tensor] = {}
     optimizer: dict[str, dict[str, Tensor]] = {}
     for name, tensor in tensors.items():
         kind, _, rest = name.partition("/")
         if kind == "model":
             model[rest] = tensor
-        elif kind == "best":
-            best_model[rest] = tensor
         else:
             field, _, parameter = rest.partition("/")
             optimizer.setdefault(parameter, {})[field] = tensor
-    best = BestEpoch(**header["best"], model=best_model) if "best" in header else None
     return Checkpoint(
-        run, header["phase"], header["epoch"], model, optimizer, list(header["history"]), best
+        run, header["phase"], header["epoch"], model, optimizer, list(header["history"])
     )
 
 

@@ -13,8 +13,6 @@ from halfseen.networks.objective import Objective
 from halfseen.networks.terms import Part
 from halfseen.networks.training.phases import Phase
 
-__all__ = ["Adam", "ParameterGroup", "clip_gradients", "make_optimizer"]
-
 
 @dataclass
 class ParameterGroup:

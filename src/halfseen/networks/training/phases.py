@@ -12,8 +12,6 @@ from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.schedules import annealed_rate
 from halfseen.options import Inputs, Options
 
-__all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
-
 JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 2000}
 """Steps that ``joint_epochs="auto"`` aims for, unless others are asked for."""
 USUAL_BATCH: dict[Inputs, int] = {"table": 128, "image": 64}
