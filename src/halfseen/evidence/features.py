@@ -152,13 +152,7 @@ def category_shift(name: str, source: npt.ArrayLike, target: npt.ArrayLike) -> F
 
 
 def adjusted_p_values(p_values: npt.ArrayLike) -> Floats:
-    """Correct p-values for their number by Holm's method: each compares with the level as it is.
-
-    Examples
-    --------
-    >>> adjusted_p_values([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
+    """Correct p-values for their number by Holm's method: each compares with the level as it is."""
     p = vector("p_values", p_values)
     order = np.argsort(p)
     adjusted = np.empty_like(p)

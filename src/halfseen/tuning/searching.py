@@ -19,11 +19,10 @@ from joblib import Parallel, delayed
 
 from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-from halfseen.evidence.registry import SCORES
-from halfseen.evidence.scores import agreement
+from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
 from halfseen.networks.training import derived_seed
-from halfseen.selection.scoring import ONE_FIT_SCORES, Evidence, evaluate
+from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
 from halfseen.splitting import held_out_share
 from halfseen.tuning.journal import open_journal
 from halfseen.tuning.spaces import Space, paper_space, with_given, with_settings

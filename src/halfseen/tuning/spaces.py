@@ -34,17 +34,6 @@ def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
     The learning rate for every model: the grid of its digits, or that of its ads where the
     model's own rate lies below it. λ_MSE for a model that imputes; λ_OT for one that imputes with
     transport; λ1 for one that adapts with it. With critics the paper keeps those two at one.
-
-    Examples
-    --------
-    >>> from halfseen import preset
-    >>> from halfseen.networks.methods import method_named
-    >>> options = preset("paper", divergence="transport")
-    >>> list(paper_space(method_named("Adaptation-Imputation"), options))
-    ['training.learning_rate', 'objective.reconstruction_weight', 'objective.imputation_weight', \
-'objective.adaptation_weight']
-    >>> list(paper_space(method_named("Source-IgnoreComponent"), options))
-    ['training.learning_rate']
     """
     rates = RATES if options.training.learning_rate >= min(RATES) else SMALL_RATES
     space: dict[str, Sequence[Any]] = {"training.learning_rate": rates}

@@ -33,11 +33,6 @@ def mlp(
     """Return a fully connected network: hidden ReLU layers of the given widths, then the output.
 
     Dropout follows the first hidden layer alone, as in the paper's classifier.
-
-    Examples
-    --------
-    >>> [type(layer).__name__ for layer in mlp(4, [8], 2, normalize="batch")]
-    ['Linear', 'BatchNorm1d', 'ReLU', 'Linear']
     """
     layers: list[nn.Module] = []
     for index, width in enumerate(widths):

@@ -87,18 +87,7 @@ def register(name: str) -> Callable[[AnyTerm], AnyTerm]:
 
 
 def make_terms(setup: Setup) -> dict[str, Term]:
-    """Return the terms of a model: what its method brings, then what the options switch on.
-
-    Examples
-    --------
-    >>> from halfseen import Blocks, preset
-    >>> from halfseen.networks.methods import method_named
-    >>> from halfseen.networks.nets import build_networks
-    >>> blocks, options = Blocks.columns(3, [2]), preset("paper", inputs="table")
-    >>> networks = build_networks(blocks, method_named("Source-Full"), 2, options)
-    >>> list(make_terms(Setup(networks, 2, options)))
-    ['classification']
-    """
+    """Return the terms of a model: what its method brings, then what the options switch on."""
     method = setup.networks.method
     applies = {
         "adaptation": method.adapts,
@@ -120,13 +109,7 @@ def make_terms(setup: Setup) -> dict[str, Term]:
 
 
 def loss_words() -> dict[str, str]:
-    """Return every loss that a term can bring, in the order of the terms, with its words.
-
-    Examples
-    --------
-    >>> list(loss_words())[:6]
-    ['adaptation', 'imputation', 'reconstruction', 'pseudo_label', 'entropy', 'classification']
-    """
+    """Return every loss that a term can bring, in the order of the terms, with its words."""
     terms = BUILT_IN | _REGISTERED
     return {loss: words for term in terms.values() for loss, words in term.words.items()}
 

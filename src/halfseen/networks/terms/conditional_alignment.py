@@ -97,24 +97,12 @@ class ConditionalAlignment(Term):
 
 
 def outer_product(latent: Tensor, probability: Tensor) -> Tensor:
-    """Return z ⊗ p of each row, flat: p_1 z, then p_2 z, and so on.
-
-    Examples
-    --------
-    >>> outer_product(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.75, 0.25]]))
-    tensor([[0.7500, 1.5000, 0.2500, 0.5000]])
-    """
+    """Return z ⊗ p of each row, flat: p_1 z, then p_2 z, and so on."""
     return (probability[:, :, None] * latent[:, None, :]).flatten(1)
 
 
 def entropy_weights(probability: Tensor) -> Tensor:
-    r"""Return :math:`1 + e^{-H(p_i)}`, divided by their sum: sure rows count up to twice.
-
-    Examples
-    --------
-    >>> entropy_weights(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
-    tensor([0.5714, 0.4286])
-    """
+    r"""Return :math:`1 + e^{-H(p_i)}`, divided by their sum: sure rows count up to twice."""
     entropy: Tensor = -torch.special.xlogy(probability, probability).sum(1)
     weights = 1.0 + (-entropy).exp()
     return weights / weights.sum()

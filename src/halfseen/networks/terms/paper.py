@@ -98,12 +98,6 @@ def reconstruction_loss(
 
     ``squared`` is the paper's E‖z_S2 − ẑ_S2‖²; ``norm`` is the authors' ‖Z_S2 − Ẑ_S2‖_F over
     the whole batch.
-
-    Examples
-    --------
-    >>> true, imputed = torch.zeros(2, 3), torch.ones(2, 3)
-    >>> float(reconstruction_loss(true, imputed)), float(reconstruction_loss(true, imputed, "norm"))
-    (3.0, 2.4494898319244385)
     """
     difference = true - imputed
     if form == "norm":
@@ -153,15 +147,6 @@ def classification_loss(logits: Tensor, labels: Tensor, weights: Tensor | None =
 
     Labels are class positions or class probabilities y_i. Weights should be one on average over
     all rows, not over each batch: else a batch of unimportant rows would count as any other.
-
-    Examples
-    --------
-    >>> logits = torch.tensor([[0.0, 0.0], [0.0, 0.0]])
-    >>> hard, soft = torch.tensor([0, 1]), torch.tensor([[0.5, 0.5], [0.0, 1.0]])
-    >>> [round(float(classification_loss(logits, labels)), 4) for labels in (hard, soft)]
-    [0.6931, 0.6931]
-    >>> round(float(classification_loss(logits, hard, torch.tensor([0.5, 0.0]))), 4)
-    0.1733
     """
     if logits.ndim == 3:  # of a stack of networks, each with rows of its own
         logits, labels = logits.flatten(0, 1), labels.flatten(0, 1)
@@ -199,13 +184,6 @@ def refinement_losses(target_logits: Tensor, selected: Tensor, label: Tensor) ->
 
     The selected rows are trained towards their label; the entropy of the others is lowered (it
     enters with a plus sign: the paper's printed sign would raise it).
-
-    Examples
-    --------
-    >>> logits = torch.tensor([[9.0, 0.0], [0.0, 0.0]])
-    >>> losses = refinement_losses(logits, *select_confident(logits, threshold=0.95))
-    >>> {name: round(float(value), 4) for name, value in losses.items()}
-    {'pseudo_label': 0.0001, 'entropy': 0.6931}
     """
     log_probability = target_logits.log_softmax(1)
     return {
@@ -215,13 +193,7 @@ def refinement_losses(target_logits: Tensor, selected: Tensor, label: Tensor) ->
 
 
 def select_confident(target_logits: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
-    """Return which rows have a probability of at least the threshold, and every row's class.
-
-    Examples
-    --------
-    >>> select_confident(torch.tensor([[9.0, 0.0], [0.0, 0.1]]), threshold=0.95)
-    (tensor([ True, False]), tensor([0, 1]))
-    """
+    """Return which rows have a probability of at least the threshold, and every row's class."""
     confidence, prediction = target_logits.detach().softmax(1).max(1)
     return confidence >= threshold, prediction
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from halfseen.networks.terms.term import Batch
 from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise
-from halfseen.networks.training.batches import Batch, Batches, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, plan_phases
 from halfseen.networks.training.progress import FitBar, Progress, ProgressBar

@@ -205,13 +205,7 @@ def _initial(
 
 
 def sample_of(rows: Tensor, most: int) -> Tensor:
-    """Return at most so many rows, evenly spread.
-
-    Examples
-    --------
-    >>> sample_of(torch.arange(10), most=4).tolist()
-    [0, 3, 6, 9]
-    """
+    """Return at most so many rows, evenly spread."""
     return rows[:: max(-(-len(rows) // most), 1)]
 
 
@@ -244,13 +238,7 @@ def _views(
 
 
 def resolve_device(device: str) -> torch.device:
-    """Return the device to train on; ``auto`` takes a GPU where there is one.
-
-    Examples
-    --------
-    >>> resolve_device("cpu")
-    device(type='cpu')
-    """
+    """Return the device to train on; ``auto`` takes a GPU where there is one."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 
 from halfseen.errors import TrainingDivergedError
-from halfseen.networks.objective import Losses, Objective
-from halfseen.networks.terms.term import Batch
+from halfseen.networks.objective import Objective
+from halfseen.networks.terms.term import Batch, Losses
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.checkpoints import (
     Checkpoint,
@@ -216,13 +216,7 @@ class Trainer:
 
 
 def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:
-    """Tell whether an epoch, counted from zero, is one of so many that are looked at.
-
-    Examples
-    --------
-    >>> [epoch for epoch in range(10) if is_looked_at(epoch, 10, looks=4)]
-    [0, 3, 6, 9]
-    """
+    """Tell whether an epoch, counted from zero, is one of so many that are looked at."""
     stride = 1 if looks is None else -(-epochs // looks)
     return (epochs - 1 - epoch) % stride == 0
 

@@ -31,15 +31,7 @@ _STACKABLE = {
 
 
 class StackedLinear(nn.Module):
-    """As many linear layers as there are networks, each for its own rows.
-
-    Examples
-    --------
-    >>> layer = nn.Linear(4, 3)
-    >>> both, rows = StackedLinear(layer, 2), torch.rand(2, 5, 4)
-    >>> bool(torch.allclose(both(rows)[1], layer(rows[1])))
-    True
-    """
+    """As many linear layers as there are networks, each for its own rows."""
 
     def __init__(self, layer: nn.Linear, networks: int) -> None:
         super().__init__()
