@@ -15,15 +15,7 @@ SHOWN_CATEGORIES = 12
 
 
 def model_card(model: Model, graph_name: str) -> str:
-    """Return the model card as Markdown.
-
-    Parameters
-    ----------
-    model
-        The fitted model.
-    graph_name
-        File name of the ONNX graph that the card lies beside.
-    """
+    """Return the model card as Markdown; `graph_name` is the ONNX file that it lies beside."""
     front = model.front
     takes = _images(front) if isinstance(front, ImageFront) else _columns(front.schema)
     classes = ", ".join(f"`{class_name(value)}`" for value in front.classes)

@@ -14,8 +14,7 @@ from halfseen.options.groups import (
     Normalization,
     Options,
 )
-from halfseen.options.making import make_options
-from halfseen.options.names import GROUPS, dotted, nested, option_names
+from halfseen.options.making import GROUPS, dotted, make_options, nested, option_names
 from halfseen.options.presets import Preset, preset
 
 __all__ = [

@@ -40,40 +40,28 @@ LARGEST_DESCRIPTION = 64 * 2**20
 
 
 class Description(BaseModel):
-    """All of a model but its tensors: what ``model.json`` holds.
-
-    Parameters
-    ----------
-    format
-        Number of the folder's format.
-    front
-        How rows become inputs: the schema of a table, or the blocks of images.
-    members, weights
-        What learned, each with its kind and settings, and how much each counts.
-    seed
-        Of the fit.
-    metrics, training_data
-        How good it was on held-out rows, and fingerprints of what it learned from.
-    versions
-        Of halfseen and the libraries that the model was trained with.
-    sha256
-        Of the tensor file.
-    seal
-        SHA-256 of all of the above.
-    """
+    """All of a model but its tensors: what ``model.json`` holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: int = FORMAT
     front: dict[str, Any]
+    """How rows become inputs: the schema of a table, or the blocks of images."""
     members: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    """What learned, each with its kind and settings."""
     weights: dict[str, Any]
+    """How much each counts."""
     seed: int
     metrics: dict[str, Any] = {}
+    """How good it was on held-out rows."""
     training_data: dict[str, Any] = {}
+    """Fingerprints of what it learned from."""
     versions: dict[str, str] = {}
+    """Of halfseen and the libraries that the model was trained with."""
     sha256: str = ""
+    """Of the tensor file."""
     seal: str = ""
+    """SHA-256 of all of the above."""
 
     @property
     def networks(self) -> dict[str, Any]:

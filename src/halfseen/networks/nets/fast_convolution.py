@@ -55,17 +55,10 @@ def stages_of(layers: nn.Sequential, x: Tensor) -> list[Stage] | None:
 
 
 def encode(stages: list[Stage], x: Tensor, rows: tuple[int, int] | None = None) -> Tensor:
-    """Return the flat latents of a batch of images.
+    """Return the flat latents of a batch of images, channels last in memory.
 
-    Parameters
-    ----------
-    stages
-        Of the encoder.
-    x
-        (images, channels, height, width), channels last in memory.
-    rows
-        First and last plus one of the rows in which images differ; all others must be the same
-        in the whole batch. All rows when not given.
+    `rows` are first and last plus one of those in which images differ; all others must be the
+    same in the whole batch.
     """
     if x.requires_grad:  # what stands for others would get their gradient too
         rows = None

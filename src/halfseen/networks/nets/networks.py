@@ -64,16 +64,10 @@ class Latents:
 
 
 class Networks(nn.Module):
-    """Encoders, generator and classifier of one of the seven models.
+    """Encoders, generator and classifier of one of the seven models: g1, f, and g2 and r.
 
-    Parameters
-    ----------
-    encoder, classifier
-        g1 (the one encoder g of a model without imputation) and f.
-    missing_encoder, generator
-        g2 and r, of an imputing model.
-    standardize
-        Whether each image is brought to mean 0 and spread 1 of the pixels that the target has.
+    A model without imputation has the first two alone. With `standardize` each image is brought
+    to mean 0 and spread 1 of the pixels that the target has.
     """
 
     def __init__(

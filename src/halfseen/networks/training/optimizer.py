@@ -28,21 +28,13 @@ class Adam:
     """PyTorch's own step (:func:`torch.optim.adamw.adamw`).
 
     Its class imports the compiler at the first use, two seconds that a small fit does not have.
-
-    Parameters
-    ----------
-    groups
-        Parameters with their rates; rates may change between steps.
-    betas, weight_decay
-        Momenta, and the decay.
-    state
-        Moments and step counter of each parameter that has had a gradient.
     """
 
     groups: Sequence[ParameterGroup]
     betas: tuple[float, float]
     weight_decay: float
     state: dict[nn.Parameter, dict[str, Tensor]] = field(default_factory=dict)
+    """Moments and step counter of each parameter that has had a gradient."""
 
     def clear(self) -> None:
         """Forget the gradients of the last step."""
