@@ -161,11 +161,7 @@ def adjusted_p_values(p_values: npt.ArrayLike) -> Floats:
 
 
 def domain_separation(
-    source: npt.ArrayLike,
-    target: npt.ArrayLike,
-    *,
-    classifier: Any = None,
-    random_state: int = 0,
+    source: npt.ArrayLike, target: npt.ArrayLike, *, classifier: Any = None, random_state: int = 0
 ) -> DomainSeparation:
     """Measure how far apart the domains are, on inputs or on latents.
 

@@ -84,10 +84,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
 def _answered_rows(model: Model) -> dict[str, Any]:
     """Return made-up rows with what the model says of them, for whoever loads the graph."""
     table = _made_up_rows(model.schema, SELF_TEST_ROWS)
-    return {
-        "columns": table.to_pydict(),
-        "probabilities": model.predict_proba(table).tolist(),
-    }
+    return {"columns": table.to_pydict(), "probabilities": model.predict_proba(table).tolist()}
 
 
 def _add_images(builder: GraphBuilder, front: ImageFront) -> str:

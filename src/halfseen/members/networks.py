@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.members.networks_graph import add_networks
 from halfseen.members.tasks import Sample, Task
 from halfseen.networks.methods import Method, method_named
@@ -192,14 +192,6 @@ class NetworksLearner:
             restore_prior(networks, _counts(task.source, task.n_classes))
         own = self.encoder is not None
         return NetworksMember(networks, objective.options, history, own, objective)
-
-    def check(self) -> None:
-        """Refuse settings that contradict each other, before any work."""
-        if self.refine and not self.method.adapts:
-            raise OptionError(
-                f"{self.method.name} does not adapt, so there is nothing to refine: choose a model "
-                "that adapts, or leave refine out."
-            )
 
 
 def _labelled(sample: Sample) -> LabelledRows:

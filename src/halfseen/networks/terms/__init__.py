@@ -13,15 +13,7 @@ from typing import TypeVar
 
 from halfseen.errors import OptionError
 from halfseen.networks.terms.paper import Adaptation, Classification, Imputation, Refinement
-from halfseen.networks.terms.term import (
-    Losses,
-    Part,
-    PhaseName,
-    Setup,
-    State,
-    Term,
-    TermSettings,
-)
+from halfseen.networks.terms.term import Losses, Part, PhaseName, Setup, State, Term, TermSettings
 from halfseen.options.making import TERM_SETTINGS
 
 __all__ = [

@@ -31,12 +31,7 @@ from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBa
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
 from halfseen.networks.training.progress import Progress
-from halfseen.networks.training.stacking import (
-    StackedBatches,
-    can_be_stacked,
-    stacked,
-    unstacked,
-)
+from halfseen.networks.training.stacking import StackedBatches, can_be_stacked, stacked, unstacked
 from halfseen.options import Options, make_options
 from halfseen.parallel import present_ranks
 

@@ -18,13 +18,7 @@ from halfseen.errors import TrainingDivergedError
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms.term import Batch, Losses
 from halfseen.networks.training.batches import Batches
-from halfseen.networks.training.checkpoints import (
-    Checkpoint,
-    optimizer_state,
-    read_checkpoint,
-    restore_optimizer,
-    write_checkpoint,
-)
+from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
 from halfseen.networks.training.phases import Phase
 from halfseen.networks.training.progress import Progress
@@ -114,7 +108,7 @@ class Trainer:
         optimizer = make_optimizer(self.objective, phase)
         first = 0
         if saved is not None:
-            restore_optimizer(optimizer, names, saved.optimizer)
+            optimizer.restore(names, saved.optimizer)
             first = saved.epoch
         for epoch in range(first, phase.epochs):
             record = self._epoch(phase, epoch, optimizer, derived_seed(self.seed, number, epoch))
@@ -128,7 +122,7 @@ class Trainer:
                     number,
                     epoch + 1,
                     self.objective.state_dict(),
-                    optimizer_state(optimizer, names),
+                    optimizer.tensors(names),
                     history,
                 )
                 write_checkpoint(self.checkpoint, state)
@@ -174,12 +168,7 @@ class Trainer:
         }
 
     def _step(
-        self,
-        phase: Phase,
-        epoch: int,
-        batch: Batch,
-        progress: float,
-        optimizer: Adam,
+        self, phase: Phase, epoch: int, batch: Batch, progress: float, optimizer: Adam
     ) -> dict[str, float]:
         """Take one gradient step and return the losses of the whole batch as numbers."""
         losses = self._shared(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -66,6 +66,22 @@ class Adam:
                 eps=1e-8,
                 maximize=False,
             )
+
+    def tensors(self, names: Mapping[nn.Parameter, str]) -> dict[str, Tensor]:
+        """Return moments and counters as ``field/parameter``."""
+        return {
+            f"{field}/{names[parameter]}": tensor
+            for parameter, own in self.state.items()
+            for field, tensor in own.items()
+        }
+
+    @torch.no_grad()
+    def restore(self, names: Mapping[nn.Parameter, str], tensors: Mapping[str, Tensor]) -> None:
+        """Put saved tensors back, on the parameters' device and in their order in memory."""
+        for parameter, name in names.items():
+            if f"step/{name}" in tensors:
+                for field, tensor in self._state(parameter).items():
+                    tensor.copy_(tensors[f"{field}/{name}"])
 
     def _state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         if parameter not in self.state:
