@@ -53,7 +53,6 @@ class ConditionalAlignment(Term):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
-        self.options = setup.options
         networks = setup.options.networks
         latent_size, size = setup.networks.latent_size, setup.networks.latent_size * setup.n_classes
         self.is_random = size > LARGEST_PRODUCT

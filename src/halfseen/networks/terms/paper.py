@@ -23,7 +23,6 @@ class Adaptation(Term):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup)
-        self.options = setup.options
         name = self.options.objective.divergence
         self.observed_alone = self.options.objective.adaptation_latent == "observed"
         size = setup.networks.latent_size
@@ -59,7 +58,6 @@ class Imputation(Term):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup)
-        self.options = setup.options
         name = self.options.objective.divergence_of_imputation
         self.divergence = make_divergence(name, setup.networks.missing_size, self.options)
 
@@ -116,10 +114,6 @@ class Classification(Term):
     phases = ("warm-up", "joint", "refine")
     needs_target = False
 
-    def __init__(self, setup: Setup, settings: Any = None) -> None:
-        super().__init__(setup)
-        self.options = setup.options
-
     def forward(self, state: State) -> Losses:
         """Return L3."""
         shown = self.options.objective.classifier_latent
@@ -165,37 +159,28 @@ class Refinement(Term):
     }
     phases = ("refine",)
 
-    def __init__(self, setup: Setup, settings: Any = None) -> None:
-        super().__init__(setup)
-        self.options = setup.options.refinement
-
     def forward(self, state: State) -> Losses:
-        """Return the losses of the selected rows and of the others."""
-        logits = state.target_logits
-        return refinement_losses(logits, *select_confident(logits, self.options.threshold))
+        """Return the losses of the confident rows and of the others."""
+        return refinement_losses(state.target_logits, self.options.refinement.threshold)
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
         """One, and λ of the entropy."""
-        return {"pseudo_label": 1.0, "entropy": self.options.entropy_weight}
+        return {"pseudo_label": 1.0, "entropy": self.options.refinement.entropy_weight}
 
 
-def refinement_losses(target_logits: Tensor, selected: Tensor, label: Tensor) -> Losses:
+def refinement_losses(target_logits: Tensor, threshold: float) -> Losses:
     """Self-training on one target batch (section 5.2).
 
-    The selected rows are trained towards their label; the entropy of the others is lowered (it
-    enters with a plus sign: the paper's printed sign would raise it).
+    Rows with a probability of at least the threshold are trained towards their own prediction; the
+    entropy of the others is lowered (it enters with a plus sign: the paper's would raise it).
     """
+    confidence, label = target_logits.detach().softmax(1).max(1)
+    selected = confidence >= threshold
     log_probability = target_logits.log_softmax(1)
     return {
         "pseudo_label": mean_where(selected, cross_entropy(target_logits, label, reduction="none")),
         "entropy": mean_where(~selected, -(log_probability.exp() * log_probability).sum(1)),
     }
-
-
-def select_confident(target_logits: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
-    """Return which rows have a probability of at least the threshold, and every row's class."""
-    confidence, prediction = target_logits.detach().softmax(1).max(1)
-    return confidence >= threshold, prediction
 
 
 def mean_where(chosen: Tensor, values: Tensor) -> Tensor:

@@ -169,6 +169,7 @@ class Term(nn.Module):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__()
+        self.options = setup.options
         self.settings: Any = self.Settings() if settings is None else settings
 
     def forward(self, state: State) -> Losses:
