@@ -4,16 +4,6 @@ from __future__ import annotations
 
 import errno
 
-__all__ = [
-    "DownloadError",
-    "HalfseenError",
-    "InputError",
-    "OptionError",
-    "TrainingDivergedError",
-    "capitalized",
-    "reason",
-]
-
 _REMEDIES = {
     errno.ENOSPC: "free some space, or name a place on another disk",
     errno.EDQUOT: "free some space, or name a place on another disk",

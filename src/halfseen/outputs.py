@@ -14,8 +14,6 @@ from pathlib import Path
 from halfseen.errors import OptionError, reason
 from halfseen.files import remove_leftovers
 
-__all__ = ["Output", "check_outputs", "derived_path", "head"]
-
 MODEL_FILES = ("model.json", "model.safetensors")
 """A folder that holds both is a model, in which nothing else is written."""
 

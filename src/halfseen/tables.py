@@ -24,8 +24,6 @@ from halfseen.model.patterns import PatternModel
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.report.gathering import facts_of_fit
 
-__all__ = ["fit"]
-
 
 def fit(
     source: Any,

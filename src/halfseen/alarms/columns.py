@@ -13,8 +13,6 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.schema import Shape, TableSchema
 
-__all__ = ["FEWEST_ROWS", "Alarm", "column_alarms"]
-
 FEWEST_ROWS = 20
 """Values on each side below which a distribution says nothing."""
 FACTOR = 5.0

@@ -17,8 +17,6 @@ from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
 from halfseen.front.tables import Table
 
-__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "sentences", "table_alarms"]
-
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
 FAR = 2.0

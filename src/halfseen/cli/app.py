@@ -27,8 +27,6 @@ from halfseen.cli.tune import tune
 from halfseen.cli.verify import verify
 from halfseen.errors import HalfseenError, reason
 
-__all__ = ["app", "command", "main"]
-
 app = typer.Typer(
     name="halfseen",
     no_args_is_help=True,

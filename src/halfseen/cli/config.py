@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from halfseen.model.patterns import PatternModel
     from halfseen.model.settings import FitSettings
 
-__all__ = ["FitConfig", "open_for", "parsed_options", "read_config"]
-
 
 class FitConfig(BaseModel):
     """Everything that can be said about a fit but the tables and the output."""

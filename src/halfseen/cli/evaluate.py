@@ -12,8 +12,6 @@ from halfseen.cli.predict import chosen_part
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
-__all__ = ["evaluate"]
-
 WORDS = {"accuracy": "accuracy", "auc": "AUC", "cross_entropy": "cross-entropy"}
 
 

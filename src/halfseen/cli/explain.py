@@ -14,8 +14,6 @@ from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
 
-__all__ = ["explain"]
-
 MOST_COLUMNS = 15
 MOST_TOLD = 3
 """Rows that are told on the screen."""

@@ -12,8 +12,6 @@ from halfseen.errors import HalfseenError
 from halfseen.files import write_text
 from halfseen.outputs import Output, check_outputs, derived_path, head
 
-__all__ = ["export"]
-
 _PRODUCER = b"\x12\x08halfseen"
 """The producer's name, as it stands at the beginning of a graph."""
 

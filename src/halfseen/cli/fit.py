@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
-__all__ = ["fit", "model_outputs", "unfinished_of"]
-
 
 @with_settings(FitOptions)
 def fit(

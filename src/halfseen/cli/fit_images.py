@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import ImageFolder
 
-__all__ = ["Skipped", "Strict", "fit_images", "image_sentence"]
-
 MOST_BYTES = 4 * 2**30
 """Prepared images of both folders, which are held in memory."""
 MOST_NAMED = 20

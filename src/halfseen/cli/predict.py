@@ -17,8 +17,6 @@ from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs
 
-__all__ = ["chosen_part", "predict"]
-
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],

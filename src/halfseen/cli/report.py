@@ -16,8 +16,6 @@ from halfseen.outputs import Output, check_outputs, head
 if TYPE_CHECKING:
     from halfseen.report.page import Page
 
-__all__ = ["report"]
-
 MODEL, PATTERNS = "model.json", "patterns.json"
 _MARK = b'<meta name="generator" content="halfseen'
 

@@ -9,8 +9,6 @@ import typer
 
 from halfseen.errors import HalfseenError, OptionError
 
-__all__ = ["serve"]
-
 
 def serve(
     model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],

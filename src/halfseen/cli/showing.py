@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from halfseen.alarms import Alarm
     from halfseen.cli.config import FitConfig
 
-__all__ = [
-    "print_columns",
-    "print_metrics",
-    "print_understanding",
-    "show_alarms",
-    "understanding",
-    "understood",
-    "understood_sites",
-]
-
 MOST_COLUMNS = 60
 """Columns that are listed; of more,"""
 MANY_COLUMNS = 20

@@ -10,8 +10,6 @@ import typer
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.outputs import Output, check_outputs, head
 
-__all__ = ["sign"]
-
 
 def sign(
     model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],

@@ -27,22 +27,6 @@ if TYPE_CHECKING:
     from halfseen.networks.training import FitBar, Progress
     from halfseen.options import Options
 
-__all__ = [
-    "EXIT_CODES",
-    "Force",
-    "Json",
-    "Terminal",
-    "make_console",
-    "new_table",
-    "plain",
-    "plain_data",
-    "print_failures",
-    "printable",
-    "set_verbosity",
-    "verbosity",
-    "with_shared_options",
-]
-
 EXIT_CODES = {
     0: "done",
     1: "some of the work failed (a run of a sweep), or a mistake in halfseen itself",

@@ -10,8 +10,6 @@ import typer
 from halfseen.cli.terminal import Json, Terminal
 from halfseen.errors import InputError
 
-__all__ = ["verify"]
-
 
 def verify(
     model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],

@@ -13,8 +13,6 @@ from sklearn.linear_model import RidgeCV
 from halfseen.arrays import Floats
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 
-__all__ = ["ExpectedColumn", "expected_columns"]
-
 Matrix = npt.NDArray[np.float32]
 PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 TELLS = 0.02

@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 
 from halfseen.arrays import Floats
 
-__all__ = ["Contributions", "log_odds", "shapley_values"]
-
 Matrix = npt.NDArray[np.float32]
 MOST_ASKED = 10_000
 """Changed copies of one row that a model is asked about where columns are many."""

@@ -11,8 +11,6 @@ import numpy as np
 from halfseen.arrays import Floats, Integers
 from halfseen.explain.missing import ExpectedColumn
 
-__all__ = ["Explanation"]
-
 FAR = 2.0
 """Times the usual distance from which a row is called far from the source."""
 

@@ -13,8 +13,6 @@ from halfseen.front.roles import Roles
 from halfseen.front.summary import TableSummary
 from halfseen.front.tables import Table
 
-__all__ = ["as_gaps", "check_spelling", "check_strays", "spelling"]
-
 FEWEST_NUMBERS = 10
 """Different numbers from which a column of texts looks like numbers,"""
 MOST_STRAYS = 0.2

@@ -15,17 +15,6 @@ import pyarrow.csv
 
 from halfseen.errors import InputError
 
-__all__ = [
-    "NOT_UTF8",
-    "NULLS",
-    "CsvFormat",
-    "csv_error",
-    "find_format",
-    "header_format",
-    "open_csv",
-    "read_csv",
-]
-
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
 """Texts that stand for no value."""
 BLOCK = 4 * 2**20

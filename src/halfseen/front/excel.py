@@ -14,8 +14,6 @@ import pyarrow as pa
 from halfseen.errors import InputError
 from halfseen.front.csv_text import NULLS
 
-__all__ = ["read_sheet", "sheet_note"]
-
 LARGEST = 512 * 2**20
 """Bytes that a workbook may unpack to."""
 MOST_CELLS = 5_000_000

@@ -31,8 +31,6 @@ from halfseen.front.csv_text import (
 )
 from halfseen.front.dates import Dates, date_names, with_date_parts
 
-__all__ = ["BATCH_ROWS", "FilePart", "TableFiles", "column_names", "open_table"]
-
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
 

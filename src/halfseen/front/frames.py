@@ -17,17 +17,6 @@ from halfseen.errors import InputError, capitalized
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.tables import ArrowTable
 
-__all__ = [
-    "Images",
-    "label_column",
-    "named_like",
-    "read_frame",
-    "split_stacked",
-    "take_rows",
-    "target_label_column",
-    "with_label",
-]
-
 Inputs = npt.NDArray[Any]
 
 

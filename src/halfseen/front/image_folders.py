@@ -28,8 +28,6 @@ except ImportError as error:
         f"Folders of images are read with Pillow: {error}. pip install 'halfseen[images]'"
     ) from None
 
-__all__ = ["ImageFolder", "Refuse", "chosen_size", "open_folder", "read_mask", "stop"]
-
 ENDINGS = (".png", ".jpg", ".jpeg")
 SIZES = (16, 32, 64)
 """Sides that images are resized to where nobody names one."""

@@ -13,8 +13,6 @@ from halfseen.errors import InputError
 from halfseen.front.frames import Images
 from halfseen.front.roles import Missing
 
-__all__ = ["image_blocks", "prepare_images", "side_blocks"]
-
 SIDES = ("top", "bottom", "left", "right")
 Matrix = npt.NDArray[np.float32]
 

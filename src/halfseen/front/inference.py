@@ -24,8 +24,6 @@ from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchem
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
 from halfseen.front.tables import ArrowTable, LabelledTable, Table
 
-__all__ = ["Doubt", "Roles", "Understanding", "understand"]
-
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
 SKEWED = 2.0

@@ -18,8 +18,6 @@ from halfseen.front.labels import FEWEST_ROWS
 from halfseen.front.roles import Missing, Roles
 from halfseen.front.tables import ArrowTable
 
-__all__ = ["doubtful", "understand_frames"]
-
 
 def understand_frames(
     source: ArrowTable,

@@ -17,8 +17,6 @@ from typing import Any
 
 from halfseen.errors import InputError
 
-__all__ = ["TextPages", "text_pages"]
-
 _BYTE_ARRAY, _DATA, _DATA_2 = 6, 0, 3
 _CODED, _REPEATING = {2, 8}, 7
 """Encodings that name texts of the dictionary, and one whose texts repeat the one before."""

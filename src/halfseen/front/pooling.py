@@ -11,8 +11,6 @@ import pyarrow as pa
 
 from halfseen.front.tables import Table
 
-__all__ = ["PooledTable", "each_site"]
-
 
 class SitePart(NamedTuple):
     """A piece of a site's table."""

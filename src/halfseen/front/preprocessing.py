@@ -13,16 +13,6 @@ from halfseen.errors import InputError
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 
-__all__ = [
-    "are_numbers",
-    "as_categories",
-    "as_numbers",
-    "check_text_bytes",
-    "has_missing_block",
-    "text_bytes",
-    "transform",
-]
-
 Matrix = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.float64]
 

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from halfseen.blocks import Blocks
 
-__all__ = ["Missing", "Roles"]
-
 Missing = Blocks | Sequence[str] | Sequence[int] | npt.NDArray[np.bool_] | str | None
 """How a user may name the missing block in Python; None finds it."""
 

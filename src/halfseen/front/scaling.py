@@ -14,8 +14,6 @@ from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.front.tables import Table
 
-__all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "likelihoods", "settle_scales", "shared_scale"]
-
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[Any]
 

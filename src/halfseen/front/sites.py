@@ -17,14 +17,6 @@ from halfseen.front.pooling import PooledTable
 from halfseen.front.roles import Roles
 from halfseen.front.tables import Table
 
-__all__ = [
-    "empty_columns",
-    "named_sites",
-    "pooled",
-    "site_name",
-    "understand_sites",
-]
-
 
 def pooled(sites: Mapping[str, Table]) -> Table:
     """Return several tables as one; a single one is left as it is."""

@@ -15,8 +15,6 @@ from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
 from halfseen.parallel import ALONE, Ranks
 
-__all__ = ["Chunk", "RowStream"]
-
 Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 Chunk = tuple[Matrix, Labels]

@@ -19,8 +19,6 @@ from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_
 from halfseen.front.schema import Shape
 from halfseen.front.tables import Table
 
-__all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
-
 MOST_VALUES = 100_000
 """Different texts of a column that are counted; beyond, it is only known that there are more."""
 MOST_NUMBERS = 1_000

@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 
 from halfseen.front.dates import Dates, with_date_parts
 
-__all__ = ["ArrowTable", "LabelledTable", "Table"]
-
 ROWS = 65_536
 """Rows of one batch at most."""
 

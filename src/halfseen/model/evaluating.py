@@ -17,8 +17,6 @@ from halfseen.metrics import (
     row_losses,
 )
 
-__all__ = ["SIMPLE", "evaluation"]
-
 RESAMPLES = 400
 FEWER_RESAMPLES = 100
 MANY_ROWS = 5_000

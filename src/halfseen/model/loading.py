@@ -18,8 +18,6 @@ from halfseen.networks.nets import EncoderFactory
 from halfseen.saving.folder import DESCRIPTION, Description, read_folder
 from halfseen.weights.combining import Weights
 
-__all__ = ["load", "load_table_model", "table_model"]
-
 
 def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:
     """Return the model that ``save`` wrote into a folder; it predicts bit for bit the same.

@@ -33,8 +33,6 @@ from halfseen.saving.folder import (
     read_patterns,
 )
 
-__all__ = ["PatternModel", "load"]
-
 
 @dataclass(frozen=True, eq=False)
 class PatternModel:

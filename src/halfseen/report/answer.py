@@ -27,15 +27,6 @@ from halfseen.report.page import (
 )
 from halfseen.report.svg import reliability_plot
 
-__all__ = [
-    "FEW_ROWS",
-    "alarm_tiles",
-    "answer_parts",
-    "expected_parts",
-    "expected_tiles",
-    "reliability_parts",
-]
-
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
 LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy within ten points."

@@ -12,8 +12,6 @@ from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.summary import ColumnSummary, Numbers, TableSummary
 from halfseen.report.facts import ColumnFacts, Histogram, Shift
 
-__all__ = ["MOST_COLUMNS", "column_facts", "number_histogram"]
-
 MOST_COLUMNS = 200
 """Columns of each role whose facts are kept; of the observed ones, the most shifted."""
 BINS = 24

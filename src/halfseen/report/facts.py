@@ -14,18 +14,6 @@ from halfseen.alarms import Alarm
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.front.schema import Kind, Role
 
-__all__ = [
-    "FORMAT",
-    "ColumnFacts",
-    "Estimate",
-    "Expectation",
-    "Histogram",
-    "Reliability",
-    "ReliabilityBin",
-    "ReportFacts",
-    "Shift",
-]
-
 FORMAT = 3
 MOST_ENTRIES = 10_000
 

@@ -30,8 +30,6 @@ from halfseen.report.model_columns import missing_parts, shifted_parts
 from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Section, Tile
 from halfseen.saving.folder import REPORT, Description, read_description, read_report
 
-__all__ = ["SECTIONS", "Subject", "model_page", "read_subject"]
-
 NOT_KEPT = (
     "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
     "version or in Python); give --source and --target to compute it."

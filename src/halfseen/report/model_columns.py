@@ -11,8 +11,6 @@ from halfseen.report.page import Cell, Figures, Grid, Head, Paragraph, Part, num
 from halfseen.report.svg import bars
 from halfseen.saving.folder import Description
 
-__all__ = ["missing_parts", "shifted_parts"]
-
 MOST_NAMES = 50
 
 

@@ -22,27 +22,6 @@ from markupsafe import Markup, escape
 from halfseen import __version__
 from halfseen.files import write_text
 
-__all__ = [
-    "Cell",
-    "Code",
-    "Figure",
-    "Figures",
-    "Grid",
-    "Head",
-    "Judgement",
-    "Judgements",
-    "Page",
-    "Paragraph",
-    "Part",
-    "Section",
-    "Tile",
-    "heads",
-    "number",
-    "percent",
-    "rendered_page",
-    "write_page",
-]
-
 
 @dataclass(frozen=True)
 class Cell:

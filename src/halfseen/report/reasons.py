@@ -18,8 +18,6 @@ from halfseen.report.page import (
 )
 from halfseen.report.svg import signed_bar
 
-__all__ = ["reasons_page"]
-
 MOST_COLUMNS = 30
 """Columns that a grid lists, those that move most."""
 MOST_ROWS = 20
