@@ -12,10 +12,9 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
-from halfseen.front.pooling import PooledTable
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
-from halfseen.front.tables import Table
+from halfseen.front.tables import PooledTable, Table
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import zipfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from halfseen.errors import InputError
 from halfseen.front.csv_text import NULLS
+from halfseen.front.schema import class_name
 
 LARGEST = 512 * 2**20
 """Bytes that a workbook may unpack to."""
@@ -101,21 +101,7 @@ def _column(cells: list[Any]) -> pa.Array:
     """
     gaps = {*NULLS, *_ERRORS}
     known = [None if isinstance(c, str) and c.strip() in gaps else c for c in cells]
-    kinds = {type(cell) for cell in known if cell is not None}
-    if kinds <= {bool}:
-        return pa.array(known, pa.bool_() if kinds else pa.null())
-    if kinds <= {int}:
-        return pa.array(known, pa.int64())
-    if kinds <= {int, float}:
-        return pa.array([None if c is None else float(c) for c in known], pa.float64())
-    if kinds <= {datetime.datetime, datetime.date}:
-        return pa.array(known, pa.timestamp("s"))
-    return pa.array([None if c is None else _text(c) for c in known], pa.string())
-
-
-def _text(cell: Any) -> str:
-    return (
-        repr(cell)
-        if isinstance(cell, float) and not cell.is_integer()
-        else (str(int(cell)) if isinstance(cell, float) else str(cell))
-    )
+    try:
+        return pa.array(known)
+    except pa.ArrowException:
+        return pa.array([None if c is None else class_name(c) for c in known])

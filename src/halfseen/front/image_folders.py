@@ -48,27 +48,17 @@ def stop(error: InputError) -> None:
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """The images under one folder, in the order of their names.
+    """The PNG and JPEG files under one folder, in the order of their names.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    files
-        Its PNG and JPEG files, those of subfolders too.
-    labels
-        The class of each, which is the name of the folder directly under `path` that it lies in;
-        empty where classes are not asked for.
-    left_out
-        How many files were left alone: others, and those in no class folder.
-    sizes, is_colour
-        (width, height) of each file, and whether any has colours, once they were looked at.
+    `labels` are the names of the folders directly under `path` that they lie in, where classes are
+    asked for; `sizes` (width, height) and `is_colour` are known once they were looked at.
     """
 
     path: Path
     files: tuple[Path, ...]
     labels: tuple[str, ...] = ()
     left_out: int = 0
+    """Other files, and those in no class folder."""
     sizes: tuple[tuple[int, int], ...] = ()
     is_colour: bool = False
 
@@ -148,15 +138,7 @@ class ImageFolder:
 
 
 def open_folder(path: Path, *, labelled: bool = False) -> ImageFolder:
-    """List the images of a folder, or of its class folders.
-
-    Parameters
-    ----------
-    path
-        A folder, or one image.
-    labelled
-        Whether the folders directly under it are classes.
-    """
+    """List the images of a folder; where they are `labelled`, those of its class folders."""
     if path.is_file() and not labelled:
         return ImageFolder(path.parent, (path,))
     if not path.is_dir():

@@ -25,18 +25,12 @@ _DEEPEST = 12
 
 @dataclass(frozen=True)
 class TextPages:
-    """The pages of one column of texts in one row group.
-
-    Parameters
-    ----------
-    pages
-        Values and unpacked bytes of each page of data.
-    encodings
-        How the texts of each are written.
-    """
+    """The pages of one column of texts in one row group."""
 
     pages: tuple[tuple[int, int], ...]
+    """Values and unpacked bytes of each page of data."""
     encodings: tuple[int, ...]
+    """How the texts of each are written."""
 
     @property
     def begins_coded(self) -> bool:

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 
 from halfseen.errors import InputError
 from halfseen.front.labels import count_labels, count_some_labels
-from halfseen.front.pooling import each_site
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
 from halfseen.front.schema import Shape
-from halfseen.front.tables import Table
+from halfseen.front.tables import Table, each_site
 
 MOST_VALUES = 100_000
 """Different texts of a column that are counted; beyond, it is only known that there are more."""
@@ -84,20 +83,9 @@ class Moments:
 class ColumnSummary:
     """What is known of one column.
 
-    Parameters
-    ----------
-    name
-        Of the column.
-    values
-        What it is taken as: ``text`` (categories), ``number``, ``boolean`` or ``nothing``.
-    stored
-        What the file holds, which differs for numbers that are taken as categories.
-    rows, gaps
-        How many rows, and how many of them without a value.
-    counts
-        How often each value occurs, as text for categories and as a number else.
-    has_more
-        Whether there are more values than `counts` holds.
+    `values` is what it is taken as (``text`` for categories), `stored` what the file holds, which
+    differs for numbers that are names of categories. `counts` says how often each value occurs,
+    and `has_more` that there are more values than it holds.
     """
 
     name: str
@@ -229,19 +217,7 @@ class ColumnSummary:
 
 @dataclass
 class TableSummary:
-    """What is known of one table.
-
-    Parameters
-    ----------
-    table
-        Where they were read from.
-    rows
-        How many.
-    columns
-        One summary for each column that was looked at.
-    labels
-        How often each label occurs, where the table has one.
-    """
+    """What is known of one table: the columns that were looked at, and how often labels occur."""
 
     table: Table
     rows: int = 0
