@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, installed_by
 from halfseen.front.csv_text import NULLS
 from halfseen.front.schema import class_name
 
@@ -39,13 +39,8 @@ def sheet_note(path: Path) -> tuple[str, ...]:
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...]]:
     """Read a workbook once for the several passes over a table."""
-    try:
+    with installed_by("excel", f"{path} (or save it as CSV)"):
         from openpyxl import load_workbook
-    except ImportError:
-        raise InputError(
-            f"{path} is an Excel workbook, which needs openpyxl: pip install 'halfseen[excel]', or "
-            "save it as CSV."
-        ) from None
     try:
         with zipfile.ZipFile(path) as packed:
             unpacked = sum(part.file_size for part in packed.infolist())

@@ -19,14 +19,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, installed_by
 
-try:
+with installed_by("images", "Reading images"):
     from PIL import Image, ImageOps, UnidentifiedImageError
-except ImportError as error:
-    raise InputError(
-        f"Folders of images are read with Pillow: {error}. pip install 'halfseen[images]'"
-    ) from None
 
 ENDINGS = (".png", ".jpg", ".jpeg")
 SIZES = (16, 32, 64)
