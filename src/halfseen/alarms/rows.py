@@ -85,14 +85,9 @@ def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
 
 
 class Watch:
-    """Looks at rows as they are scored, and says what looks wrong with them.
+    """Looks at rows as they are scored, and says what looks wrong beside the source's columns.
 
-    Parameters
-    ----------
-    schema
-        Of the model; it holds how the source's columns are distributed.
-    prior
-        The source's class shares, where they are known.
+    `prior` are the source's class shares, where they are known.
     """
 
     def __init__(self, schema: TableSchema, prior: Sequence[float] | None = None) -> None:
@@ -142,14 +137,7 @@ def drift_alarms(distance: float) -> list[Alarm]:
 def prediction_alarms(
     probability: Floats, prior: Sequence[float], names: Sequence[str]
 ) -> list[Alarm]:
-    """Compare predicted classes with the source's.
-
-    Parameters
-    ----------
-    probability
-        Of each class, one row each.
-    prior, names
-        The source's class shares, and what the classes are called.
+    """Compare predicted classes with the source's class shares.
 
     Examples
     --------

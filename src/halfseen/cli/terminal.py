@@ -109,21 +109,9 @@ def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
 class Terminal:
     """Where one command says what.
 
-    Parameters
-    ----------
-    as_json
-        Whether standard output is for one JSON document alone.
-    silent
-        Whether to say nothing at all: another process speaks for this one.
-
-    Attributes
-    ----------
-    results
-        Console for what the command was asked for.
-    console
-        Console for everything around it; silent with ``--quiet``.
-    errors
-        Console for progress; silent with ``--quiet``.
+    `results` is the console for what the command was asked for, `console` for everything around it
+    and `errors` for progress; the last two are silent with ``--quiet``. With `silent` another
+    process speaks for this one.
     """
 
     def __init__(self, *, as_json: bool = False, silent: bool = False) -> None:

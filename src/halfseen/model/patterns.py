@@ -36,13 +36,7 @@ from halfseen.saving.folder import (
 
 @dataclass(frozen=True, eq=False)
 class PatternModel:
-    """One model for each missing pattern.
-
-    Parameters
-    ----------
-    parts
-        The models, which differ in what they observe.
-    """
+    """One model for each missing pattern; the parts differ in what they observe."""
 
     parts: tuple[Model, ...]
 
