@@ -269,8 +269,8 @@ def _fitted(
         return _fitted_category(column, role)
     is_count = column.is_whole and column.least >= 0
     is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
-    log = roles.scale and is_count and not is_boolean and column.plain.skewness > SKEWED
-    moments = column.logged if log else column.plain
+    log = roles.scale and is_count and not is_boolean and column.moments().skewness > SKEWED
+    moments = column.moments(log=log)
     if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
         raise InputError(
             f"Column {column.name!r} of {seen.table.where} holds numbers up to "
