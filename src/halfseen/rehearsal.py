@@ -20,17 +20,16 @@ from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.fronts import TableFront
 from halfseen.front.inference import Understanding
-from halfseen.front.pooling import PooledTable, each_site
 from halfseen.front.schema import TableSchema
 from halfseen.front.streaming import Chunk, RowStream
-from halfseen.front.tables import Table
+from halfseen.front.tables import PooledTable, Table, each_site
 from halfseen.members import Sample
 from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks, fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.model.settings import FitSettings, needs_complete_target
-from halfseen.networks.training import Progress
+from halfseen.progress import Progress
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, score_of
 from halfseen.splitting import held_out_count
 

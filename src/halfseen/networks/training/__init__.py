@@ -7,7 +7,6 @@ from halfseen.networks.training.augmentation import AffineImages, Augmentation, 
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, plan_phases
-from halfseen.networks.training.progress import FitBar, Progress, ProgressBar
 from halfseen.networks.training.schedules import annealed_rate, ramp
 
 __all__ = [
@@ -16,13 +15,10 @@ __all__ = [
     "Batch",
     "Batches",
     "EpochHook",
-    "FitBar",
     "History",
     "LabelledRows",
     "MaskNoise",
     "Phase",
-    "Progress",
-    "ProgressBar",
     "ResidentBatches",
     "Rows",
     "Trainer",

@@ -30,10 +30,10 @@ from halfseen.networks.training.augmentation import (
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
-from halfseen.networks.training.progress import Progress
 from halfseen.networks.training.stacking import StackedBatches, can_be_stacked, stacked, unstacked
 from halfseen.options import Options, make_options
 from halfseen.parallel import present_ranks
+from halfseen.progress import Progress
 
 _INITIALIZATION = 2**20
 """Keeps the seed of initial weights apart from those of the phases."""

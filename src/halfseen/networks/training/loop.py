@@ -21,9 +21,9 @@ from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
 from halfseen.networks.training.phases import Phase
-from halfseen.networks.training.progress import Progress
 from halfseen.networks.training.schedules import ramp
 from halfseen.parallel import Ranks, present_ranks
+from halfseen.progress import Progress
 
 History = list[dict[str, Any]]
 """One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds."""
