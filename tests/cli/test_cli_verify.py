@@ -113,7 +113,7 @@ def test_nothing_there(tmp_path, out):
 
 def test_a_model_that_has_no_graph_says_that_its_answers_were_not_tested(tmp_path):
     inputs = np.random.default_rng(0).normal(size=(40, 3))
-    model = classifier(model="Source-Full", missing=[2])
+    model = classifier(model="Source-Full")
     model.fit(inputs, np.arange(40) % 2, X_target=inputs)
     model.save(tmp_path / "model")
     run = halfseen("verify", tmp_path / "model")
