@@ -382,7 +382,7 @@ class AdaptationImputationClassifier(
 
     def _hooks(self) -> Hooks:
         from halfseen.model.fitting import Hooks
-        from halfseen.networks.training import Progress, ProgressBar
+        from halfseen.progress import Progress, ProgressBar
 
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         progress = ProgressBar if self.verbose else (lambda title: Progress())

@@ -42,7 +42,6 @@ def inspect(
 
 def _show(loaded: Any, terminal: Terminal) -> None:
     from halfseen.front.fronts import ImageFront
-    from halfseen.members import NetworksMember
 
     front = loaded.front
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
@@ -63,6 +62,5 @@ def _show(loaded: Any, terminal: Terminal) -> None:
         print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     terminal.result(f"Versions: {versions}.")
-    networks = [m for m in loaded.members if isinstance(m, NetworksMember)]
-    if networks:
-        terminal.settings(networks[0].options)
+    for networks in loaded.networks_members[:1]:
+        terminal.settings(networks.options)

@@ -24,8 +24,8 @@ from rich.segment import Segment
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from halfseen.networks.training import FitBar, Progress
     from halfseen.options import Options
+    from halfseen.progress import FitBar, Progress
 
 __all__ = [
     "EXIT_CODES",
@@ -183,13 +183,13 @@ class Terminal:
 
     def fit_progress(self) -> AbstractContextManager[FitBar | None]:
         """Return the display of a whole fit; with ``--quiet`` there is none."""
-        from halfseen.networks.training import FitBar
+        from halfseen.progress import FitBar
 
         return nullcontext() if self.errors.quiet else FitBar()
 
     def progress(self, title: str) -> Progress:
         """Return the display of one training."""
-        from halfseen.networks.training import Progress, ProgressBar
+        from halfseen.progress import Progress, ProgressBar
 
         return Progress() if self.errors.quiet else ProgressBar(title)
 

@@ -19,7 +19,7 @@ from halfseen.members import Sample
 from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
-from halfseen.networks.training import Progress
+from halfseen.progress import Progress
 from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
 from halfseen.rehearsal.stage import BASELINES, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed
