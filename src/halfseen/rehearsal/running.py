@@ -12,9 +12,8 @@ from halfseen.errors import OptionError
 from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import agreement
 from halfseen.front.inference import Understanding
-from halfseen.front.pooling import PooledTable, each_site
 from halfseen.front.streaming import Chunk, RowStream
-from halfseen.front.tables import Table
+from halfseen.front.tables import PooledTable, Table, each_site
 from halfseen.members import Sample
 from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks
