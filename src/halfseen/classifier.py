@@ -63,13 +63,13 @@ class AdaptationImputationClassifier(
         Adaptation- or Source- with IgnoreComponent (the observed inputs alone), ZeroImputation
         (zeros in the missing block) or Full (a target that lacks nothing, as benchmarks have).
     members : list of {"networks", "boosted_trees", "forest", "regression"}, optional
-        What learns beside each other. By default all of them for tables (no networks where
-        columns have drifted, or with ``effort="quick"``), and networks alone for images and for
-        presets that repeat the paper.
+        What learns beside each other. By default trees and regression for tables, with networks
+        at ``effort="best"`` or where a setting of theirs is given (`options`, `model`, `refine`,
+        ...), and networks alone for images and for presets that repeat the paper.
     effort : {"quick", "default", "best"}
-        How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` has the networks of five folds answer together,
-        however many rows there are.
+        How long a fit may take. ``quick`` leaves teachers out for tables, and gives images a
+        fifth of the steps; ``best`` adds networks to tables and has those of five folds answer
+        together, however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.

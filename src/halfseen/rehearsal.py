@@ -279,6 +279,8 @@ def _rehearsed(
         f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
         f"source with {carving.wanted.auc:.3f}."
     )
+    # All models have the same members, also the one that alone would go without networks.
+    settings = replace(settings, members=settings.members_for("table"))
     runs: list[RehearsedRun] = []
     predicted: dict[str, list[Floats]] = {}
     for seed in range(settings.seed, settings.seed + seeds):
