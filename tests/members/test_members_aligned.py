@@ -62,11 +62,20 @@ def test_forged_maps_are_refused():
         ColumnMap.restored({"slope": tensors["slope"]}, 3)
 
 
-def test_flags_codes_and_tied_integers_are_not_continuous():
+def test_numbers_and_integers_measure_but_flags_and_constants_do_not():
     random = np.random.default_rng(0)
-    rows = np.stack([random.normal(size=500), random.integers(0, 15, 500), np.zeros(500)], 1)
-    given = Continuous(np.arange(3), np.zeros(3), np.ones(3), np.zeros(3, dtype=bool))
-    assert continuous_columns(given, rows, rows).positions.tolist() == [0]
+    columns = [random.normal(size=500), random.integers(0, 9, 500), random.integers(0, 2, 500)]
+    rows = np.stack([*columns, np.zeros(500)], axis=1)
+    given = Continuous(np.arange(4), np.zeros(4), np.ones(4), np.zeros(4, dtype=bool))
+    assert continuous_columns(given, rows, rows).positions.tolist() == [0, 1]
+
+
+def test_rows_that_repeat_are_not_near():
+    random = np.random.default_rng(0)
+    rows, others = random.integers(0, 4, (2, 800, 3)).astype(np.float32)
+    assert 0.8 < drift_of(rows, others) < 1.25
+    # A reading between the source's integers is not infinitely far from them.
+    assert drift_of(rows, others + 0.1) < 1.5
 
 
 def test_drift_is_far_rows_and_not_rows_of_other_frequency():

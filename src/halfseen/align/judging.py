@@ -39,8 +39,10 @@ def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
     (True, True)
     """
     random = np.random.default_rng(seed)
+    # Rows of integers repeat, and what repeats is at no distance: each counts once.
     some, others = (
-        rows[random.permutation(len(rows))[:MOST_COMPARED]] for rows in (source, target)
+        np.unique(rows[random.permutation(len(rows))[:MOST_COMPARED]], axis=0)
+        for rows in (source, target)
     )
     neighbours = min(NEIGHBOURS, len(some) - 1)
     search = NearestNeighbors(n_neighbors=neighbours + 1).fit(some)

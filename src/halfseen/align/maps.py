@@ -23,8 +23,6 @@ Positions = npt.NDArray[np.int64]
 LIMIT = 20.0
 """Mapped values are kept within minus and plus this many standard deviations."""
 SMALLEST = 1e-12
-FEWEST_VALUES, SHARE_OF_VALUES = 20, 0.05
-"""Different values that a continuous column has at least, and their share of its rows."""
 _NAMES = ("positions", "mean", "scale", "logarithm", "slope", "offset")
 
 
@@ -57,17 +55,12 @@ class Continuous:
 
 
 def continuous_columns(measured: Continuous, source: Matrix, target: Matrix) -> Continuous:
-    """Return those columns that hold many different values in both domains.
+    """Return those columns that hold more than two values in both domains: flags never move."""
 
-    Flags, codes and tied integers are left out: moved by a fraction, each of their values would
-    tell the domain.
-    """
+    def several(rows: Matrix, position: int) -> bool:
+        return len(np.unique(rows[:, position])) > 2
 
-    def many(rows: Matrix, position: int) -> bool:
-        values = len(np.unique(rows[:, position]))
-        return values > max(FEWEST_VALUES, SHARE_OF_VALUES * len(rows))
-
-    chosen = [all(many(rows, p) for rows in (source, target)) for p in measured.positions]
+    chosen = [all(several(rows, p) for rows in (source, target)) for p in measured.positions]
     return measured[np.array(chosen, dtype=bool)]
 
 

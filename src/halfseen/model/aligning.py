@@ -36,7 +36,7 @@ MOVING = 0.45
 """How much more plausible, in nats, an answer must be to pay for moving columns: with other class
 shares on the target, moved columns can look better than they are."""
 MEASURED, MOVED = 2 / 3, 1 / 2
-"""Shares of inputs that are continuous, and of those that moved, where instruments drifted."""
+"""Shares of varying inputs that are measured, and of those that moved: instruments drifted."""
 SHIFT, STRETCH, SMALLEST = 0.5, 1.5, 1e-12
 """A column has moved by so many standard deviations, or so many times its scale."""
 MATCHES = 6
@@ -77,6 +77,7 @@ def find_drift(
     columns = continuous_columns(measured, source, target)
     if not len(columns):
         return None
+    varying = [place for place in observed if np.ptp(source[:, place]) > 0]
     distance = drift_of(source[:, observed], target[:, observed])
     if distance <= FAR:
         return None
@@ -85,7 +86,7 @@ def find_drift(
     shift = np.abs(after.mean(axis=0) - before.mean(axis=0)) / spread
     stretch = np.abs(np.log(np.maximum(after.std(axis=0), SMALLEST) / spread))
     moved = (shift > SHIFT) | (stretch > np.log(STRETCH))
-    mostly = len(columns) >= MEASURED * len(observed) and moved.mean() >= MOVED
+    mostly = len(columns) >= MEASURED * len(varying) and moved.mean() >= MOVED
     return Drift(distance, columns, bool(mostly))
 
 
