@@ -6,6 +6,7 @@ import torch
 
 import tiny
 from halfseen import AdaptationImputationClassifier, Blocks, InputError, preset
+from halfseen.labels import Classes
 from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks.methods import method_named
 from halfseen.networks.training import LabelledRows, Rows
@@ -75,7 +76,7 @@ def test_soft_labels_are_scored_on_the_way_by_their_likeliest_class():
     )
     soft = Sample(inputs, 0.8 * np.eye(2)[hard] + 0.1)
     blocks = Blocks.columns(4, [3])
-    member = learner.fit(Task(blocks, 2, soft, blocks.hide(inputs + 0.3), 0))
+    member = learner.fit(Task(blocks, Classes.of(2), soft, blocks.hide(inputs + 0.3), 0))
     scored = [record["score"] for record in member.history if record["phase"] == "joint"]
     assert len(scored) == 2
     assert np.isfinite(scored).all()

@@ -52,7 +52,7 @@ class Alarm:
     ----------
     kind
         ``unit``, ``range``, ``constant``, ``gaps``, ``categories``, ``sentinel``, ``swapped``,
-        ``drift``, ``one class`` or ``class shares``.
+        ``drift``, ``one class``, ``class shares`` or ``amounts``.
     says
         A sentence with the figures, and what to do.
     columns

@@ -13,7 +13,7 @@ from halfseen.front.asking import as_gaps, check_spelling, check_strays
 from halfseen.front.labels import (
     FEWEST_ROWS,
     EmptyLabelError,
-    ordered_classes,
+    settled_label,
     used_target_labels,
 )
 from halfseen.front.pooling import PooledTable
@@ -55,7 +55,7 @@ class Understanding:
     source, target
         What the two tables hold.
     class_counts
-        Source rows of each class, in the schema's order.
+        Source rows of each class, in the schema's order; none where the label is an amount.
     notes
         Sentences for the user.
     labelled
@@ -87,8 +87,7 @@ def understand(
         Rows that each class must have.
     """
     _check_roles(source, target, roles)
-    apart = {roles.label, *roles.id, *roles.drop}
-    candidates = [name for name in source.names if name not in apart]
+    candidates = [name for name in source.names if name not in roles.apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
     check_spelling(candidates, target, roles)
     read = partial(
@@ -134,7 +133,7 @@ def understand(
         if column.role == "observed":
             both = seen.columns[column.name], there.columns[column.name]
             _compare(column, *both, there, notes, roles)
-    classes = ordered_classes(seen.labels, roles.label, roles.positive, fewest=fewest)
+    classes, amounts = settled_label(seen.labels, seen.amounts, roles, fewest=fewest)
     labelled = 0
     if roles.label in target.names:
         labelled, sentence = used_target_labels(
@@ -145,11 +144,13 @@ def understand(
         columns=columns,
         label=roles.label,
         classes=classes,
+        amounts=amounts,
         positive=classes[-1] if roles.positive is not None else None,
         id=roles.id,
         dropped=(*(name for name in source.names if name in roles.drop), *useless),
-        order=tuple(n for n in source.names if n != roles.label and n not in roles.id),
+        order=tuple(n for n in source.names if n not in roles.apart or n in roles.drop),
         dates=dict(roles.dates),
+        weight=roles.weight,
     )
     if roles.scale:
         schema, note = settle_scales(schema, source, seen.rows)

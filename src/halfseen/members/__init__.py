@@ -8,7 +8,7 @@ from __future__ import annotations
 from halfseen.members.aligned import Aligned, AlignedLearner
 from halfseen.members.linear import Regression, RegressionLearner
 from halfseen.members.networks import NetworksLearner, NetworksMember
-from halfseen.members.registry import LEARNERS, MEMBER_WORDS, MEMBERS, register
+from halfseen.members.registry import LEARNERS, MEMBER_WORDS, MEMBERS, register, words_of
 from halfseen.members.tasks import Learner, Member, Sample, Task
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
 
@@ -31,10 +31,11 @@ __all__ = [
     "Sample",
     "Task",
     "register",
+    "words_of",
 ]
 
 register(NetworksMember, None, "networks alone")
-register(Regression, RegressionLearner, "logistic regression, observed columns")
+register(Regression, RegressionLearner, "penalised regression, observed columns")
 register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
 register(Forest, ForestLearner, "random forest, observed columns")
 register(Aligned, None, "behind maps of drifted columns")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from halfseen.labels import LabelKind
 from halfseen.members.tasks import Learner
 
-__all__ = ["LEARNERS", "MEMBERS", "MEMBER_WORDS", "register"]
+__all__ = ["LEARNERS", "MEMBERS", "MEMBER_WORDS", "register", "words_of"]
 
 MEMBERS: dict[str, Any] = {}
 """Every kind of member, by the name that folders and settings use."""
@@ -17,6 +18,19 @@ LEARNERS: dict[str, Callable[[], Learner]] = {}
 
 MEMBER_WORDS: dict[str, str] = {}
 """How screens and reports call them."""
+
+
+def words_of(kind: str, label_kind: LabelKind | type[LabelKind]) -> str:
+    """Return how a sentence calls a member.
+
+    Examples
+    --------
+    >>> from halfseen.labels import Amounts, Classes
+    >>> words_of("regression", Classes), words_of("regression", Amounts())
+    ('logistic regression', 'ridge regression')
+    """
+    words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
+    return label_kind.linear_words if kind == "regression" else words
 
 
 def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:

@@ -52,7 +52,7 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
             columns[column.name] = range(start, start + len(column.inputs))
         start += len(column.inputs)
     found = shapley_values(
-        lambda inputs: log_odds(model.log_probabilities(inputs.astype(np.float32))),
+        lambda inputs: moved(model.answer(inputs.astype(np.float32))),
         rows,
         background,
         list(columns.values()),

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from torch import nn
 
 from halfseen.errors import OptionError
+from halfseen.labels import Classes, LabelKind
 from halfseen.members import LEARNERS, Learner, NetworksLearner, NetworksMember
 from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.networks.nets import EncoderFactory
@@ -20,6 +21,7 @@ __all__ = ["Effort", "FitSettings", "needs_complete_target"]
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 Effort = Literal["quick", "default", "best"]
+KindOfLabel = LabelKind | type[LabelKind]
 TREES_AND_LINES = ("boosted_trees", "forest", "regression")
 EFFORTS: dict[str, tuple[str, ...]] = {
     "quick": TREES_AND_LINES,
@@ -88,7 +90,7 @@ class FitSettings:
     held_out: float = 0.2
     patience: int | None = None
 
-    def check(self, inputs: Inputs = "table") -> None:
+    def check(self, inputs: Inputs = "table", label_kind: KindOfLabel = Classes) -> None:
         """Refuse what contradicts itself, before any work."""
         if not self.models:
             raise OptionError(f"Name at least one model of {[m.name for m in METHODS]}.")
@@ -102,11 +104,16 @@ class FitSettings:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
-        kinds = self.members_for(inputs)
+        kinds = self.members_for(inputs, label_kind)
         known = [NetworksMember.kind, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
+        if NetworksMember.kind in kinds and not label_kind.networks:
+            raise OptionError(
+                f"Networks learn classes, and {label_kind.task} predicts amounts: choose among "
+                f"members={list(LEARNERS)}, with the default preset."
+            )
         if inputs == "image" and kinds != (NetworksMember.kind,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
         if self.refine and not any(method.adapts for method in methods):
@@ -117,13 +124,16 @@ class FitSettings:
         for method in methods:
             self.options_for(method, inputs=inputs)
 
-    def members_for(self, inputs: Inputs) -> tuple[str, ...]:
+    def members_for(
+        self, inputs: Inputs, label_kind: KindOfLabel = Classes
+    ) -> tuple[str, ...]:
         """Return the kinds of members, the simplest last."""
         if self.members is not None:
             return tuple(self.members)
         if inputs == "image" or self.preset != "default":
             return ("networks",)
-        return EFFORTS[self.effort]
+        kinds = EFFORTS[self.effort]
+        return tuple(kind for kind in kinds if label_kind.networks or kind != "networks")
 
     def teaches(self, inputs: Inputs) -> bool:
         """Whether trees learn from soft labels of teachers that see the complete source."""
@@ -153,7 +163,14 @@ class FitSettings:
         # Oversampling needs all rows at hand.
         return make_options({"training.balanced": False}, chosen)
 
-    def learners(self, method: Method, *, inputs: Inputs, resident: bool) -> tuple[Learner, ...]:
+    def learners(
+        self,
+        method: Method,
+        *,
+        inputs: Inputs,
+        resident: bool,
+        label_kind: KindOfLabel = Classes,
+    ) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
         networks = NetworksLearner(
             method,
@@ -170,7 +187,7 @@ class FitSettings:
         )
         return tuple(
             networks if kind == networks.name else LEARNERS[kind]()
-            for kind in self.members_for(inputs)
+            for kind in self.members_for(inputs, label_kind)
         )
 
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.members import (
-    MEMBER_WORDS,
     Learner,
     Member,
     NetworksLearner,
     NetworksMember,
     Sample,
     Task,
+    words_of,
 )
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.model.settings import FitSettings
@@ -116,17 +116,17 @@ class Trainings:
         if student is None:
             return
         task = self.task(method_named(self.settings.models[0]), number, fold.training)
-        source = taught(fold.training, given.control, task.n_classes)
+        source = taught(fold.training, given.control, task.label_kind)
         control = learners[student].fit(replace(task, source=source))
         self._gains.append(
             self._ranks.from_first(
-                lambda: what_was_taught(members[student], control, fold.held_out, task.blocks)
+                lambda: what_was_taught(members[student], control, fold.held_out, task)
             )
         )
 
     @property
     def gain(self) -> dict[str, float]:
-        """The mean of what x2 taught each held-out row, in nats, with its standard error."""
+        """The mean of what x2 taught each held-out row, with its standard error."""
         if not self._gains:
             return {}
         gains = np.concatenate(self._gains)
@@ -135,10 +135,10 @@ class Trainings:
 
     def _begin(self, learner: Learner, task: Task) -> None:
         """Tell that a member is next: one of each kind for every fold and model, then the last."""
-        everything = len(self.settings.members_for(self._inputs)) * (
+        everything = len(self.settings.members_for(self._inputs, self.rows.label_kind)) * (
             len(self.rows.folds) * len(self.settings.models) + 1
         )
-        words = MEMBER_WORDS.get(learner.name, learner.name)
+        words = words_of(learner.name, self.rows.label_kind)
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
         self._begun += 1
@@ -166,7 +166,7 @@ class Trainings:
         given = self._lessons[fold]
         if given is None:
             return task
-        return replace(task, source=taught(task.source, given.complete, task.n_classes))
+        return replace(task, source=taught(task.source, given.complete, task.label_kind))
 
     def task(self, method: Method, fold: int | None, source: Sample) -> Task:
         """Return one training, with the file that keeps its state."""
@@ -182,7 +182,7 @@ class Trainings:
             stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
         return Task(
             rows.blocks,
-            rows.n_classes,
+            rows.label_kind,
             source,
             rows.target,
             self.settings.seed,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import softmax
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
+from halfseen.labels import Classes, LabelKind
 from halfseen.members import (
     AlignedLearner,
     BoostedTrees,
@@ -64,8 +64,8 @@ def lessons(
 
     Without `control` the control's labels are those of the complete source.
     """
-    labels = task.source.hard_labels
-    if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
+    labels = task.source.labels
+    if labels.ndim == 2 or rarest_class(task.label_kind.strata(labels)) < FOLDS:
         return None
     everything = replace(task, blocks=Blocks(task.blocks.shape, (), task.blocks.names))
     complete = _out_of_fold(everything, teachers or _teachers(everything))
@@ -83,41 +83,42 @@ def _teachers(task: Task) -> tuple[Learner, ...]:
     )
 
 
-def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
+def taught(source: Sample, soft_labels: Floats, label_kind: LabelKind) -> Sample:
     """Return rows whose labels are half true and half the teachers' opinion.
 
     Examples
     --------
     >>> rows = Sample(np.zeros((1, 2), dtype=np.float32), np.array([1]))
-    >>> taught(rows, np.array([[0.4, 0.6]]), 2).labels
+    >>> taught(rows, np.array([[0.4, 0.6]]), Classes.of(2)).labels
     array([[0.2, 0.8]])
     """
-    labels = (1.0 - SHARE) * source.shares(n_classes) + SHARE * soft_labels
+    labels = (1.0 - SHARE) * label_kind.targets(source.labels) + SHARE * soft_labels
     return Sample(source.inputs, labels, source.weights)
 
 
-def what_was_taught(student: Member, control: Member, held_out: Sample, blocks: Blocks) -> Floats:
-    """Return how much less each held-out row costs a student of the complete source, in nats.
+def what_was_taught(student: Member, control: Member, held_out: Sample, task: Task) -> Floats:
+    """Return how much less each held-out row costs a student of the complete source.
 
     The control learned in the same way, from teachers that saw x1 alone: what is left between
     the two is what x2 taught.
     """
-    hidden = blocks.hide(held_out.inputs)
-    rows, labels = np.arange(len(held_out)), held_out.hard_labels
-    taught_well, alone = (m.log_probabilities(hidden)[rows, labels] for m in (student, control))
-    gain: Floats = taught_well - alone
+    kind, hidden = task.label_kind, task.blocks.hide(held_out.inputs)
+    taught_well, alone = (
+        kind.row_losses(kind.shown(member.answer(hidden)), held_out.labels)
+        for member in (student, control)
+    )
+    gain: Floats = alone - taught_well
     return gain
 
 
 def _out_of_fold(task: Task, teachers: Sequence[Learner]) -> Floats:
     """Return the geometric mean of the teachers' opinions, each row by those that lacked it."""
-    source = task.source
-    labels = source.hard_labels
-    found = np.empty((len(source), task.n_classes))
-    for training, others in folds(labels, FOLDS, task.seed).split(source.inputs, labels):
+    source, kind = task.source, task.label_kind
+    strata = kind.strata(source.labels)
+    found = np.empty((len(source), kind.outputs))
+    for training, others in folds(strata, FOLDS, task.seed).split(source.inputs, strata):
         part = replace(task, source=source[training], checkpoint=None, title="")
-        answers = [
-            teacher.fit(part).log_probabilities(source.inputs[others]) for teacher in teachers
-        ]
-        found[others] = softmax(np.mean(answers, axis=0), axis=1)
+        answers = [teacher.fit(part).answer(source.inputs[others]) for teacher in teachers]
+        equal = np.full(len(teachers), 1.0 / len(teachers))
+        found[others] = kind.shown(kind.multiplied(equal, np.stack(answers)))
     return found
