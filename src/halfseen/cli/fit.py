@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli import arguments
-from halfseen.cli.arguments import given_settings
+from halfseen.cli.arguments import Config, FitOptions, with_settings
 from halfseen.cli.showing import (
     print_metrics,
     print_understanding,
@@ -42,45 +41,18 @@ if TYPE_CHECKING:
 __all__ = ["fit", "model_outputs", "unfinished_of"]
 
 
+@with_settings(FitOptions)
 def fit(
     source: OneSource = None,
     target: OneTarget = None,
     sources: Sources = None,
     targets: Targets = None,
-    label: arguments.Label = None,
+    *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
     ] = None,
-    missing: arguments.Missing = None,
-    keep: arguments.Keep = None,
-    categorical: arguments.Categorical = None,
-    numeric: arguments.Numeric = None,
-    rename: arguments.Rename = None,
-    dates: arguments.Dates = None,
-    drop: arguments.Drop = None,
-    id: arguments.Id = None,
-    positive: arguments.Positive = None,
-    target_labels: arguments.TargetLabels = None,
-    models: arguments.Models = None,
-    members: arguments.Members = None,
-    effort: Annotated[
-        arguments.Effort | None,
-        typer.Option(
-            help="How long it may take: quick (trees and regression), default (also networks and "
-            "teachers) or best (networks of five folds)."
-        ),
-    ] = None,
-    seed: arguments.Seed = None,
-    set_: arguments.Set = None,
-    config: arguments.Config = None,
-    report_data: Annotated[
-        arguments.ReportDetail | None,
-        typer.Option(
-            help="What the model keeps for `halfseen report`: aggregates (never a single row), or "
-            "none."
-        ),
-    ] = None,
-    strict: arguments.Strict = None,
+    settings: FitConfig,
+    config: Config = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -100,15 +72,6 @@ def fit(
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
     paths = given_paths(source, target, sources, targets)
-    given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, dates=dates, drop=drop, id=id,
-        positive=positive, target_labels=target_labels, models=models, members=members,
-        effort=effort, seed=seed, report_data=report_data, strict=strict, set_=set_,
-    )  # fmt: skip
-    from halfseen.cli.config import read_config
-
-    settings = read_config(config, given)
     if output is None and not dry_run:
         raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
     from halfseen.parallel import joined

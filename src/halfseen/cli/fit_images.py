@@ -202,7 +202,7 @@ def _settings(
     from halfseen.model.settings import FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
 
-    chosen = tuple(dict.fromkeys(split_names(models) or ["Adaptation-Imputation"]))
+    chosen = tuple(dict.fromkeys(split_names(models or []) or ["Adaptation-Imputation"]))
     if needs_complete_target(chosen):
         raise OptionError("Full models are for benchmarks: they need the target's missing part.")
     options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])
