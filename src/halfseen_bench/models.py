@@ -112,7 +112,9 @@ def fit_and_measure(
         method, options, method.adapts, on_epoch=measure, evaluations=evaluations
     )
     source = Sample(pair.source_train.inputs, pair.source_train.labels)
-    member = learner.fit(Task(pair.blocks, Classes.of(len(pair.classes)), source, target_train, seed))
+    member = learner.fit(
+        Task(pair.blocks, Classes.of(len(pair.classes)), source, target_train, seed)
+    )
     history = member.history
     if latents is not None:
         assert member.objective is not None

@@ -20,7 +20,9 @@ def task(noise, rows=600):
     x2 = random.normal(size=rows)
     x1 = x2 + random.normal(size=rows)
     labels = (x2 + noise * random.normal(size=rows) > 0).astype(np.int64)
-    return Task(BLOCKS, Classes.of(2), Sample(np.stack([x1, x2], 1).astype(np.float32), labels), x1, 0)
+    return Task(
+        BLOCKS, Classes.of(2), Sample(np.stack([x1, x2], 1).astype(np.float32), labels), x1, 0
+    )
 
 
 def test_teachers_of_the_complete_source_know_more_than_the_control():
@@ -38,7 +40,9 @@ def test_soft_labels_are_out_of_fold():
     random = np.random.default_rng(1)
     inputs = random.normal(size=(300, 2)).astype(np.float32)
     labels = random.integers(0, 2, 300)  # nothing to learn: in-fold trees would know them
-    found = lessons(Task(BLOCKS, Classes.of(2), Sample(inputs, labels), inputs, 0), teachers=TEACHERS)
+    found = lessons(
+        Task(BLOCKS, Classes.of(2), Sample(inputs, labels), inputs, 0), teachers=TEACHERS
+    )
     assert abs((found.complete.argmax(1) == labels).mean() - 0.5) < 0.1
 
 
@@ -48,7 +52,7 @@ def test_a_class_too_rare_for_folds_and_soft_labels_teach_nothing():
     labels[0] = 1
     rare = Task(BLOCKS, Classes.of(2), Sample(given.source.inputs, labels), given.target, 0)
     assert lessons(rare, teachers=TEACHERS) is None
-    soft = taught(given.source, np.full((len(labels), 2), 0.5), 2)
+    soft = taught(given.source, np.full((len(labels), 2), 0.5), Classes.of(2))
     assert lessons(Task(BLOCKS, Classes.of(2), soft, given.target, 0), teachers=TEACHERS) is None
 
 
@@ -60,7 +64,7 @@ def test_students_are_trees():
 def test_what_was_taught_is_the_difference_of_log_likelihoods():
     given = task(noise=0.3)
     member = TEACHERS[0].fit(given)
-    none = what_was_taught(member, member, given.source, BLOCKS)
+    none = what_was_taught(member, member, given.source, given)
     assert np.array_equal(none, np.zeros(len(given.source)))
 
 

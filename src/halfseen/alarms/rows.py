@@ -17,7 +17,15 @@ from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
 from halfseen.front.tables import Table
 
-__all__ = ["Watch", "answer_alarms", "drift_alarms", "prediction_alarms", "refuse", "sentences", "table_alarms"]
+__all__ = [
+    "Watch",
+    "answer_alarms",
+    "drift_alarms",
+    "prediction_alarms",
+    "refuse",
+    "sentences",
+    "table_alarms",
+]
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
@@ -139,9 +147,7 @@ def drift_alarms(distance: float) -> list[Alarm]:
     return [Alarm("drift", says, figures={"distance": distance})]
 
 
-def answer_alarms(
-    schema: TableSchema, shown: Floats, metrics: Mapping[str, Any]
-) -> list[Alarm]:
+def answer_alarms(schema: TableSchema, shown: Floats, metrics: Mapping[str, Any]) -> list[Alarm]:
     """Compare what is predicted with what the source holds, classes or amounts."""
     if schema.amounts is not None:
         return amount_alarms(shown[:, 0], schema.amounts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from halfseen.cli.arguments import Effort, ReportDetail
+from halfseen.cli.arguments import Effort, ReportDetail, Task
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
@@ -29,6 +29,7 @@ class FitConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: str
+    task: Task = Field("auto", description="classification, regression, or auto")
     missing: list[str] = []
     keep: list[str] = []
     categorical: list[str] = []
@@ -79,6 +80,7 @@ class FitConfig(BaseModel):
             numeric=tuple(self.numeric),
             dates=read_dates(self.dates),
             target_labels=self.target_labels,
+            task=self.task,
         )
 
     def open(self, path: Path) -> TableFiles:

@@ -14,6 +14,7 @@ from halfseen.cli.terminal import Json, Terminal, new_table
 
 __all__ = ["evaluate"]
 
+
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
     labelled: Annotated[Path, typer.Argument(help="Rows of the target with their labels.")],

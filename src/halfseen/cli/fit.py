@@ -174,12 +174,12 @@ def _fit_part(
     show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
-    shown = (
-        "equally often, by oversampling" if options.training.balanced else "as often as they occur"
-    )
-    terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
+    if found.class_counts:
+        balanced = options.training.balanced
+        shown = "equally often, by oversampling" if balanced else "as often as they occur"
+        terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    members = " and ".join(settings.members_for("table"))
+    members = " and ".join(settings.members_for("table", found.schema.label_kind))
     terminal.say(
         f"Models: {', '.join(settings.models)}; members: {members}; tables {where}; seed "
         f"{settings.seed}."

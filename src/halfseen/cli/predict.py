@@ -48,7 +48,8 @@ def predict(
 ) -> None:
     """Score the rows of a table or the images of a folder: a probability per class, and the class.
 
-    A model of amounts gives the amount, and the ends of its 90 % interval as low and high. Rows keep their order, and id columns are carried through; images are named by their files.
+    A model of amounts gives the amount, and the ends of its 90 % interval as low and high. Rows
+    keep their order, and id columns are carried through; images are named by their files.
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """

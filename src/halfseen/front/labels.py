@@ -181,7 +181,9 @@ def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
         return f"an amount from {low} to {high}, median {middle}"
     total = sum(counts)
     shares = zip(schema.class_names, counts, strict=True)
-    return "with classes " + ", ".join(f"{n} {count:,} ({count / total:.1%})" for n, count in shares)
+    return "with classes " + ", ".join(
+        f"{n} {count:,} ({count / total:.1%})" for n, count in shares
+    )
 
 
 def ordered_classes(

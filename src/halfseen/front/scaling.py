@@ -10,7 +10,7 @@ import numpy.typing as npt
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.front.tables import Table
-from halfseen.labels import Classes, LabelKind
+from halfseen.labels import LabelKind
 from halfseen.splitting import rarest_class
 
 __all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "settle_scales", "shared_scale"]

@@ -289,9 +289,7 @@ def summarize(
     return summary
 
 
-def _add_labels(
-    summary: TableSummary, column: Any, label: str, where: str, first_row: int
-) -> None:
+def _add_labels(summary: TableSummary, column: Any, label: str, where: str, first_row: int) -> None:
     """Take in the labels of one batch, as values and, where they are numbers, as amounts."""
     found = count_labels(column, label, where=where, first_row=first_row + summary.rows)
     if not summary.rows:

@@ -137,7 +137,9 @@ class Reach:
                 ramps = builder.node("Sub", amounts, constant([self.at[:-1]]))
                 ramps = builder.node("Min", builder.node("Relu", ramps), constant([steps]))
                 slopes = sign * np.diff(side) / steps
-                end = builder.node("Add", end, builder.node("MatMul", ramps, constant(slopes[:, None])))
+                end = builder.node(
+                    "Add", end, builder.node("MatMul", ramps, constant(slopes[:, None]))
+                )
             ends.append(end)
         return builder.node("Concat", *ends, axis=1)
 
@@ -251,7 +253,11 @@ class Amounts:
         return answer + bias
 
     def add_shown(
-        self, builder: GraphBuilder, answers: Sequence[str], weights: Any, metrics: Mapping[str, Any]
+        self,
+        builder: GraphBuilder,
+        answers: Sequence[str],
+        weights: Any,
+        metrics: Mapping[str, Any],
     ) -> str:
         """Add the weighted mean of the members' amounts, and its interval."""
         found = builder.weighted_sum(answers, weights.members)
@@ -338,6 +344,10 @@ class Amounts:
         """Return the reach of the interval."""
         reach = asdict(Reach.fitted(shown[:, 0], labels))
         return {"interval": {name: list(values) for name, values in reach.items()}}
+
+    def explained(self, answer: Floats) -> Floats:
+        """Return the amounts."""
+        return answer
 
     def columns(self, shown: Floats) -> dict[str, Any]:
         """Return the amount, and the lower and upper end of its interval."""

@@ -221,7 +221,11 @@ class Classes:
         return self.answers(answer + bias)
 
     def add_shown(
-        self, builder: GraphBuilder, answers: Sequence[str], weights: Any, metrics: Mapping[str, Any]
+        self,
+        builder: GraphBuilder,
+        answers: Sequence[str],
+        weights: Any,
+        metrics: Mapping[str, Any],
     ) -> str:
         """Add the mixture, or the product, of the members' probabilities."""
         # What a member adds to all logits of a row falls out of a softmax, weighted or not.
@@ -337,6 +341,18 @@ class Classes:
     def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
         """Return nothing: probabilities say how sure they are."""
         return {}
+
+    def explained(self, answer: Floats) -> Floats:
+        """Return the logarithm of p / (1 - p) for each class.
+
+        Examples
+        --------
+        >>> Classes.of(3).explained(np.log([[0.5, 0.25, 0.25]])).round(3)
+        array([[ 0.   , -1.099, -1.099]])
+        """
+        others = [logsumexp(np.delete(answer, c, axis=1), axis=1) for c in range(self.outputs)]
+        found: Floats = answer - np.stack(others, axis=1)
+        return found
 
     def columns(self, shown: Floats) -> dict[str, Any]:
         """Return each class's probability as ``p_CLASS``, and the most probable class."""

@@ -13,7 +13,7 @@ from halfseen.arrays import Floats, Integers
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["Labels", "LabelKind", "Measure"]
+__all__ = ["LabelKind", "Labels", "Measure"]
 
 Labels = npt.NDArray[Any]
 """Class positions or amounts, one each; or soft labels, one row each."""
@@ -105,7 +105,11 @@ class LabelKind(Protocol):
         """Return the answer with something added to each output."""
 
     def add_shown(
-        self, builder: GraphBuilder, answers: Sequence[str], weights: Any, metrics: Mapping[str, Any]
+        self,
+        builder: GraphBuilder,
+        answers: Sequence[str],
+        weights: Any,
+        metrics: Mapping[str, Any],
     ) -> str:
         """Add what is shown of the members' answers to an ONNX graph."""
 
@@ -137,6 +141,9 @@ class LabelKind(Protocol):
 
     def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
         """Return what a model keeps of held-out rows beside its metrics."""
+
+    def explained(self, answer: Floats) -> Floats:
+        """Return the numbers that columns add up to, in an explanation."""
 
     def columns(self, shown: Floats) -> dict[str, Any]:
         """Return the columns that scores are written as."""

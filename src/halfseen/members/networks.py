@@ -164,7 +164,9 @@ class NetworksLearner:
         target = Rows(torch.from_numpy(np.ascontiguousarray(first.target)))
         trained = fit_together(
             [
-                TrainingProblem.resident(t.blocks, _labelled(t.source), target, t.label_kind.outputs)
+                TrainingProblem.resident(
+                    t.blocks, _labelled(t.source), target, t.label_kind.outputs
+                )
                 for t in tasks
             ],
             self.method,

@@ -179,7 +179,6 @@ def settle_maps(
         logarithms["source"],
         logarithms["own"],
         blocks,
-        label_kind,
     )
     if extra is not None:
         found, total = [*found, extra], np.append((1.0 - SHARE) * total, SHARE)

@@ -9,7 +9,7 @@ import numpy as np
 
 from halfseen.arrays import Floats, Integers, same_length
 from halfseen.errors import InputError
-from halfseen.labels import Classes, LabelKind
+from halfseen.labels import LabelKind
 from halfseen.labels.kind import Labels, Measure
 
 __all__ = ["SIMPLE", "evaluation"]
@@ -122,9 +122,7 @@ def _expected(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _measured(
-    measure: Measure, shown: Floats, y: Labels, drawn: list[Integers]
-) -> dict[str, Any]:
+def _measured(measure: Measure, shown: Floats, y: Labels, drawn: list[Integers]) -> dict[str, Any]:
     values = [measure.of(shown[rows], y[rows]) for rows in drawn]
     known = [value for value in values if value is not None]  # a class may be absent
     return {

@@ -13,7 +13,6 @@ from halfseen.explain import (
     Explanation,
     distances,
     expected_columns,
-    log_odds,
     outside_columns,
     shapley_values,
     typical_rows,
@@ -52,7 +51,7 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
             columns[column.name] = range(start, start + len(column.inputs))
         start += len(column.inputs)
     found = shapley_values(
-        lambda inputs: moved(model.answer(inputs.astype(np.float32))),
+        lambda inputs: model.label_kind.explained(model.answer(inputs.astype(np.float32))),
         rows,
         background,
         list(columns.values()),

@@ -62,8 +62,7 @@ def with_target_labels(
     kind = model.label_kind
     before = model.score(labelled.inputs)
     predicted = {"nothing": before} | {
-        name: kind.shown(stages[name].cross_validated(), model.metrics)
-        for name in list(stages)[1:]
+        name: kind.shown(stages[name].cross_validated(), model.metrics) for name in list(stages)[1:]
     }
     losses = {
         name: float(kind.row_losses(p, labelled.labels).mean()) for name, p in predicted.items()

@@ -74,9 +74,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{len(weights.members)} weights."
         )
     outputs = front.label_kind.outputs
-    if len(weights.bias) not in (0, outputs) or not all(
-        map(math.isfinite, weights.bias)
-    ):
+    if len(weights.bias) not in (0, outputs) or not all(map(math.isfinite, weights.bias)):
         raise InputError(
             f"{path} cannot be understood: its bias {list(weights.bias)} is not one finite number "
             f"for each of {outputs} outputs."

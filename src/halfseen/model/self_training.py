@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from halfseen.align import ColumnMap
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
-from halfseen.labels import LabelKind
+from halfseen.labels import Classes
 from halfseen.members import Aligned
 from halfseen.members.linear import Regression
 
@@ -32,12 +32,7 @@ FEWEST_SHARE = 1e-4
 
 
 def self_trained(
-    answer: Floats,
-    rows: Matrix,
-    home: ColumnMap,
-    own: ColumnMap,
-    blocks: Blocks,
-    label_kind: LabelKind,
+    answer: Floats, rows: Matrix, home: ColumnMap, own: ColumnMap, blocks: Blocks
 ) -> Aligned | None:
     """Return a linear discriminant of target rows, taught by the answer about them.
 
@@ -49,8 +44,8 @@ def self_trained(
         Prepared target rows.
     home, own
         Maps of source rows and of target rows, each on its own scale.
-    blocks, label_kind
-        Which inputs the rows have, and which classes there are.
+    blocks
+        Which inputs the rows have.
 
     Returns
     -------
@@ -72,7 +67,7 @@ def self_trained(
     weight = np.zeros((classes, len(blocks.observed)))
     place = {position: k for k, position in enumerate(blocks.observed)}
     weight[:, [place[position] for position in own.positions.tolist()]] = slopes @ axes.T
-    return Aligned(Regression(weight, bias, blocks, label_kind), home, (own,), (1.0,))
+    return Aligned(Regression(weight, bias, blocks, Classes.of(classes)), home, (own,), (1.0,))
 
 
 def discriminant(points: Floats, shares: Floats) -> tuple[Floats, Floats]:

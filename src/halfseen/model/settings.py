@@ -124,9 +124,7 @@ class FitSettings:
         for method in methods:
             self.options_for(method, inputs=inputs)
 
-    def members_for(
-        self, inputs: Inputs, label_kind: KindOfLabel = Classes
-    ) -> tuple[str, ...]:
+    def members_for(self, inputs: Inputs, label_kind: KindOfLabel = Classes) -> tuple[str, ...]:
         """Return the kinds of members, the simplest last."""
         if self.members is not None:
             return tuple(self.members)

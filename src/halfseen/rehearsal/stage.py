@@ -40,25 +40,25 @@ class RehearsalStage:
         cls, schema: TableSchema, source: Sample, chosen: npt.NDArray[np.bool_], seed: int
     ) -> RehearsalStage:
         """Hold out a part of the rest, class by class."""
-        rest = np.flatnonzero(~chosen)
-        classes = len(schema.classes)
-        fewest = np.bincount(source.labels[rest], minlength=classes)
-        if fewest.min() < FEWEST:
+        rest, kind = np.flatnonzero(~chosen), schema.label_kind
+        counts = kind.counts(source.labels[rest])
+        if counts and min(counts) < FEWEST:
             raise InputError(
-                f"Outside the slice there are {fewest.min()} source rows of class "
-                f"{schema.class_names[int(fewest.argmin())]!r}; a rehearsal needs {FEWEST} of each."
+                f"Outside the slice there are {min(counts)} source rows of class "
+                f"{schema.class_names[int(np.argmin(counts))]!r}; a rehearsal needs {FEWEST} of "
+                "each."
             )
-        size = max(round(HELD_OUT * len(rest)), classes)
-        training, held_out = held_out_count(source.labels[rest], size, seed)
+        strata = kind.strata(source.labels[rest])
+        size = max(round(HELD_OUT * len(rest)), int(strata.max()) + 1)
+        training, held_out = held_out_count(strata, size, seed)
         fold = Fold(source[rest[training]], source[rest[held_out]])
         return cls(schema, fold, source[np.flatnonzero(chosen)])
 
     def fit(self, settings: FitSettings, hooks: Hooks) -> Model:
         """Fit one model for the slice as for a target, its labels and missing block unseen."""
-        blocks, classes = self.schema.blocks, len(self.schema.classes)
-        rows = PreparedRows(blocks, classes, blocks.hide(self.slice.inputs), None, [self.fold])
-        counts = np.bincount(self.fold.training.labels, minlength=classes).tolist()
-        return fit_rows(TableFront(self.schema), rows, settings, hooks, counts=counts).model
+        blocks, kind = self.schema.blocks, self.schema.label_kind
+        rows = PreparedRows(blocks, kind, blocks.hide(self.slice.inputs), None, [self.fold])
+        return fit_rows(TableFront(self.schema), rows, settings, hooks).model
 
     def observed(self, model: Model) -> Observed:
         """Return what the scores can read off a fitted model, all rows of the slice in it."""

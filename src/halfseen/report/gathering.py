@@ -54,7 +54,7 @@ def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
         fit.model.schema,
         found.source,
         found.target,
-        (held_out.probabilities(), held_out.labels),
+        (held_out.shown(), held_out.labels),
         lambda: fit.weights,
         f"{len(held_out.labels):,} source rows, each held out of the training that predicted it",
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
-from halfseen.labels import Classes, LabelKind
+from halfseen.labels import LabelKind
 from halfseen.members import (
     AlignedLearner,
     BoostedTrees,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfseen.arrays import Floats
-from halfseen.labels import Classes, LabelKind
+from halfseen.labels import LabelKind
 from halfseen.labels.kind import Labels
 
 __all__ = ["Weights", "across_halves"]
