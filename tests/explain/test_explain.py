@@ -107,8 +107,8 @@ def test_several_classes_are_explained_by_the_predicted_one():
     model = tiny.classifier(members=["regression"]).fit(x, y, X_target=target)
     found = model.explain(target[:30])
     probability = model.predict_proba(target[:30])
-    assert found.classes.tolist() == probability.argmax(1).tolist()
-    best = Classes.of(2).explained(np.log(probability))[np.arange(30), found.classes]
+    assert found.spoken_of.tolist() == probability.argmax(1).tolist()
+    best = Classes.of(2).explained(np.log(probability))[np.arange(30), found.spoken_of]
     assert found.base + found.contributions.sum(1) == pytest.approx(best, abs=1e-9)
     assert next(iter(found.importance)) == "x0"
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 from halfseen.arrays import Floats, Integers
 from halfseen.errors import InputError
-from halfseen.labels.kind import Labels, Measure
+from halfseen.labels.kind import Expected, Labels, Measure
 from halfseen.metrics import (
     amount_metrics,
     coverage,
@@ -32,6 +32,10 @@ PRIOR_ROWS = 30.0
 """Members' shares have a standard deviation of 1 / sqrt(30) about equal ones, before rows speak."""
 BIAS_RIDGE = 5.0
 """Rows that speak for no bias."""
+OTHER = 0.2
+"""What a target's mean errors differ by from what its observed columns let expect, as a share of
+them: a standard deviation, found on development problems by benchmarks/amounts.py."""
+TOLERANCE = 1e-5
 FOLDS = 5
 STRATA = 10
 """Groups of about the same amount that every split has in proportion."""
@@ -162,6 +166,7 @@ class Amounts:
         "coverage": Measure(f"share in the {LEVEL:.0%} interval", coverage),
     }
     constant_name: ClassVar[str] = "label_mean"
+    graph_output: ClassVar[str] = "amounts"
     networks: ClassVar[bool] = False
     aligns: ClassVar[bool] = False
 
@@ -336,6 +341,16 @@ class Amounts:
         """Return RMSE, mean absolute error, R² and how many rows the interval holds."""
         return amount_metrics(shown, labels)
 
+    def expected(self, shown: Floats, labels: Labels) -> dict[str, Expected]:
+        """Return the mean absolute error, and the root of the mean squared error."""
+        errors = np.abs(shown[:, 0] - labels)
+        squares = np.square(errors)
+        return {
+            "mae": Expected(errors, OTHER * float(errors.mean()), float),
+            # Of a square, the share is twice that of its root.
+            "rmse": Expected(squares, 2 * OTHER * float(squares.mean()), np.sqrt),
+        }
+
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         """Return the mean."""
         return np.array([np.average(labels, weights=weights)])
@@ -344,6 +359,14 @@ class Amounts:
         """Return the reach of the interval."""
         reach = asdict(Reach.fitted(shown[:, 0], labels))
         return {"interval": {name: list(values) for name, values in reach.items()}}
+
+    def normalized(self, shown: npt.NDArray[Any]) -> Floats:
+        """Return the amounts as they are."""
+        return shown.astype(np.float64)
+
+    def tolerance(self, shown: Floats) -> float:
+        """Return the rounding of single precision where amounts are added up."""
+        return TOLERANCE * float(np.abs(shown).max(initial=0.0))
 
     def explained(self, answer: Floats) -> Floats:
         """Return the amounts."""

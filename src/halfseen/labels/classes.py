@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError
-from halfseen.labels.kind import Labels, Measure
+from halfseen.labels.kind import Expected, Labels, Measure
 from halfseen.metrics import (
     accuracy,
     auc,
@@ -40,6 +40,10 @@ TURNS = 200
 """Steps of expectation and maximisation; the shares of a few members settle long before."""
 DOUBT = 0.005
 """What is added to a forest's probabilities: no share of some hundred trees is quite 0 or 1."""
+OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.15
+"""What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
+standard deviations, found on development problems by benchmarks/coverage.py."""
+TOLERANCE = 1e-5
 FOLDS = 5
 SMALLEST = 1e-12
 
@@ -83,6 +87,7 @@ class Classes:
         "calibration_error": Measure("calibration error", expected_calibration_error),
     }
     constant_name: ClassVar[str] = "class_prior"
+    graph_output: ClassVar[str] = "probabilities"
     networks: ClassVar[bool] = True
     aligns: ClassVar[bool] = True
     values: tuple[Scalar, ...]
@@ -332,6 +337,14 @@ class Classes:
         """Return accuracy, cross-entropy and AUC."""
         return metrics_of(shown, labels)
 
+    def expected(self, shown: Floats, labels: Labels) -> dict[str, Expected]:
+        """Return accuracy, from the share of errors, and cross-entropy."""
+        wrong = (shown.argmax(1) != labels).astype(np.float64)
+        return {
+            "accuracy": Expected(wrong, OTHER_ACCURACY, lambda error: 1.0 - min(error, 1.0)),
+            "cross_entropy": Expected(row_losses(shown, labels), OTHER_CROSS_ENTROPY, float),
+        }
+
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         """Return the classes' shares."""
         counts = np.bincount(labels, weights=weights, minlength=self.outputs)
@@ -341,6 +354,14 @@ class Classes:
     def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
         """Return nothing: probabilities say how sure they are."""
         return {}
+
+    def normalized(self, shown: npt.NDArray[Any]) -> Floats:
+        """Return probabilities of sum one."""
+        return normalized(shown)
+
+    def tolerance(self, shown: Floats) -> float:
+        """Return a difference that no probability shows."""
+        return TOLERANCE
 
     def explained(self, answer: Floats) -> Floats:
         """Return the logarithm of p / (1 - p) for each class.

@@ -13,7 +13,7 @@ from halfseen.arrays import Floats, Integers
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["LabelKind", "Labels", "Measure"]
+__all__ = ["Expected", "LabelKind", "Labels", "Measure"]
 
 Labels = npt.NDArray[Any]
 """Class positions or amounts, one each; or soft labels, one row each."""
@@ -24,6 +24,18 @@ class Measure(NamedTuple):
 
     words: str
     of: Callable[[Floats, Labels], float | None]
+
+
+class Expected(NamedTuple):
+    """Something that can be expected on a target: a mean of row losses, read in some way.
+
+    `other` is what a target's mean differs by from what its observed columns let expect, a
+    standard deviation found on development problems.
+    """
+
+    losses: Floats
+    other: float
+    read: Callable[[float], float]
 
 
 class LabelKind(Protocol):
@@ -48,6 +60,8 @@ class LabelKind(Protocol):
     constant_name: ClassVar[str]
     """Where a model's metrics keep the source's."""
     measures: ClassVar[Mapping[str, Measure]]
+    graph_output: ClassVar[str]
+    """What an exported graph calls what is shown."""
     networks: ClassVar[bool]
     """Whether the paper's networks predict it."""
     aligns: ClassVar[bool]
@@ -136,11 +150,20 @@ class LabelKind(Protocol):
     def metrics_of(self, shown: Floats, labels: Labels) -> dict[str, Any]:
         """Return what is shown of predictions on labelled rows, rounded."""
 
+    def expected(self, shown: Floats, labels: Labels) -> dict[str, Expected]:
+        """Return the measures that can be expected on a target, the headline first."""
+
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         """Return the best prediction that is the same for every row: one row of what is shown."""
 
     def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
         """Return what a model keeps of held-out rows beside its metrics."""
+
+    def normalized(self, shown: npt.NDArray[Any]) -> Floats:
+        """Return what a graph shows in double precision."""
+
+    def tolerance(self, shown: Floats) -> float:
+        """Return by how much an exported graph may differ, in single precision."""
 
     def explained(self, answer: Floats) -> Floats:
         """Return the numbers that columns add up to, in an explanation."""
