@@ -168,8 +168,9 @@ def _add_prediction(
 ) -> tuple[str, int]:
     """Add the most probable class, or the amount alone, with its type."""
     if not classes:
-        first = builder.constant(np.array(0, dtype=np.int64))
-        return builder.node("Gather", shown, first, axis=1), TensorProto.FLOAT
+        first, axis = (builder.constant(np.array([k], dtype=np.int64)) for k in (0, 1))
+        alone = builder.node("Gather", shown, first, axis=1)
+        return builder.node("Squeeze", alone, axis), TensorProto.FLOAT
     best = builder.node("ArgMax", shown, axis=1, keepdims=0)
     values, kind = _class_constant(builder, classes)
     return builder.node("Gather", values, best), kind
