@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import roc_auc_score
 
 from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
 from halfseen.errors import OptionError
@@ -89,6 +88,8 @@ def auc(probability: Floats, y: Integers) -> float | None:
     """
     if len(np.unique(y)) < probability.shape[1]:
         return None
+    from sklearn.metrics import roc_auc_score  # which takes its time to import
+
     score = probability[:, 1] if probability.shape[1] == 2 else probability
     return float(roc_auc_score(y, score, multi_class="ovo"))
 

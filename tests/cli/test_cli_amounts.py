@@ -70,7 +70,8 @@ def test_predictions_have_an_amount_and_an_interval(folder):
     amount, low, high = (column.to_numpy() for column in scores.columns)
     *_, prices = tables()
     assert r2_score(prices, amount) > 0.7
-    assert (low <= amount).all() and (amount <= high).all()
+    assert (low <= amount).all()
+    assert (amount <= high).all()
     assert ((low <= prices) & (prices <= high)).mean() > 0.8
     # Scores are known as such, and may be written over.
     run("predict", folder / "model", folder / "target.csv", "-o", folder / "scores.parquet")
@@ -84,7 +85,8 @@ def test_predictions_have_an_amount_and_an_interval(folder):
 def test_evaluate_measures_amounts_beside_simpler_ones(folder):
     said = " ".join(run("evaluate", folder / "model", folder / "labelled.csv").split())
     assert "Better than the source's mean: the model's mean squared error is" in said
-    assert "share in the 90% interval" in said and "these rows' own mean" in said
+    assert "share in the 90% interval" in said
+    assert "these rows' own mean" in said
     found = json.loads(run("evaluate", folder / "model", folder / "labelled.csv", "--json"))
     model = halfseen.load(folder / "model")
     _, target, prices = tables()
@@ -159,7 +161,7 @@ def test_whole_numbers_of_many_values_are_asked_about(option, tmp_path):
 
 def test_what_is_no_amount_is_refused():
     source, target, _ = tables()
-    with pytest.raises(InputError, match="holds '(north|south)', which is no amount"):
+    with pytest.raises(InputError, match=r"holds '(north|south)', which is no amount"):
         halfseen.fit(source, target.drop_columns("town"), "town", task="regression")
     with pytest.raises(OptionError, match="task='price' is unknown"):
         halfseen.fit(source, target, "price", task="price")

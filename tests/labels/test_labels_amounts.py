@@ -75,8 +75,9 @@ def test_row_weights_move_amounts(learner):
         learner.fit(Task(BLOCKS, AMOUNTS, Sample(given.source.inputs, labels, w), given.target, 0))
         for w in (None, weights)
     )
-    assert plain.answer(given.target).mean() == pytest.approx(5.0, abs=1.0)
-    assert heavier.answer(given.target).mean() == pytest.approx(7.5, abs=1.0)
+    lighter, heavier = plain.answer(given.target).mean(), heavier.answer(given.target).mean()
+    assert lighter == pytest.approx(5.0, abs=0.5)
+    assert heavier > lighter + 0.5
 
 
 def test_a_linear_model_is_ridge_regression():

@@ -12,20 +12,9 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
-from halfseen.front.pooling import PooledTable
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
-from halfseen.front.tables import Table
-
-__all__ = [
-    "Watch",
-    "answer_alarms",
-    "drift_alarms",
-    "prediction_alarms",
-    "refuse",
-    "sentences",
-    "table_alarms",
-]
+from halfseen.front.tables import PooledTable, Table
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
@@ -96,14 +85,9 @@ def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
 
 
 class Watch:
-    """Looks at rows as they are scored, and says what looks wrong with them.
+    """Looks at rows as they are scored, and says what looks wrong beside the source's columns.
 
-    Parameters
-    ----------
-    schema
-        Of the model; it holds how the source's columns are distributed.
-    metrics
-        Of the model; they hold the source's class shares.
+    `metrics` are those of the model, which hold the source's class shares.
     """
 
     def __init__(self, schema: TableSchema, metrics: Mapping[str, Any] | None = None) -> None:
@@ -180,14 +164,7 @@ def amount_alarms(amounts: Floats, source: Shape) -> list[Alarm]:
 def prediction_alarms(
     probability: Floats, prior: Sequence[float], names: Sequence[str]
 ) -> list[Alarm]:
-    """Compare predicted classes with the source's.
-
-    Parameters
-    ----------
-    probability
-        Of each class, one row each.
-    prior, names
-        The source's class shares, and what the classes are called.
+    """Compare predicted classes with the source's class shares.
 
     Examples
     --------

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, TypedDict, get_type_hints
 
 import typer
 
-__all__ = ["FitOptions", "TableOptions", "split_names", "with_settings"]
-
 Names = list[str] | None
 ReportDetail = Literal["aggregates", "none"]
 """What a model keeps for a report; never anything about a single row."""

@@ -27,8 +27,6 @@ from halfseen.outputs import Output, check_outputs, head
 if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
 
-__all__ = ["rehearse"]
-
 _FOUND = b'{\n "source": {\n  "path": '
 """How the JSON file begins."""
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
-from halfseen.front.schema import class_name
+from halfseen.labels import class_name
 from halfseen.model.model import Model
 
 __all__ = ["model_card"]

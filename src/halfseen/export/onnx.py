@@ -20,8 +20,8 @@ from halfseen.export.onnx_tables import add_preprocessing, graph_input
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
-from halfseen.front.schema import Scalar, class_name
 from halfseen.graph import GraphBuilder
+from halfseen.labels import Scalar, class_name
 from halfseen.model.model import Model
 
 __all__ = [

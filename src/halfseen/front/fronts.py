@@ -21,8 +21,6 @@ from halfseen.front.preprocessing import has_missing_block, transform
 from halfseen.front.schema import TableSchema
 from halfseen.labels import Classes, LabelKind, Scalar, class_name
 
-__all__ = ["Front", "ImageFront", "TableFront", "front_from_dict"]
-
 Matrix = npt.NDArray[np.float32]
 LARGEST = 1_000_000
 """Inputs of a row at most, in a description that is read: more would exhaust memory."""

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from halfseen.errors import InputError
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded
 from halfseen.front.roles import Roles
-from halfseen.front.schema import Scalar, Shape, TableSchema, class_name
+from halfseen.front.schema import Shape, TableSchema
+from halfseen.labels import Scalar, class_name
 
 if TYPE_CHECKING:
     from halfseen.front.summary import ColumnSummary

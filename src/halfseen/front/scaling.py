@@ -13,8 +13,6 @@ from halfseen.front.tables import Table
 from halfseen.labels import LabelKind
 from halfseen.splitting import rarest_class
 
-__all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "settle_scales", "shared_scale"]
-
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[Any]
 
@@ -34,16 +32,7 @@ def shared_scale(
 
     A ridge-penalised linear model is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
-    between its five folds.
-
-    Parameters
-    ----------
-    standardized
-        Columns scaled to spread one.
-    labels, kind
-        What is to be predicted, and whether it is classes or amounts.
-    spreads
-        What each column was divided by.
+    between its five folds. `spreads` are what the standardized columns were divided by.
 
     Examples
     --------

@@ -26,18 +26,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from halfseen.blocks import Blocks
 from halfseen.labels import Amounts, Classes, LabelKind, Scalar, class_name
 
-__all__ = [
-    "CategoryColumn",
-    "Column",
-    "Kind",
-    "NumberColumn",
-    "Role",
-    "Scalar",
-    "Shape",
-    "TableSchema",
-    "class_name",
-]
-
 Kind = Literal["numeric", "count", "boolean", "categorical"]
 Role = Literal["observed", "missing"]
 """Whether the target has a column (x1) or only the source does (x2)."""

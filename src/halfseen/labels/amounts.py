@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import nnls
-from sklearn.linear_model import Ridge
 
 from halfseen.arrays import Floats, Integers
 from halfseen.errors import InputError
@@ -212,6 +210,8 @@ class Amounts:
         self, rows: Floats, labels: Labels, weights: Floats | None, penalty: float
     ) -> tuple[Floats, Floats]:
         """Fit ridge regression; the larger `penalty`, the weaker, as scikit-learn's C."""
+        from sklearn.linear_model import Ridge
+
         fitted = Ridge(alpha=1.0 / penalty).fit(rows, labels.ravel(), sample_weight=weights)
         return fitted.coef_[None].astype(np.float64), np.array([fitted.intercept_], np.float64)
 
@@ -298,6 +298,8 @@ class Amounts:
         >>> first < 0.1 < second, round(first + second, 6)
         (True, 1.0)
         """
+        from scipy.optimize import nnls
+
         count = len(answers)
         near = np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
         missed = labels[:, None] - np.hstack(list(answers))
@@ -331,6 +333,10 @@ class Amounts:
         if not metrics or "interval" not in metrics:
             return answer
         return np.hstack([answer, Reach(**metrics["interval"]).around(answer[:, 0])])
+
+    def answer_of(self, shown: Floats) -> Floats:
+        """Return the amounts."""
+        return shown[:, :1]
 
     def row_losses(self, shown: Floats, labels: Labels) -> Floats:
         """Return the squared error of each row."""

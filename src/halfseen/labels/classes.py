@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
-from sklearn.linear_model import LogisticRegression
 
 from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError
@@ -156,6 +154,8 @@ class Classes:
         if len(present) == 1:
             bias[present] = 0.0
             return slopes, bias
+        from sklearn.linear_model import LogisticRegression
+
         fitted = LogisticRegression(C=penalty, max_iter=1000)
         if hard:
             fitted.fit(rows, labels, sample_weight=weights)
@@ -181,6 +181,8 @@ class Classes:
         hard = labels if labels.ndim == 1 else labels.argmax(1)
         if rarest_class(hard) < 2:
             return np.empty((len(penalties), 0))
+        from sklearn.linear_model import LogisticRegression
+
         found = []
         for training, held_out in folds(hard, FOLDS).split(rows, hard):
             column = []
@@ -311,6 +313,8 @@ class Classes:
         >>> round(bias[0] - bias[1], 1)  # log 3
         1.1
         """
+        from scipy.optimize import minimize
+
         rows = np.arange(len(labels))
 
         def loss(bias: Floats) -> tuple[float, Floats]:
@@ -328,6 +332,10 @@ class Classes:
     def shown(self, answer: Floats, metrics: Mapping[str, Any] | None = None) -> Floats:
         """Return probabilities."""
         return normalized(np.exp(answer)) if len(answer) else np.empty((0, self.outputs))
+
+    def answer_of(self, shown: Floats) -> Floats:
+        """Return log-probabilities, none of them of nothing."""
+        return np.log(np.maximum(shown, 1e-30))
 
     def row_losses(self, shown: Floats, labels: Labels) -> Floats:
         """Return the cross-entropy of each row, in nats."""

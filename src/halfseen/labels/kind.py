@@ -144,6 +144,9 @@ class LabelKind(Protocol):
     def shown(self, answer: Floats, metrics: Mapping[str, Any] | None = None) -> Floats:
         """Return an answer as people read it; a model's metrics may hold what it needs."""
 
+    def answer_of(self, shown: Floats) -> Floats:
+        """Return the answer that soft labels would be shown of."""
+
     def row_losses(self, shown: Floats, labels: Labels) -> Floats:
         """Return what each row costs."""
 

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import softmax
-from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
 from halfseen.members.tasks import Sample, Task
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.parallel import present_ranks
+from halfseen.parallel import present_ranks, threads
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -79,7 +77,7 @@ class _Trees(ABC):
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the trees' arrays and the constant."""
-        return {**self.trees.tensors(), "constant": torch.from_numpy(self.constant)}
+        return {**self.trees.tensors(), "constant": self.constant}
 
     @classmethod
     def restored(
@@ -95,7 +93,7 @@ class _Trees(ABC):
         if outputs != (1 if wanted == 2 else wanted):
             raise InputError(f"its trees have {outputs} outputs for {wanted} of an answer.")
         kept = dict(tensors)
-        constant = kept.pop("constant", torch.empty(0)).numpy()
+        constant = kept.pop("constant", np.empty(0))
         if constant.shape != (wanted,) or constant.dtype != np.float64:
             raise InputError(f"its trees lack a constant for each of {wanted} outputs.")
         trees = TreeArrays.restored(kept, outputs, len(blocks.observed))
@@ -181,7 +179,9 @@ def _boosted_amounts(
     constant = np.average(amounts, axis=0, weights=weights)
     data = lightgbm.Dataset(rows, amounts[:, 0] - constant[0], weight=weights)
     settings = settings | {"objective": "regression", "boost_from_average": False}
-    return TreeArrays.of([lightgbm.train(settings, data, rounds)]), constant
+    return TreeArrays.of(
+        [lightgbm.train(settings, data, rounds, keep_training_booster=True)]
+    ), constant
 
 
 def _boosted_two(
@@ -196,7 +196,9 @@ def _boosted_two(
     # The prior is half of the log-odds on each side, as the sums are.
     constant = start - start.mean()
     data.set_init_score(np.full(len(rows), constant[1] - constant[0]))
-    return TreeArrays.of([lightgbm.train(settings, data, rounds)], 0.5), constant
+    return TreeArrays.of(
+        [lightgbm.train(settings, data, rounds, keep_training_booster=True)], 0.5
+    ), constant
 
 
 def _boosted(
@@ -213,7 +215,9 @@ def _boosted(
         "learning_rate": 2.0 * settings["learning_rate"],
     }
     data = lightgbm.Dataset(rows, shares.argmax(1))
-    return TreeArrays.of([lightgbm.train(settings, data, rounds // 2)]), constant
+    return TreeArrays.of(
+        [lightgbm.train(settings, data, rounds // 2, keep_training_booster=True)]
+    ), constant
 
 
 @dataclass(frozen=True)
@@ -259,7 +263,7 @@ class ForestLearner:
         boosters = []
         for k in range(1 if outputs == 2 else 0, outputs):
             data.construct().set_label(shares[:, k] - middle)
-            boosters.append(lightgbm.train(settings, data, size))
+            boosters.append(lightgbm.train(settings, data, size, keep_training_booster=True))
         trees = TreeArrays.of(boosters, 1.0 / size)
         return Forest(trees, np.full(outputs, middle), task.blocks, task.label_kind)
 
@@ -277,7 +281,7 @@ def _common(seed: int, rows: int) -> dict[str, Any]:
     return {
         "verbose": -1,
         "seed": seed % 2**31,
-        "num_threads": torch.get_num_threads(),
+        "num_threads": threads(),
         "deterministic": True,
         "force_row_wise": True,
         "max_bin": 63 if rows >= 2 * SMALL else 255,  # of many rows, more take twice the time

@@ -12,8 +12,6 @@ from halfseen.errors import InputError
 from halfseen.labels import LabelKind
 from halfseen.labels.kind import Labels, Measure
 
-__all__ = ["SIMPLE", "evaluation"]
-
 RESAMPLES = 400
 FEWER_RESAMPLES = 100
 MANY_ROWS = 5_000
@@ -34,32 +32,12 @@ def evaluation(
     seed: int = 0,
     fewest: int = FEWEST_ROWS,
 ) -> dict[str, Any]:
-    """Measure predictions on labelled rows.
+    """Measure predictions on labelled rows, beside the source's class shares (`prior`).
 
-    Parameters
-    ----------
-    shown, y
-        Predictions as a model shows them, one row each, and the true classes' positions or
-        amounts.
-    metrics
-        Of the model: what its fit measured on labelled target rows, or on held-out source rows,
-        and the source's simplest prediction, the same for every row.
-    kind
-        What is predicted.
-    others
-        Predictions of simple models by name, to be measured beside.
-    seed
-        Of the bootstrap.
-    fewest
-        Rows below which nothing is measured.
-
-    Returns
-    -------
-    dict
-        ``rows``; ``metrics`` with value, bootstrap interval, what was expected at fit and
-        whether the interval has it; ``predicted`` and ``observed``, the mean prediction (each
-        class's share) and the truth's; ``baseline``, its metrics and how much lower the model's
-        loss is, with an interval; ``others``, alike; ``verdicts``, sentences.
+    Returns ``rows``; ``metrics`` with value, bootstrap interval, what the fit let expect (its
+    `metrics`) and whether the interval has it; ``predicted`` and ``observed``, the mean prediction
+    (each class's share) and the truth's; ``baseline``, its metrics and how much lower the model's
+    loss is, with an interval; ``others``, simple models, alike; ``verdicts``, sentences.
 
     Examples
     --------

@@ -39,10 +39,11 @@ Matrix = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Fold:
-    """Source rows to train on (or a sample of them), and rows held out."""
+    """Source rows to train on (or a sample of them), and rows held out; their places among all."""
 
     training: Sample
     held_out: Sample
+    places: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
 
 @dataclass(frozen=True)
@@ -187,4 +188,4 @@ def _folds(source: Sample, kind: LabelKind, seed: int, *, in_turn: bool) -> list
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(strata)), int(strata.max()) + 1))
         splits = [held_out_count(strata, size, seed)]
-    return [Fold(source[training], source[held_out]) for training, held_out in splits]
+    return [Fold(source[split[0]], source[split[1]], split) for split in splits]

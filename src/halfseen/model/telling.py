@@ -9,8 +9,6 @@ from halfseen.labels import Classes, LabelKind, kind_of
 from halfseen.members import words_of
 from halfseen.model.evaluating import SIMPLE
 
-__all__ = ["advice", "member_words", "told", "weights_sentence"]
-
 AS_WELL = 1.01
 """A single member whose loss is at most this many times the model's does as well."""
 

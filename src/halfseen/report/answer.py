@@ -22,20 +22,11 @@ from halfseen.report.page import (
     Paragraph,
     Part,
     Tile,
-    heads,
+    grid,
     number,
     percent,
 )
 from halfseen.report.svg import reliability_plot
-
-__all__ = [
-    "FEW_ROWS",
-    "alarm_tiles",
-    "answer_parts",
-    "expected_parts",
-    "expected_tiles",
-    "reliability_parts",
-]
 
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
@@ -125,10 +116,8 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
     )
     points = [(b.predicted, b.observed, b.rows) for b in found.bins]
     drawing = reliability_plot(points, words, "predicted probability", "observed share")
-    titles = (Head("predicted, mean"), Head("observed share"), Head("rows"))
-    rows = tuple(
-        (number(b.predicted), number(b.observed), number(float(b.rows), ",.0f")) for b in found.bins
-    )
+    titles = (Head("predicted, mean"), "observed share", "rows")
+    rows = [(b.predicted, b.observed, number(float(b.rows), ",.0f")) for b in found.bins]
     note = "Larger points hold more rows; whiskers are 95% intervals."
     return [
         Paragraph(
@@ -137,7 +126,7 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
             "tell."
         ),
         Figures((Figure(f"Probability of {of}", drawing),)),
-        Grid("The bins of the curve", titles, rows, (note,), folded=True),
+        grid("The bins of the curve", titles, rows, [note], folded=True),
     ]
 
 
@@ -152,8 +141,8 @@ def _overlap_sentence(found: Expectation) -> str:
 
 
 def _quality_grid(found: Expectation, measured_on: str) -> Grid:
-    def row(name: str, e: Estimate) -> tuple[Cell, ...]:
-        return Cell(name), number(e.value), number(e.low), number(e.high)
+    def row(name: str, e: Estimate) -> tuple[Cell | str | float, ...]:
+        return name, e.value, e.low, e.high
 
     words = {name: WORDS.get(name, name) for name in found.source}
     rows = [row(f"{words[name]} on the source", e) for name, e in found.source.items()]
@@ -169,16 +158,11 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
         )
     else:
         rows += [
-            (
-                Cell(f"{word} on the target"),
-                Cell("cannot be told", strong=True),
-                Cell("–"),
-                Cell("–"),
-            )
+            (f"{word} on the target", Cell("cannot be told", strong=True), "–", "–")
             for word in words.values()
         ]
-    titles = heads("measure", "value", "90% interval, from", "to")
-    return Grid("Quality", titles, tuple(rows), tuple(note for note in notes if note))
+    titles = ("measure", "value", "90% interval, from", "to")
+    return grid("Quality", titles, rows, [note for note in notes if note])
 
 
 def _measured(metrics: Mapping[str, Any]) -> list[Part]:
@@ -199,7 +183,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     if not known:
         return []
     measures = [name for name in next(iter(known.values())) if name in WORDS]
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for (title, weight), measured in known.items():
         values = (
             percent(measured.get(n)) if n in SHARES else number(measured.get(n), ".5g")
@@ -207,14 +191,9 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
         )
         count = number(measured.get("rows"), ",.0f")
         rows.append((Cell(title, strong=not rows), number(weight, ".2f"), *values, count))
-    return [
-        Grid(
-            "The answer and its members, on held-out source rows",
-            heads("who", "weight", *(WORDS[name] for name in measures), "rows"),
-            tuple(rows),
-            ("Source rows: on a shifted target a model usually does worse.",),
-        )
-    ]
+    titles = ("who", "weight", *(WORDS[name] for name in measures), "rows")
+    note = "Source rows: on a shifted target a model usually does worse."
+    return [grid("The answer and its members, on held-out source rows", titles, rows, [note])]
 
 
 def _choice(metrics: Mapping[str, Any]) -> list[Part]:
@@ -222,9 +201,9 @@ def _choice(metrics: Mapping[str, Any]) -> list[Part]:
     if not choice:
         return []
     risks = sorted(choice["weighted_cross_entropy"].items(), key=lambda entry: entry[1])
-    rows = tuple((Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks))
-    titles = heads("model", "expected cross-entropy on the target")
-    return [Grid("Models of the networks", titles, rows, (f"Chosen by the {choice['rule']}.",))]
+    rows = [(Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks)]
+    titles = ("model", "expected cross-entropy on the target")
+    return [grid("Models of the networks", titles, rows, [f"Chosen by the {choice['rule']}."])]
 
 
 def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
@@ -245,9 +224,9 @@ def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
     except (AttributeError, KeyError, TypeError):
         raise InputError("The rehearsal's 'runs' cannot be understood.") from None
     rows.sort(key=lambda row: row[1].value if row[1].value is not None else float("inf"))
-    titles = heads("model", "cross-entropy", "AUC", "accuracy", "runs")
+    titles = ("model", "cross-entropy", "AUC", "accuracy", "runs")
     notes = (str(rehearsal["verdict"]), str(rehearsal["trust"]))
-    return [Grid("Rehearsed on a slice of the source", titles, tuple(rows), notes)]
+    return [grid("Rehearsed on a slice of the source", titles, rows, notes)]
 
 
 def _mean(runs: Sequence[Mapping[str, Any]], measure: str) -> float | None:

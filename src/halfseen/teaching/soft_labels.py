@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
@@ -22,28 +24,40 @@ from halfseen.members import (
     Sample,
     Task,
 )
+from halfseen.parallel import at_once
 from halfseen.splitting import folds, rarest_class
 
-__all__ = ["Lessons", "is_student", "lessons", "taught", "what_was_taught"]
+__all__ = ["Lessons", "is_student", "lessons", "of_all_rows", "taught", "what_was_taught"]
 
 FOLDS = 3
 SHARE = 0.5
 """How much of a student's label is the teacher's opinion; the rest is the true label."""
+FEW = 2_000
+"""Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
+
+Matrix = npt.NDArray[np.float32]
+Teachers = Sequence[Learner]
 
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """Soft labels of source rows.
+    """What teachers say of source rows, none of a row that it was fitted on.
 
     Parameters
     ----------
     complete
-        By teachers that see (x1, x2).
+        Soft labels by teachers that see (x1, x2).
+    beyond
+        What the same teachers say of rows that were held out from all of them.
+    controlled
+        Places of the rows that have a control.
     control
-        By teachers that see x1 alone: what soft labels bring by themselves.
+        Their soft labels by teachers that see x1 alone: what soft labels bring by themselves.
     """
 
     complete: Floats
+    beyond: Floats
+    controlled: npt.NDArray[np.intp]
     control: Floats
 
 
@@ -57,30 +71,82 @@ def is_student(learner: Learner) -> bool:
     return inner.name in STUDENTS
 
 
-def lessons(
-    task: Task, *, control: bool = True, teachers: Sequence[Learner] | None = None
-) -> Lessons | None:
-    """Return soft labels of a task's source rows; None where a class is too rare for folds.
-
-    Without `control` the control's labels are those of the complete source.
-    """
-    labels = task.source.labels
-    if labels.ndim == 2 or rarest_class(task.label_kind.strata(labels)) < FOLDS:
-        return None
-    everything = replace(task, blocks=Blocks(task.blocks.shape, (), task.blocks.names))
-    complete = _out_of_fold(everything, teachers or _teachers(everything))
-    if not control:
-        return Lessons(complete, complete)
-    return Lessons(complete, _out_of_fold(task, teachers or _teachers(task)))
-
-
-def _teachers(task: Task) -> tuple[Learner, ...]:
+def _teachers(task: Task) -> Teachers:
     """Return what teaches by default; the regression's penalty serves all folds."""
     return (
-        RegressionLearner.settled(task),
-        BoostedTreesLearner(rounds=100, rate=0.08),
         ForestLearner(size=100),
+        BoostedTreesLearner(rounds=100, rate=0.08),
+        RegressionLearner.settled(task),
     )
+
+
+def lessons(
+    tasks: Sequence[Task],
+    held_out: Sequence[Matrix] | None = None,
+    *,
+    control: bool = True,
+    teachers: Teachers | None = None,
+) -> list[Lessons | None]:
+    """Return soft labels of each task's source rows; None where a class is too rare for folds.
+
+    Parameters
+    ----------
+    tasks
+        Trainings on parts of one table.
+    held_out
+        Complete rows that a task holds out; its teachers are asked about them too.
+    control
+        Whether teachers that see x1 alone teach beside the others.
+    teachers
+        What teaches, instead of trees and a regression whose penalty suits the first task.
+    """
+    asked = [task.source.inputs[:0] for task in tasks] if held_out is None else held_out
+    complete = [replace(t, blocks=Blocks(t.blocks.shape, (), t.blocks.names)) for t in tasks]
+    knowing, ignorant = (
+        (teachers, teachers)
+        if teachers is not None
+        else at_once([partial(_teachers, part[0]) for part in (complete, tasks)])
+    )
+
+    def taught_rows(number: int) -> Lessons | None:
+        task, whole = tasks[number], complete[number]
+        labels = task.source.labels
+        if labels.ndim == 2 or rarest_class(task.label_kind.strata(labels)) < FOLDS:
+            return None
+        _, soft, beyond = _out_of_fold(whole, knowing, asked[number])
+        if not control:
+            return _uncontrolled(soft)
+        parts = FOLDS if len(labels) < FEW else 1
+        places, alone, _ = _out_of_fold(task, ignorant, asked[number][:0], parts)
+        return Lessons(soft, beyond, places, alone)
+
+    return at_once([partial(taught_rows, number) for number in range(len(tasks))])
+
+
+def _uncontrolled(soft: Floats) -> Lessons:
+    return Lessons(soft, soft[:0], np.arange(0), soft[:0])
+
+
+def of_all_rows(
+    given: Sequence[Lessons],
+    places: Sequence[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]],
+    kind: LabelKind,
+) -> Lessons:
+    """Return soft labels of all rows, each by every teacher that was not fitted on it.
+
+    `places` says of each lesson which rows were taught and which were held out.
+    """
+    rows = sum(map(len, places[0]))
+    answers = np.empty((len(given), rows, kind.outputs))
+    for answer, lesson, (training, others) in zip(answers, given, places, strict=True):
+        answer[training] = kind.answer_of(lesson.complete)
+        answer[others] = kind.answer_of(lesson.beyond)
+    return _uncontrolled(_agreed(answers, kind))
+
+
+def _agreed(answers: Floats, kind: LabelKind) -> Floats:
+    """Return the soft labels that several opinions with equal shares make."""
+    return kind.shown(kind.multiplied(np.full(len(answers), 1.0 / len(answers)), answers))
 
 
 def taught(source: Sample, soft_labels: Floats, label_kind: LabelKind) -> Sample:
@@ -111,14 +177,30 @@ def what_was_taught(student: Member, control: Member, held_out: Sample, task: Ta
     return gain
 
 
-def _out_of_fold(task: Task, teachers: Sequence[Learner]) -> Floats:
-    """Return the geometric mean of the teachers' opinions, each row by those that lacked it."""
+def _out_of_fold(
+    task: Task, teachers: Teachers, beyond: Matrix, parts: int = FOLDS
+) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
+    """Return places and soft labels of the rows of some folds, and those of rows beyond.
+
+    A soft label is the geometric mean of the teachers' opinions, each row by those that lacked it.
+    """
     source, kind = task.source, task.label_kind
     strata = kind.strata(source.labels)
-    found = np.empty((len(source), kind.outputs))
-    for training, others in folds(strata, FOLDS, task.seed).split(source.inputs, strata):
+    splits = list(folds(strata, FOLDS, task.seed).split(source.inputs, strata))[:parts]
+
+    def opinion(teacher: Learner, number: int) -> Floats:
+        training, others = splits[number]
         part = replace(task, source=source[training], checkpoint=None, title="")
-        answers = [teacher.fit(part).answer(source.inputs[others]) for teacher in teachers]
-        equal = np.full(len(teachers), 1.0 / len(teachers))
-        found[others] = kind.shown(kind.multiplied(equal, np.stack(answers)))
-    return found
+        asked = np.concatenate([source.inputs[others], beyond])
+        return teacher.fit(part).answer(asked)
+
+    pairs = [(teacher, number) for number in range(parts) for teacher in teachers]
+    found = at_once([partial(opinion, *pair) for pair in pairs])
+    size = len(teachers)
+    means = [np.mean(found[n * size : (n + 1) * size], axis=0) for n in range(parts)]
+    known = [len(others) for _, others in splits]
+    places = np.concatenate([others for _, others in splits])
+    order = np.argsort(places)
+    own = np.concatenate([mean[:rows] for mean, rows in zip(means, known, strict=True)])[order]
+    others = np.mean([mean[rows:] for mean, rows in zip(means, known, strict=True)], axis=0)
+    return places[order], _agreed(own[None], kind), _agreed(others[None], kind)
