@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 def test_fit_says_what_the_label_is_and_how_good_it_was(folder):
     said = " ".join((folder / "said.txt").read_text().split())
     assert "Label: price, an amount from" in said
-    assert "members: boosted_trees and regression" in said
+    assert "Members: boosted_trees, regression" in said
     for words in ("RMSE", "mean absolute error", "R²", "ridge regression alone"):
         assert words in said
     assert "Training shows classes" not in said
@@ -192,3 +192,11 @@ def test_drifted_columns_are_told_and_not_mapped():
     with pytest.warns(UserWarning, match="times as far from source rows"):
         model = halfseen.fit(source, target, "y", **QUICK)
     assert "alignment" not in model.metrics
+
+
+@pytest.mark.parametrize("words", [["rehearse"], ["tune", "-o", "tuned"]])
+def test_comparisons_of_networks_are_refused(words, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command, *others = words
+    given = [command, folder / "source.csv", folder / "target.csv", "--label", "price", *others]
+    assert "which learn classes, and 'price' is an amount" in " ".join(run(*given, code=2).split())

@@ -108,7 +108,7 @@ def test_several_classes_are_explained_by_the_predicted_one():
     found = model.explain(target[:30])
     probability = model.predict_proba(target[:30])
     assert found.spoken_of.tolist() == probability.argmax(1).tolist()
-    best = Classes.of(2).explained(np.log(probability))[np.arange(30), found.spoken_of]
+    best = Classes.of(3).explained(np.log(probability))[np.arange(30), found.spoken_of]
     assert found.base + found.contributions.sum(1) == pytest.approx(best, abs=1e-9)
     assert next(iter(found.importance)) == "x0"
 

@@ -149,7 +149,7 @@ def test_intervals_hold_nine_of_ten_new_rows(growing):
         amounts, labels = noisy(500, 1000 + seed, growing=growing)
         low, high = reach.around(amounts).T
         held.append(((low <= labels) & (labels <= high)).mean())
-    assert np.mean(held) == pytest.approx(0.9, abs=0.02)
+    assert np.mean(held) == pytest.approx(0.9, abs=0.03)
 
 
 def test_intervals_grow_with_the_amount_only_where_errors_do():

@@ -266,9 +266,7 @@ def test_the_page_says_how_the_answer_is_made():
     words = " ".join(paragraph.text for paragraph in paragraphs)
     assert "as held-out rows advise: logistic regression 0.90, networks 0.10." in words
     assert "taught the trees something (cross-entropy +0.0200 nats lower, ± 0.0040" in words
-    assert (
-        "logistic regression alone does as well (cross-entropy 0.4020, the model 0.4000)" in words
-    )
+    assert "logistic regression alone does as well (cross-entropy 0.402, the model 0.4)" in words
     learned = {"teaching": {"gain": 0.003, "standard_error": 0.002}, "alignment": ALIGNMENT}
     words = " ".join(part.text for part in answer_parts(METRICS | learned)[1:])
     assert "nothing that can be told from chance" in words

@@ -100,8 +100,8 @@ class FitOptions(TableOptions):
     effort: Annotated[
         Effort | None,
         typer.Option(
-            help="How long it may take: quick (trees and regression), default (also networks and "
-            "teachers) or best (networks of five folds)."
+            help="How long it may take: quick (trees and regression), default (also teachers) or "
+            "best (also networks, of five folds)."
         ),
     ]
     report_data: Annotated[

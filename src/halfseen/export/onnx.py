@@ -24,16 +24,6 @@ from halfseen.graph import GraphBuilder
 from halfseen.labels import Scalar, class_name
 from halfseen.model.model import Model
 
-__all__ = [
-    "FORMAT",
-    "PREDICTION",
-    "check_parity",
-    "is_sealed",
-    "onnx_model",
-    "sealed",
-    "write_onnx",
-]
-
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
 PREDICTION, IMAGES = "prediction", "images"

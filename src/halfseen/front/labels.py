@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NO_LABEL",
     "EmptyLabelError",
+    "check_classes",
     "count_labels",
     "count_some_labels",
     "label_words",
@@ -185,6 +186,15 @@ def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
     return "with classes " + ", ".join(
         f"{n} {count:,} ({count / total:.1%})" for n, count in shares
     )
+
+
+def check_classes(schema: TableSchema, what: str) -> None:
+    """Refuse an amount where networks and their scores are compared, which know classes alone."""
+    if schema.amounts is not None:
+        raise InputError(
+            f"{what} compares networks, which learn classes, and {schema.label!r} is an amount: "
+            "`halfseen fit` measures on held-out source rows, `halfseen evaluate` on labelled ones."
+        )
 
 
 def ordered_classes(
