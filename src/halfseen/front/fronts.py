@@ -13,7 +13,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError
+from halfseen.errors import InputError, first_fault
 from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
@@ -154,9 +154,7 @@ def front_from_dict(data: Mapping[str, Any]) -> Front:
         else:
             raise InputError(f"there is no front of kind {data['kind']!r}.")
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"schema.{place}: {first['msg']}.") from None
+        raise InputError(f"schema.{first_fault(error)}.") from None
     except (KeyError, TypeError) as error:
         raise InputError(f"its front lacks or misstates {error}.") from None
     return front

@@ -26,7 +26,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from halfseen.arrays import Tensor
-from halfseen.errors import InputError, reason
+from halfseen.errors import InputError, first_fault, reason
 from halfseen.files import folder_written_whole, recover
 
 FORMAT = 4
@@ -191,7 +191,7 @@ def read_description(folder: str | Path) -> Description:
     try:
         return Description.model_validate(data)
     except ValidationError as error:
-        raise InputError(f"{path} cannot be understood: {_first_problem(error)}.") from None
+        raise InputError(f"{path} cannot be understood: {first_fault(error)}.") from None
 
 
 def read_report(folder: str | Path, description: Description) -> dict[str, Any] | None:
@@ -291,9 +291,3 @@ def _inside(folder: Path, name: str) -> Path:
     if not path.is_file():
         raise InputError(f"{folder} is not a model folder: it has no {name}.")
     return path
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else str(first["msg"])
