@@ -8,10 +8,11 @@ import pytest
 
 import halfseen
 from halfseen.errors import InputError, OptionError
+from halfseen.labels import Classes
 from halfseen.metrics import row_losses
 from halfseen.model import labelled as labelling
 from halfseen.model.telling import labels_sentence, told
-from halfseen.weights.combining import Weights, fit_bias
+from halfseen.weights.combining import Weights
 
 CLASSES = np.array(["no", "yes"])
 
@@ -182,10 +183,10 @@ def test_the_bias_is_the_change_of_class_shares():
     x = random.normal(size=20_000) + y
     score = x - 0.5  # log odds where both classes are as frequent
     answers = -np.log1p(np.exp(np.stack([score, -score], axis=1)))
-    bias = fit_bias(answers, y)
+    bias = Classes.of(2).fit_bias(answers, y)
     assert bias[1] - bias[0] == pytest.approx(np.log(0.2 / 0.8), abs=0.06)
     assert sum(bias) == pytest.approx(0)
-    moved = np.exp(Weights((1.0,), bias=bias).combined([answers]))
+    moved = np.exp(Weights((1.0,), bias=bias).combined([answers], Classes.of(2)))
     assert moved[:, 1].mean() == pytest.approx(0.2, abs=0.01)
 
 
