@@ -55,13 +55,16 @@ class Continuous:
 
 
 def continuous_columns(measured: Continuous, source: Matrix, target: Matrix) -> Continuous:
-    """Return those columns that hold more than two values in both domains: flags never move."""
+    """Return columns that vary in the source and hold more than two values in both together.
 
-    def several(rows: Matrix, position: int) -> bool:
-        return len(np.unique(rows[:, position])) > 2
+    A flag has the same two values in both domains, and never moves.
+    """
 
-    chosen = [all(several(rows, p) for rows in (source, target)) for p in measured.positions]
-    return measured[np.array(chosen, dtype=bool)]
+    def measures(position: int) -> bool:
+        before, after = (np.unique(rows[:, position]) for rows in (source, target))
+        return len(before) > 1 and len(np.union1d(before, after)) > 2
+
+    return measured[np.array([measures(p) for p in measured.positions], dtype=bool)]
 
 
 @dataclass(frozen=True, eq=False)
