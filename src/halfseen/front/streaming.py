@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from halfseen.arrays import Integers, Matrix
 from halfseen.front.labels import NO_LABEL, label_positions, some_label_positions
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
 from halfseen.parallel import ALONE, Ranks
 
-Matrix = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
-Chunk = tuple[Matrix, Labels]
+Chunk = tuple[Matrix, Integers]
 
 BUFFER_ROWS = 131_072
 """Rows among which a batch is drawn."""
@@ -113,7 +111,7 @@ class RowStream:
             first_row += batch.num_rows
             yield inputs[chosen], self._labels(batch, where)[chosen]
 
-    def _labels(self, batch: Any, where: str) -> Labels:
+    def _labels(self, batch: Any, where: str) -> Integers:
         if self.some_labelled:
             return some_label_positions(self.schema, batch.column(self.schema.label), where)
         if not self.is_source:

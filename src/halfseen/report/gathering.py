@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from halfseen.alarms import column_alarms, prediction_alarms
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Integers
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import effective_sample_size, fit_density_ratio, overlap
 from halfseen.evidence.risk import RiskEstimate, deep_embedded_validation, source_validation
@@ -40,7 +39,6 @@ OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.15
 """What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
 standard deviations, found on development problems by benchmarks/coverage.py."""
 
-Labels = npt.NDArray[np.int64]
 T = TypeVar("T")
 
 
@@ -112,7 +110,7 @@ def _gathered(
     schema: TableSchema,
     source: TableSummary,
     target: TableSummary,
-    predicted: tuple[Floats, Labels],
+    predicted: tuple[Floats, Integers],
     weights: Callable[[], Floats],
     measured_on: str,
 ) -> ReportFacts:
@@ -142,7 +140,7 @@ def _gathered(
 
 
 def expectation(
-    probability: Floats, labels: Labels, weight: Floats, target_rows: int
+    probability: Floats, labels: Integers, weight: Floats, target_rows: int
 ) -> Expectation:
     """Return what held-out source rows let expect of `target_rows` rows of the target."""
     wrong = (probability.argmax(1) != labels).astype(np.float64)
@@ -182,7 +180,7 @@ def hits(error: Estimate) -> Estimate:
     return Estimate(value=value, low=low, high=high)
 
 
-def _reliability(probability: Floats, labels: Labels, names: tuple[str, ...]) -> Reliability:
+def _reliability(probability: Floats, labels: Integers, names: tuple[str, ...]) -> Reliability:
     """Count how often probabilities came true: of the last of two classes, or of the top one."""
     two = probability.shape[1] == 2
     claimed = probability[:, 1] if two else probability.max(1)
