@@ -17,17 +17,6 @@ from halfseen.arrays import Floats, Integers, matrix, vector
 from halfseen.errors import InputError
 from halfseen.logistic import fit_logistic, likelihoods, logits
 
-__all__ = [
-    "DensityRatio",
-    "clip_weights",
-    "compact_domain_classifier",
-    "default_domain_classifier",
-    "effective_sample_size",
-    "fit_density_ratio",
-    "odds_to_ratio",
-    "overlap",
-]
-
 ENOUGH_OVERLAP = 0.2
 """Below this, risks estimated for the target miss it more often than their intervals say."""
 _FOLDS = 3
