@@ -174,8 +174,7 @@ TREES_AND_REGRESSION = ("boosted_trees", "forest", "regression")
         {"models": ("Source-IgnoreComponent",)},
         {"divergence": "transport"},
         {"refine": True},
-        {"epoch_choice": "dev"},
-        {"effort": "quick", "patience": 3},
+        {"effort": "quick", "refine": True},
     ],
     ids=str,
 )

@@ -29,10 +29,7 @@ TREES_AND_LINES = ("boosted_trees", "forest", "regression")
 On 33 development problems they brought nothing on average (docs/results/tables.md), and took most
 of the time.
 """
-OF_NETWORKS = (
-    *("models", "divergence", "refine", "encoder", "augmentation", "on_epoch", "epoch_choice"),
-    "patience",
-)
+OF_NETWORKS = ("models", "divergence", "refine", "encoder", "augmentation", "on_epoch")
 """Settings, beside the options, that networks alone have."""
 STREAMED: dict[str, Any] = {
     "training.batch_size": 1024,
