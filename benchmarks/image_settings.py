@@ -140,7 +140,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     started = time.process_time()
 
     def look(objective: Objective, record: Mapping[str, Any]) -> None:
-        predictor = Predictor(objective.networks, options, run.seed)
+        predictor = Predictor(objective.networks, options)
         truth = pair.target_test_labels.open("development")[::LOOK_EVERY]
         guess = predictor.log_probabilities(test[::LOOK_EVERY]).argmax(1)
         seconds = round(time.process_time() - started)
@@ -160,7 +160,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
         evaluations=LOOKS,
     )
     seconds = round(time.process_time() - started)
-    predictor = Predictor(objective.networks, options, run.seed)
+    predictor = Predictor(objective.networks, options)
     answer = predictor.log_probabilities(test)
     if answers is not None:
         answers.mkdir(parents=True, exist_ok=True)

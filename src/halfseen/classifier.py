@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,19 +11,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.options import Inputs, Options, Preset, dotted, option_names
 
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.blocks import Blocks
     from halfseen.explain import Explanation
-    from halfseen.front.frames import Images
-    from halfseen.front.inference import Understanding
     from halfseen.front.roles import Missing
-    from halfseen.front.tables import ArrowTable
     from halfseen.model.fitting import Hooks
     from halfseen.model.model import Model
     from halfseen.model.settings import Effort, FitSettings
@@ -36,7 +31,7 @@ __all__ = ["AdaptationImputationClassifier"]
 
 _AS_GIVEN = (
     "effort", "align", "preset", "divergence", "refine", "device", "encoder", "augmentation",
-    "on_epoch", "epoch_choice", "held_out", "patience",
+    "on_epoch",
 )  # fmt: skip
 """Parameters that settings of a fit have under the same name."""
 
@@ -68,13 +63,13 @@ class AdaptationImputationClassifier(
         Adaptation- or Source- with IgnoreComponent (the observed inputs alone), ZeroImputation
         (zeros in the missing block) or Full (a target that lacks nothing, as benchmarks have).
     members : list of {"networks", "boosted_trees", "forest", "regression"}, optional
-        What learns beside each other. By default all of them for tables (no networks where
-        columns have drifted, or with ``effort="quick"``), and networks alone for images and for
-        presets that repeat the paper.
+        What learns beside each other. By default trees and regression for tables, with networks
+        at ``effort="best"`` or where a setting of theirs is given (`options`, `model`, `refine`,
+        ...), and networks alone for images and for presets that repeat the paper.
     effort : {"quick", "default", "best"}
-        How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` has the networks of five folds answer together,
-        however many rows there are.
+        How long a fit may take. ``quick`` leaves teachers out for tables, and gives images a
+        fifth of the steps; ``best`` adds networks to tables and has those of five folds answer
+        together, however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.
@@ -104,10 +99,6 @@ class AdaptationImputationClassifier(
         can be deleted when the model is there.
     on_epoch : callable, optional
         Called after each epoch with the objective and its record.
-    epoch_choice, held_out, patience
-        Which epoch of the joint phase, and of refinement, is kept: the last, or the best by one
-        of halfseen.selection.ONE_FIT_SCORES, which use no target label; the share of source rows
-        that is scored on, not trained on; how many epochs without a better score end a phase.
 
     Attributes
     ----------
@@ -168,9 +159,6 @@ class AdaptationImputationClassifier(
         verbose: int = 0,
         checkpoint: str | Path | None = None,
         on_epoch: EpochHook | None = None,
-        epoch_choice: str = "last",
-        held_out: float = 0.2,
-        patience: int | None = None,
     ) -> None:
         self.missing = missing
         self.keep = keep
@@ -191,9 +179,6 @@ class AdaptationImputationClassifier(
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.on_epoch = on_epoch
-        self.epoch_choice = epoch_choice
-        self.held_out = held_out
-        self.patience = patience
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also given options, as ``group__name``."""
@@ -277,108 +262,32 @@ class AdaptationImputationClassifier(
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
         """
-        from halfseen.front.frames import (
-            Images,
-            label_column,
-            read_frame,
-            split_stacked,
-            target_label_column,
-        )
-        from halfseen.front.tables import ArrowTable
-        from halfseen.model.fitting import fit_tables
+        from halfseen.model.frames import fit_frames
 
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        if sample_domain is not None:
-            if X_target is not None:
-                raise OptionError("Give either X_target or sample_domain, not both.")
-            if y_target is not None:
-                raise OptionError("y_target goes with X_target, not with sample_domain.")
-            X, y, X_target = split_stacked(X, y, sample_domain)
-        settings = self._settings(self._seed())
-        source = read_frame(X, "the source")
-        target = None if X_target is None else read_frame(X_target, "the target")
-        settings.check("image" if isinstance(source, Images) else "table")
-        if y_target is not None and (target is None or isinstance(source, Images)):
-            raise OptionError("y_target needs X_target, and tables: images do not use it.")
-        labels, column = label_column(y, len(source))
-        if len(np.unique(labels)) < 2:
-            raise InputError(
-                f"The source labels hold one class, {labels.tolist()[0]!r}; two or more are needed "
-                "to learn a classifier."
-            )
-        if target is None:
-            warnings.warn(
-                "No target was given: the source's own rows without the missing block stand in "
-                "for it. Pass X_target=... to adapt to a shifted target.",
-                stacklevel=2,
-            )
-        if isinstance(source, Images):
-            self.notes_: list[str] = []
-            self.model_ = self._fit_images(source, target, labels, settings)
-            self.n_features_in_ = source.array.shape[1]
-        else:
-            known = None
-            if y_target is not None and target is not None:
-                known = target_label_column(y_target, len(target))
-            found = self._understood(source, target, column, known)
-            self.notes_ = found.notes
-            self.model_ = fit_tables(found, settings, self._hooks()).model
-            self.n_features_in_ = len(source.names)
-        self.classes_ = np.unique(labels)
-        self.blocks_, self.class_prior_ = self.model_.blocks, self.model_.class_prior
-        self.__dict__.pop("feature_names_in_", None)
-        if isinstance(source, ArrowTable) and not source.positional:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return self
-
-    def _understood(
-        self, source: ArrowTable, target: Any, labels: Any, target_labels: Any = None
-    ) -> Understanding:
-        from halfseen.front.frames import Images
-        from halfseen.front.labels import FEWEST_ROWS
-        from halfseen.front.pairing import understand_frames
-
-        if isinstance(target, Images):
-            raise InputError("The source is a table and the target holds images.")
-        return understand_frames(
-            source,
-            labels,
-            target,
+        fitted = fit_frames(
+            X,
+            y,
+            X_target,
+            self._settings(self._seed()),
+            self._hooks(),
+            y_target=y_target,
+            sample_domain=sample_domain,
             missing=self.missing,
             keep=self.keep or (),
             categorical=self.categorical or (),
             drop=self.drop or (),
-            complete=self._method.needs_complete_target,
-            fewest=FEWEST_ROWS if self._settings(0).holds_out("table") else 1,
-            target_labels=target_labels,
         )
-
-    def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Model:
-        from halfseen.front.frames import Images
-        from halfseen.front.fronts import ImageFront
-        from halfseen.front.images import prepare_images
-        from halfseen.members import Sample
-        from halfseen.model.fitting import fit_images
-
-        blocks = self._image_blocks(source, target)
-        classes, positions = np.unique(labels, return_inverse=True)
-        shown = Images(source.array, "the target") if target is None else target
-        sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
-        rows = prepare_images(shown, blocks, complete=self._method.needs_complete_target)
-        front = ImageFront(blocks, tuple(classes.tolist()))
-        return fit_images(front, sample, rows, settings, self._hooks()).model
-
-    def _image_blocks(self, source: Images, target: Any) -> Blocks:
-        from halfseen.front.images import image_blocks
-        from halfseen.front.tables import ArrowTable
-
-        if isinstance(target, ArrowTable):
-            raise InputError("The source holds images and the target is a table.")
-        complete = self._method.needs_complete_target
-        return image_blocks(source, target, self.missing, complete=complete)
+        self.model_, self.notes_ = fitted.model, fitted.notes
+        self.classes_, self.n_features_in_ = fitted.classes, fitted.features
+        self.blocks_, self.class_prior_ = self.model_.blocks, self.model_.class_prior
+        self.__dict__.pop("feature_names_in_", None)
+        if fitted.names is not None:
+            self.feature_names_in_ = np.asarray(fitted.names, dtype=object)
+        return self
 
     def _hooks(self) -> Hooks:
         from halfseen.model.fitting import Hooks
@@ -413,13 +322,6 @@ class AdaptationImputationClassifier(
     def history_(self) -> list[dict[str, Any]]:
         """One record per epoch: its phase and the mean of each named loss."""
         return self._fitted().history
-
-    @property
-    def chosen_epoch_(self) -> dict[str, int]:
-        """The epoch whose weights each phase ended with."""
-        from halfseen.networks.training import chosen_epochs
-
-        return chosen_epochs(self.history_)
 
     def predict_proba(
         self, X: Any, *, target_prior: npt.ArrayLike | None = None

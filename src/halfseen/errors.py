@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DownloadError",
-    "HalfseenError",
-    "InputError",
-    "OptionError",
-    "TrainingDivergedError",
-    "capitalized",
-    "reason",
-]
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, or name a place on another disk",
@@ -47,6 +43,26 @@ class DownloadError(HalfseenError, OSError):
     """A file could not be fetched, or what arrived is not the file."""
 
 
+@contextmanager
+def installed_by(extra: str, what: str) -> Iterator[None]:
+    """Say which extra brings a library that is not there, and what needs it.
+
+    Examples
+    --------
+    >>> with installed_by("onnx", "Export"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    halfseen.errors.InputError: Export needs more libraries (No module named 'no_such_library'): \
+pip install 'halfseen[onnx]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            f"{what} needs more libraries ({error}): pip install 'halfseen[{extra}]'"
+        ) from None
+
+
 def capitalized(phrase: str) -> str:
     """Return a phrase as a sentence begins with it; a path stays as it is.
 
@@ -56,6 +72,24 @@ def capitalized(phrase: str) -> str:
     ('The source', 'a.csv')
     """
     return f"T{phrase[1:]}" if phrase.startswith("the ") else phrase
+
+
+def one_line(error: Exception) -> str:
+    r"""Return what a library says, on one line and without a full stop, to be quoted.
+
+    Examples
+    --------
+    >>> one_line(ValueError("not\n  a number."))
+    'not a number'
+    """
+    return " ".join(str(error).split()).rstrip(".")[:300]
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return which field pydantic refuses first, and why."""
+    fault = error.errors()[0]
+    place = ".".join(str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
 
 
 def reason(error: OSError) -> str:

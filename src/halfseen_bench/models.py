@@ -99,7 +99,7 @@ def fit_and_measure(
     def measure(objective: Objective, record: Mapping[str, Any]) -> Mapping[str, Any]:
         if record["phase"] == "warm-up":
             return {}
-        predictor = Predictor(objective.networks, options, seed)
+        predictor = Predictor(objective.networks, options)
         probability = normalized(np.exp(predictor.log_probabilities(target_test)))
         found: dict[str, Any] = {"target_test": measured(probability, truth)}
         if regret is not None:

@@ -163,6 +163,36 @@ def test_settings_are_checked_before_any_work(given, message, found, tmp_path):
         fitted(found, **given)
 
 
+TREES_AND_REGRESSION = ("boosted_trees", "forest", "regression")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"effort": "best"},
+        {"options": {"training.joint_epochs": 3}},
+        {"models": ("Source-IgnoreComponent",)},
+        {"divergence": "transport"},
+        {"refine": True},
+        {"effort": "quick", "refine": True},
+    ],
+    ids=str,
+)
+def test_networks_join_a_table_where_they_are_asked_for(given):
+    assert FitSettings().members_for("table") == TREES_AND_REGRESSION
+    assert FitSettings(effort="quick", align=False, seed=3).members_for("table") == (
+        TREES_AND_REGRESSION
+    )
+    assert FitSettings(**given).members_for("table") == ("networks", *TREES_AND_REGRESSION)
+
+
+@pytest.mark.parametrize("given", [{"preset": "paper"}, {}], ids=str)
+def test_images_and_presets_of_the_paper_have_networks_alone(given):
+    assert FitSettings(**given).members_for("image") == ("networks",)
+    if given:
+        assert FitSettings(**given).members_for("table") == ("networks",)
+
+
 def streams(found: Understanding, share: float = 0.25) -> tuple[RowStream, RowStream]:
     source = RowStream(found.source.table, found.schema, is_source=True, share=share)
     return source, RowStream(found.target.table, found.schema, is_source=False)

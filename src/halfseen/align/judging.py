@@ -11,8 +11,6 @@ from sklearn.neighbors import NearestNeighbors
 
 from halfseen.arrays import Floats
 
-__all__ = ["FAR", "drift_of", "implausibility", "judged_weights"]
-
 Matrix = npt.NDArray[np.float32]
 
 MOST_COMPARED = 1_500

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal, TypedDict, get_type_hints
 
 import typer
 
-__all__ = ["FitOptions", "TableOptions", "split_names", "with_settings"]
-
 Names = list[str] | None
 ReportDetail = Literal["aggregates", "none"]
 """What a model keeps for a report; never anything about a single row."""
@@ -93,8 +91,8 @@ class FitOptions(TableOptions):
     effort: Annotated[
         Effort | None,
         typer.Option(
-            help="How long it may take: quick (trees and regression), default (also networks and "
-            "teachers) or best (networks of five folds)."
+            help="How long it may take: quick (trees and regression), default (also teachers) or "
+            "best (also networks, of five folds)."
         ),
     ]
     report_data: Annotated[

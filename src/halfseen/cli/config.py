@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,13 +15,12 @@ from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
 if TYPE_CHECKING:
+    from halfseen.cli.terminal import Terminal
     from halfseen.front.files import TableFiles
     from halfseen.front.roles import Roles
     from halfseen.model.model import Model
     from halfseen.model.patterns import PatternModel
     from halfseen.model.settings import FitSettings
-
-__all__ = ["FitConfig", "open_for", "parsed_options", "read_config"]
 
 
 class FitConfig(BaseModel):
@@ -68,18 +68,9 @@ class FitConfig(BaseModel):
         from halfseen.front.roles import Roles
         from halfseen.front.schema import class_name
 
-        return Roles(
-            self.label,
-            tuple(self.missing),
-            tuple(self.keep),
-            tuple(self.categorical),
-            tuple(self.drop),
-            tuple(self.id),
-            None if self.positive is None else class_name(self.positive),
-            numeric=tuple(self.numeric),
-            dates=read_dates(self.dates),
-            target_labels=self.target_labels,
-        )
+        positive = None if self.positive is None else class_name(self.positive)
+        own = {"positive": positive, "dates": read_dates(self.dates)}
+        return Roles(**self._shared_with(Roles) | own)
 
     def open(self, path: Path) -> TableFiles:
         """Open a table, with the names and the parts of dates that are said for its columns."""
@@ -91,20 +82,16 @@ class FitConfig(BaseModel):
         """Return what is said of the training."""
         from halfseen.model.settings import FitSettings
 
-        settings = FitSettings(
-            models=tuple(dict.fromkeys(self.models)),
-            preset=self.preset,
-            divergence=self.divergence,
-            options=self.options,
-            refine=self.refine,
-            seed=self.seed,
-            memory=self.memory_mib * 2**20,
-            members=None if self.members is None else tuple(self.members),
-            effort=self.effort,
-            align=self.align,
-        )
+        own = {"models": tuple(dict.fromkeys(self.models)), "memory": self.memory_mib * 2**20}
+        settings = FitSettings(**self._shared_with(FitSettings) | own)
         settings.check()
         return settings
+
+    def _shared_with(self, kind: type) -> dict[str, Any]:
+        """Return the settings that a dataclass has under the same names."""
+        names = [each.name for each in fields(kind) if each.name in type(self).model_fields]
+        values = {name: getattr(self, name) for name in names}
+        return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
 def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
@@ -152,14 +139,26 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     return open_table(path).renamed(found)
 
 
-def open_for(model: Model | PatternModel, path: Path, renames: Sequence[str] | None) -> TableFiles:
-    """Open a table for a model of tables, whose parts read the same of dates."""
-    from halfseen.front.fronts import TableFront
+def part_and_table(
+    model: Model | PatternModel,
+    folder: Path,
+    data: Path,
+    renames: Sequence[str] | None,
+    terminal: Terminal,
+) -> tuple[Model, TableFiles]:
+    """Open a table for a model of tables, and return the part of it that its columns call for."""
+    from halfseen.model.loading import table_model
     from halfseen.model.patterns import PatternModel
 
-    front = (model.parts[0] if isinstance(model, PatternModel) else model).front
-    dates = front.schema.dates if isinstance(front, TableFront) else {}
-    return open_renamed(path, renames).with_dates(dates)
+    parts = model.parts if isinstance(model, PatternModel) else (table_model(model, folder),)
+    with terminal.status("Reading the table"):
+        table = open_renamed(data, renames).with_dates(parts[0].schema.dates)
+    if not isinstance(model, PatternModel):
+        return parts[0], table
+    place = model.part_for(table)
+    lacks = ", ".join(model.patterns[place])
+    terminal.say(f"Part {place + 1} of {len(parts)}, which does without {lacks}.")
+    return parts[place], table
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import time
 from dataclasses import replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halfseen.cli.arguments import Config, FitOptions, with_settings
+from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import (
     print_metrics,
     print_understanding,
@@ -30,15 +30,11 @@ from halfseen.cli.sites import (
     opened,
     read_paths,
 )
-from halfseen.cli.terminal import Force, Json, Terminal, plain
-from halfseen.errors import OptionError
-from halfseen.outputs import Output, check_outputs, head
+from halfseen.cli.terminal import Force, Json, Terminal
 
 if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
-
-__all__ = ["fit", "model_outputs", "unfinished_of"]
 
 
 @with_settings(FitOptions)
@@ -71,44 +67,14 @@ def fit(
 
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
-    paths = given_paths(source, target, sources, targets)
-    if output is None and not dry_run:
-        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
     from halfseen.parallel import joined
 
+    paths = given_paths(source, target, sources, targets)
+    read = read_paths(*paths) | {"the settings file": config}
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
-        if output is not None:
-            places = model_outputs(output)
-            read = read_paths(*paths) | {"the settings file": config}
-            ranks.from_first(lambda: check_outputs(places, read, force=force))
-        _fit(paths, settings, output, terminal, dry_run=dry_run, ranks=ranks)
-
-
-def model_outputs(output: Path) -> list[Output]:
-    """Return what a fit writes: the model, and until it is finished a folder beside it."""
-    from halfseen.saving.folder import DESCRIPTION, PATTERNS, check_replaceable
-
-    if output.name in ("", ".."):
-        raise OptionError(f"{output} is no folder of the model's own; name one with -o.")
-
-    def is_model(folder: Path) -> bool:
-        check_replaceable(folder)
-        described = any(b'"format"' in head(folder / name) for name in (DESCRIPTION, PATTERNS))
-        return described or not any(folder.iterdir())
-
-    def is_unfinished(folder: Path) -> bool:
-        return all("safetensors" in file.name for file in folder.iterdir())
-
-    return [
-        Output(output, "the model", is_model, is_folder=True),
-        Output(unfinished_of(output), "the unfinished model", is_unfinished, is_folder=True),
-    ]
-
-
-def unfinished_of(output: Path) -> Path:
-    """Return the folder beside a model that keeps the state of its unfinished fit."""
-    return output.with_name(f".{output.name}.unfinished")
+        ranks.from_first(lambda: check_place(output, read, dry_run=dry_run, force=force))
+        _fit(paths, settings, None if dry_run else output, terminal, ranks)
 
 
 def _fit(
@@ -116,10 +82,9 @@ def _fit(
     config: FitConfig,
     output: Path | None,
     terminal: Terminal,
-    *,
-    dry_run: bool,
     ranks: Ranks,
 ) -> None:
+    """Fit every part that was understood; without an output only tell."""
     from halfseen.model.patterns import PatternModel
 
     started = time.perf_counter()
@@ -139,23 +104,17 @@ def _fit(
         if len(parts) > 1:
             lacking = ", ".join(column.name for column in found.schema.missing)
             terminal.say(f"Part {number} of {len(parts)}, for tables that lack {lacking}:")
-        place = None if dry_run else output
-        model, document = _fit_part(found, config, place, terminal, ranks)
+        model, document = _fit_part(found, config, output, terminal, ranks)
         models.append(model)
         documents.append(document)
     shown = documents[0] if len(parts) == 1 else {"parts": documents}
-    if dry_run or output is None:
+    if output is None:
         terminal.document(shown | {"model": None})
         return
     if not ranks.is_first:
         return
     whole = models[0] if len(models) == 1 else PatternModel(tuple(models))
-    whole.save(output)
-    shutil.rmtree(unfinished_of(output), ignore_errors=True)
-    seconds = time.perf_counter() - started
-    terminal.detail(f"{seconds:.1f} s in all.")
-    terminal.result(f"Model: {output}")
-    terminal.document(shown | {"model": output, "seconds": round(seconds, 3)})
+    terminal.document(shown | save_model(whole, output, started, terminal))
 
 
 def _fit_part(
@@ -163,6 +122,7 @@ def _fit_part(
 ) -> tuple[Any, dict[str, Any]]:
     """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse, table_alarms
+    from halfseen.members import NETWORKS
     from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
@@ -179,11 +139,9 @@ def _fit_part(
     )
     terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    members = " and ".join(settings.members_for("table"))
-    terminal.say(
-        f"Models: {', '.join(settings.models)}; members: {members}; tables {where}; seed "
-        f"{settings.seed}."
-    )
+    members = settings.members_for("table")
+    models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
+    terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
     if ranks.size > 1:
         terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)
@@ -191,18 +149,11 @@ def _fit_part(
     document["alarms"] = alarms
     if output is None:
         return None, document
-    unfinished = unfinished_of(output)
-    if unfinished.is_dir():
-        terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
-    try:
-        with terminal.fit_progress() as bar:
-            hooks = Hooks(say=terminal.say, checkpoints=unfinished)
-            if bar is not None:
-                hooks = replace(hooks, progress=bar.training, part=bar.part)
-            fit = fit_tables(found, settings, hooks)
-    except KeyboardInterrupt:
-        plain(terminal.errors, "The same command goes on from the last finished epoch.")
-        raise
+    with going_on(output, terminal) as unfinished, terminal.fit_progress() as bar:
+        hooks = Hooks(say=terminal.say, checkpoints=unfinished)
+        if bar is not None:
+            hooks = replace(hooks, progress=bar.training, part=bar.part)
+        fit = fit_tables(found, settings, hooks)
     model = fit.model
     if not ranks.is_first:
         return model, document

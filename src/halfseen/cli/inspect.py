@@ -11,8 +11,6 @@ from halfseen.cli.fit_images import image_sentence
 from halfseen.cli.showing import print_columns, print_metrics
 from halfseen.cli.terminal import Json, Terminal
 
-__all__ = ["inspect"]
-
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],

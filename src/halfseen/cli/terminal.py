@@ -27,22 +27,6 @@ if TYPE_CHECKING:
     from halfseen.options import Options
     from halfseen.progress import FitBar, Progress
 
-__all__ = [
-    "EXIT_CODES",
-    "Force",
-    "Json",
-    "Terminal",
-    "make_console",
-    "new_table",
-    "plain",
-    "plain_data",
-    "print_failures",
-    "printable",
-    "set_verbosity",
-    "verbosity",
-    "with_shared_options",
-]
-
 EXIT_CODES = {
     0: "done",
     1: "some of the work failed (a run of a sweep), or a mistake in halfseen itself",
@@ -125,21 +109,9 @@ def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
 class Terminal:
     """Where one command says what.
 
-    Parameters
-    ----------
-    as_json
-        Whether standard output is for one JSON document alone.
-    silent
-        Whether to say nothing at all: another process speaks for this one.
-
-    Attributes
-    ----------
-    results
-        Console for what the command was asked for.
-    console
-        Console for everything around it; silent with ``--quiet``.
-    errors
-        Console for progress; silent with ``--quiet``.
+    `results` is the console for what the command was asked for, `console` for everything around it
+    and `errors` for progress; the last two are silent with ``--quiet``. With `silent` another
+    process speaks for this one.
     """
 
     def __init__(self, *, as_json: bool = False, silent: bool = False) -> None:

@@ -22,8 +22,6 @@ from halfseen.outputs import Output, check_outputs, derived_path, head
 if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
 
-__all__ = ["tune"]
-
 _FOUND = "# Found by halfseen tune:"
 
 

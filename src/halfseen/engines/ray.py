@@ -12,8 +12,6 @@ from halfseen.front.files import BATCH_ROWS
 from halfseen.model.loading import load_table_model
 from halfseen.model.scoring import TableScorer
 
-__all__ = ["score_dataset"]
-
 
 def score_dataset(
     dataset: ray.data.Dataset,

@@ -24,8 +24,6 @@ from halfseen.model.loading import load_table_model
 from halfseen.model.model import Model
 from halfseen.model.scoring import PREDICTION, TableScorer, score_names
 
-__all__ = ["score_frame"]
-
 _SPARK_TYPES: dict[Any, DataType] = {
     pa.bool_(): BooleanType(),
     pa.int64(): LongType(),

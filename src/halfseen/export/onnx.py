@@ -25,18 +25,6 @@ from halfseen.graph import GraphBuilder
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
 
-__all__ = [
-    "FORMAT",
-    "PREDICTION",
-    "PROBABILITIES",
-    "TOLERANCE",
-    "check_parity",
-    "is_sealed",
-    "onnx_model",
-    "sealed",
-    "write_onnx",
-]
-
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
 PROBABILITIES, PREDICTION, IMAGES = "probabilities", "prediction", "images"
@@ -96,10 +84,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
 def _answered_rows(model: Model) -> dict[str, Any]:
     """Return made-up rows with what the model says of them, for whoever loads the graph."""
     table = _made_up_rows(model.schema, SELF_TEST_ROWS)
-    return {
-        "columns": table.to_pydict(),
-        "probabilities": model.predict_proba(table).tolist(),
-    }
+    return {"columns": table.to_pydict(), "probabilities": model.predict_proba(table).tolist()}
 
 
 def _add_images(builder: GraphBuilder, front: ImageFront) -> str:

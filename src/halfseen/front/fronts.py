@@ -13,14 +13,12 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError
+from halfseen.errors import InputError, first_fault
 from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
 from halfseen.front.preprocessing import has_missing_block, transform
 from halfseen.front.schema import Scalar, TableSchema, class_name
-
-__all__ = ["Front", "ImageFront", "TableFront", "front_from_dict"]
 
 Matrix = npt.NDArray[np.float32]
 LARGEST = 1_000_000
@@ -142,9 +140,7 @@ def front_from_dict(data: Mapping[str, Any]) -> Front:
         else:
             raise InputError(f"there is no front of kind {data['kind']!r}.")
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"schema.{place}: {first['msg']}.") from None
+        raise InputError(f"schema.{first_fault(error)}.") from None
     except (KeyError, TypeError) as error:
         raise InputError(f"its front lacks or misstates {error}.") from None
     names = [class_name(value) for value in front.classes]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.front.tables import Table
-
-__all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "likelihoods", "settle_scales", "shared_scale"]
+from halfseen.logistic import FOLDS, likelihoods
 
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[Any]
@@ -25,8 +21,6 @@ MOST_ROWS = 100_000
 """A larger source has rows enough to learn each column's weight whatever its scale."""
 COMPARED_ROWS = 2_000
 PENALTIES = (1e-3, 1e-2, 0.1)
-FOLDS = 5
-SMALLEST = 1e-12
 
 
 def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float | None:
@@ -34,16 +28,7 @@ def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float
 
     Ridge-penalised logistic regression is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
-    between its five folds.
-
-    Parameters
-    ----------
-    standardized
-        Columns scaled to spread one.
-    labels
-        Their classes.
-    spreads
-        What each column was divided by.
+    between its five folds. `spreads` are what the standardized columns were divided by.
 
     Examples
     --------
@@ -68,31 +53,6 @@ def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float
     gain = shared - own
     error = float(gain.std(ddof=1)) / np.sqrt(FOLDS)
     return common if float(gain.mean()) > error else None
-
-
-def likelihoods(
-    rows: Matrix, labels: Labels, penalties: Sequence[float]
-) -> npt.NDArray[np.float64]:
-    """Return the mean log-likelihood of each fold under each penalty: (penalties, folds).
-
-    Every class needs two rows at least; there are five folds, or as many as the rarest class has
-    rows.
-    """
-    rarest = int(np.unique(labels, return_counts=True)[1].min())
-    folds = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=0)
-    found = []
-    for training, held_out in folds.split(rows, labels):
-        column = []
-        # Each penalty starts where the one before ended: they are compared, not kept.
-        fitted = LogisticRegression(max_iter=300, tol=1e-3, warm_start=True)
-        for penalty in penalties:
-            fitted.set_params(C=penalty).fit(rows[training], labels[training])
-            probability = fitted.predict_proba(rows[held_out])
-            position = np.searchsorted(fitted.classes_, labels[held_out])
-            given = probability[np.arange(len(held_out)), position]
-            column.append(np.log(np.maximum(given, SMALLEST)).mean())
-        found.append(column)
-    return np.array(found).T
 
 
 def settle_scales(schema: TableSchema, source: Table, rows: int) -> tuple[TableSchema, str | None]:

@@ -11,19 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.asking import spelling
 from halfseen.front.inference import Doubt, Understanding, understand
-from halfseen.front.pooling import PooledTable
-from halfseen.front.roles import Roles
-from halfseen.front.tables import Table
-
-__all__ = [
-    "empty_columns",
-    "named_sites",
-    "pooled",
-    "site_name",
-    "understand_sites",
-]
+from halfseen.front.preprocessing import is_text
+from halfseen.front.roles import Roles, spelling
+from halfseen.front.tables import PooledTable, Table
 
 
 def pooled(sites: Mapping[str, Table]) -> Table:
@@ -53,14 +44,7 @@ def understand_sites(
 
     A target's missing pattern are the columns that some source has and that it lacks, or has
     entirely empty. Targets of one pattern are pooled; one that lacks nothing joins every pattern,
-    its columns of that pattern hidden.
-
-    Parameters
-    ----------
-    sources, targets
-        Tables by the name of their site. Sources are pooled.
-    roles, complete
-        As for :func:`~halfseen.front.inference.understand`.
+    its columns of that pattern hidden. Sources are pooled.
     """
     for site, table in sources.items():
         if roles.label not in table.names and len(sources) > 1:
@@ -117,16 +101,12 @@ def empty_columns(table: Table, columns: Sequence[str]) -> list[str]:
 
 
 def _has_value(column: Any) -> bool:
-    if pa.types.is_null(column.type):
-        return False
-    known = column.filter(pc.is_valid(column))
-    if pa.types.is_dictionary(known.type):
-        known = known.dictionary_decode()
-    if pa.types.is_floating(known.type):
-        return bool(pc.any(pc.invert(pc.is_nan(known))).as_py())
-    if pa.types.is_string(known.type) or pa.types.is_large_string(known.type):
-        return bool(pc.any(pc.not_equal(known, "")).as_py())
-    return len(known) > 0
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    empty = pc.is_null(column, nan_is_null=True)
+    if is_text(column.type):
+        empty = pc.or_kleene(empty, pc.equal(column.cast(pa.large_string()), ""))
+    return not pc.all(empty, min_count=0).as_py()
 
 
 def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Table]:

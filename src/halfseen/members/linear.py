@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
-from sklearn.linear_model import LogisticRegression
 
 from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.front.scaling import likelihoods
+from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.members.tasks import Sample, Task
 from halfseen.parallel import present_ranks
 
@@ -123,30 +122,21 @@ def fit_regression(
     """
     some = np.random.default_rng(0).permutation(len(source))[:MOST_REGRESSED]
     rows = blocks.flat(source.inputs[some], "observed").astype(np.float64)
-    labels = source.labels[some]
-    row_weights = None if source.weights is None else source.weights[some]
-    hard = labels if labels.ndim == 1 else labels.argmax(1)
-    present = np.unique(hard) if labels.ndim == 1 else np.flatnonzero(labels.sum(0) > 0)
+    sample = source[some]
+    shares = sample.shares(n_classes)
+    if sample.weights is not None:
+        shares *= sample.weights[:, None]
+    present = np.flatnonzero(shares.any(axis=0))
     weight = np.zeros((n_classes, rows.shape[1]))
-    bias = np.full(n_classes, np.log(0.5 / len(labels)))
+    bias = np.full(n_classes, np.log(0.5 / len(sample)))
     if len(present) == 1:
         bias[present] = 0.0
         return Regression(weight, bias, blocks)
-    classifier = LogisticRegression(C=penalty or _penalty(rows, hard), max_iter=1000)
-    if labels.ndim == 1:
-        classifier.fit(rows, labels, sample_weight=row_weights)
-    else:
-        shares = labels[:, present] * (1.0 if row_weights is None else row_weights[:, None])
-        classifier.fit(
-            np.tile(rows, (len(present), 1)),
-            np.repeat(present, len(rows)),
-            sample_weight=shares.T.ravel(),
-        )
-    if len(present) == 2:  # scikit-learn keeps the difference of the two alone
-        weight[present] = np.vstack([-classifier.coef_, classifier.coef_]) / 2
-        bias[present] = np.concatenate([-classifier.intercept_, classifier.intercept_]) / 2
-    else:
-        weight[present], bias[present] = classifier.coef_, classifier.intercept_
+    chosen = penalty or _penalty(rows, sample.hard_labels)
+    found = fit_logistic(rows, shares[:, present], chosen)
+    if len(found) == 1:  # of two classes the difference alone
+        found = np.vstack([-found, found]) / 2
+    weight[present], bias[present] = found[:, :-1], found[:, -1]
     return Regression(weight, bias, blocks)
 
 

@@ -25,8 +25,6 @@ from halfseen.members.aligned import Aligned
 if TYPE_CHECKING:
     from halfseen.model.model import Model
 
-__all__ = ["explain"]
-
 Matrix = npt.NDArray[np.float32]
 MOST_SOURCE = 20_000
 """Source rows at most that missing columns are learned from."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from halfseen.networks.nets import EncoderFactory
 
-__all__ = ["load", "load_table_model", "table_model"]
-
 
 def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:
     """Return the model that ``save`` wrote into a folder; it predicts bit for bit the same.

@@ -36,18 +36,10 @@ if TYPE_CHECKING:
 
     from halfseen.networks.nets import EncoderFactory
 
-__all__ = ["PatternModel", "load"]
-
 
 @dataclass(frozen=True, eq=False)
 class PatternModel:
-    """One model for each missing pattern.
-
-    Parameters
-    ----------
-    parts
-        The models, which differ in what they observe.
-    """
+    """One model for each missing pattern; the parts differ in what they observe."""
 
     parts: tuple[Model, ...]
 

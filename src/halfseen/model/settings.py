@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from halfseen.errors import OptionError
 from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
@@ -22,13 +22,15 @@ __all__ = ["Effort", "FitSettings", "needs_complete_target"]
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 Effort = Literal["quick", "default", "best"]
+EFFORTS = get_args(Effort)
 TREES_AND_LINES = ("boosted_trees", "forest", "regression")
-EFFORTS: dict[str, tuple[str, ...]] = {
-    "quick": TREES_AND_LINES,
-    "default": ("networks", *TREES_AND_LINES),
-    "best": ("networks", *TREES_AND_LINES),
-}
-"""The members of a table's model at each effort, the simplest last."""
+"""The members of a table's model, the simplest last; networks join them where they are asked for.
+
+On 33 development problems they brought nothing on average (docs/results/tables.md), and took most
+of the time.
+"""
+OF_NETWORKS = ("models", "divergence", "refine", "encoder", "augmentation", "on_epoch")
+"""Settings, beside the options, that networks alone have."""
 STREAMED: dict[str, Any] = {
     "training.batch_size": 1024,
     "training.warmup_batch_size": 1024,
@@ -49,11 +51,12 @@ class FitSettings:
     models
         Names of the paper's models to choose from.
     members
-        What learns beside each other; by default all kinds for tables, and networks alone for
-        images and for presets that repeat the paper.
+        What learns beside each other; by default trees and regression for tables, with networks
+        at the best effort or where a setting of theirs is given, and networks alone for images
+        and for presets that repeat the paper.
     effort
-        How long a fit may take: ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` holds rows in memory out in five folds, whose
+        How long a fit may take: ``quick`` leaves teachers out for tables, and gives images a fifth
+        of the steps; ``best`` adds networks and holds rows in memory out in five folds, whose
         networks answer together.
     align
         Whether drifted columns are mapped; by default where target rows are far from the source.
@@ -67,7 +70,7 @@ class FitSettings:
         Bytes of prepared rows up to which tables are held in memory.
     measure
         Whether to hold rows out to measure on, even where nothing is chosen or weighed by them.
-    device, encoder, augmentation, on_epoch, epoch_choice, held_out, patience
+    device, encoder, augmentation, on_epoch
         As for :class:`halfseen.members.NetworksLearner`.
     """
 
@@ -86,9 +89,6 @@ class FitSettings:
     encoder: nn.Module | EncoderFactory | None = None
     augmentation: Augmentation | None = None
     on_epoch: EpochHook | None = None
-    epoch_choice: str = "last"
-    held_out: float = 0.2
-    patience: int | None = None
 
     def check(self, inputs: Inputs = "table") -> None:
         """Refuse what contradicts itself, before any work."""
@@ -127,7 +127,15 @@ class FitSettings:
             return tuple(self.members)
         if inputs == "image" or self.preset != "default":
             return ("networks",)
-        return EFFORTS[self.effort]
+        if self.effort == "best" or self._asks_for_networks:
+            return (NETWORKS, *TREES_AND_LINES)
+        return TREES_AND_LINES
+
+    @property
+    def _asks_for_networks(self) -> bool:
+        """Whether a setting differs from its default that means nothing without networks."""
+        plain = {entry.name: entry.default for entry in fields(self)}
+        return bool(self.options) or any(getattr(self, n) != plain[n] for n in OF_NETWORKS)
 
     def teaches(self, inputs: Inputs) -> bool:
         """Whether trees learn from soft labels of teachers that see the complete source."""
@@ -172,10 +180,6 @@ class FitSettings:
             self.encoder,
             self.augmentation,
             self.on_epoch,
-            None,
-            self.epoch_choice,
-            self.held_out,
-            self.patience,
         )
         return tuple(networks if kind == NETWORKS else LEARNERS[kind]() for kind in kinds)
 

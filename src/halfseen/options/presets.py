@@ -9,8 +9,6 @@ from halfseen.errors import OptionError
 from halfseen.options.groups import ImageNetworks, Inputs, Options, TableNetworks
 from halfseen.options.making import make_options
 
-__all__ = ["Preset", "encoder_for", "preset"]
-
 Preset = Literal["default", "paper", "reference"]
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from halfseen.alarms import FEWEST_ROWS, Watch
 from halfseen.arrays import normalized
-from halfseen.errors import InputError
+from halfseen.errors import InputError, first_fault
 from halfseen.export.onnx import (
     FORMAT,
     PREDICTION,
@@ -170,11 +170,7 @@ def _schema_of(session: Any, source: str) -> TableSchema:
     try:
         schema = TableSchema.model_validate_json(metadata.get("halfseen_schema", ""))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            f"The schema in {source} cannot be read: {place}: {first['msg']}."
-        ) from None
+        raise InputError(f"The schema in {source} cannot be read: {first_fault(error)}.") from None
     inputs = {value.name for value in session.get_inputs()}
     if inputs != {column.name for column in schema.observed}:
         raise InputError(f"The inputs of {source} are not the columns of its schema.")

@@ -18,8 +18,6 @@ from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import method_named
 from halfseen.tuning.searching import SearchResult, SearchTrial, search
 
-__all__ = ["MOST_ROWS", "estimator_for", "search_tables"]
-
 MOST_ROWS = 20_000
 """Rows of a table that is too large for memory that stand for all in a search."""
 
