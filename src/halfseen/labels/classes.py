@@ -13,6 +13,7 @@ from scipy.special import log_softmax, logsumexp
 from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError
 from halfseen.labels.kind import Expected, Labels, Measure
+from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.metrics import (
     accuracy,
     auc,
@@ -20,7 +21,7 @@ from halfseen.metrics import (
     metrics_of,
     row_losses,
 )
-from halfseen.splitting import folds, rarest_class
+from halfseen.splitting import rarest_class
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -42,8 +43,6 @@ OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.15
 """What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
 standard deviations, found on development problems by benchmarks/coverage.py."""
 TOLERANCE = 1e-5
-FOLDS = 5
-SMALLEST = 1e-12
 
 
 def class_name(value: Scalar) -> str:
@@ -147,55 +146,27 @@ class Classes:
         A class that the rows lack gets the odds of half a row. A row with soft labels counts as
         one row of each class, weighted by that class's probability.
         """
-        hard = labels.ndim == 1
-        present = np.unique(labels) if hard else np.flatnonzero(labels.sum(0) > 0)
+        shares = self.targets(labels)
+        if weights is not None:
+            shares = shares * weights[:, None]
+        present = np.flatnonzero(shares.any(axis=0))
         slopes = np.zeros((self.outputs, rows.shape[1]))
         bias = np.full(self.outputs, np.log(0.5 / len(labels)))
         if len(present) == 1:
             bias[present] = 0.0
             return slopes, bias
-        from sklearn.linear_model import LogisticRegression
-
-        fitted = LogisticRegression(C=penalty, max_iter=1000)
-        if hard:
-            fitted.fit(rows, labels, sample_weight=weights)
-        else:
-            shares = labels[:, present] * (1.0 if weights is None else weights[:, None])
-            fitted.fit(
-                np.tile(rows, (len(present), 1)),
-                np.repeat(present, len(rows)),
-                sample_weight=shares.T.ravel(),
-            )
-        if len(present) == 2:  # scikit-learn keeps the difference of the two alone
-            slopes[present] = np.vstack([-fitted.coef_, fitted.coef_]) / 2
-            bias[present] = np.concatenate([-fitted.intercept_, fitted.intercept_]) / 2
-        else:
-            slopes[present], bias[present] = fitted.coef_, fitted.intercept_
+        found = fit_logistic(rows, shares[:, present], penalty)
+        if len(found) == 1:  # of two classes the difference alone
+            found = np.vstack([-found, found]) / 2
+        slopes[present], bias[present] = found[:, :-1], found[:, -1]
         return slopes, bias
 
     def linear_scores(self, rows: Floats, labels: Labels, penalties: Sequence[float]) -> Floats:
-        """Return the mean log-likelihood of each fold under each penalty: (penalties, folds).
-
-        There are five folds, or as many as the rarest class has rows; none where it has one.
-        """
+        """Return the mean log-likelihood of each fold; none with one class, or a single row of one."""
         hard = labels if labels.ndim == 1 else labels.argmax(1)
-        if rarest_class(hard) < 2:
+        if rarest_class(hard) < 2 or (hard == hard[0]).all():
             return np.empty((len(penalties), 0))
-        from sklearn.linear_model import LogisticRegression
-
-        found = []
-        for training, held_out in folds(hard, FOLDS).split(rows, hard):
-            column = []
-            # Each penalty starts where the one before ended: they are compared, not kept.
-            fitted = LogisticRegression(max_iter=300, tol=1e-3, warm_start=True)
-            for penalty in penalties:
-                fitted.set_params(C=penalty).fit(rows[training], hard[training])
-                probability = fitted.predict_proba(rows[held_out])
-                position = np.searchsorted(fitted.classes_, hard[held_out])
-                given = probability[np.arange(len(held_out)), position]
-                column.append(np.log(np.maximum(given, SMALLEST)).mean())
-            found.append(column)
-        return np.array(found).T
+        return likelihoods(rows, hard, penalties)
 
     # --- answers ------------------------------------------------------------------------
 

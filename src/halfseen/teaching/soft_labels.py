@@ -74,7 +74,7 @@ def is_student(learner: Learner) -> bool:
 def _teachers(task: Task) -> Teachers:
     """Return what teaches by default; the regression's penalty serves all folds."""
     return (
-        ForestLearner(size=100),
+        ForestLearner(size=50),
         BoostedTreesLearner(rounds=100, rate=0.08),
         RegressionLearner.settled(task),
     )
