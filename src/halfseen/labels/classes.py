@@ -162,7 +162,7 @@ class Classes:
         return slopes, bias
 
     def linear_scores(self, rows: Floats, labels: Labels, penalties: Sequence[float]) -> Floats:
-        """Return the mean log-likelihood of each fold; none with one class, or a single row of one."""
+        """Return the mean log-likelihood of each fold; none where classes are too rare."""
         hard = labels if labels.ndim == 1 else labels.argmax(1)
         if rarest_class(hard) < 2 or (hard == hard[0]).all():
             return np.empty((len(penalties), 0))
