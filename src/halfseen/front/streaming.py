@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from halfseen.arrays import Integers, Matrix
-from halfseen.front.labels import NO_LABEL, label_positions, some_label_positions
+from halfseen.arrays import Matrix
+from halfseen.front.labels import NO_LABEL, some_labels, source_labels
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
 from halfseen.parallel import ALONE, Ranks
 
-Chunk = tuple[Matrix, Integers]
+Labels = npt.NDArray[Any]
+Chunk = tuple[Matrix, Labels]
 
 BUFFER_ROWS = 131_072
 """Rows among which a batch is drawn."""
@@ -111,12 +113,13 @@ class RowStream:
             first_row += batch.num_rows
             yield inputs[chosen], self._labels(batch, where)[chosen]
 
-    def _labels(self, batch: Any, where: str) -> Integers:
+    def _labels(self, batch: Any, where: str) -> Labels:
         if self.some_labelled:
-            return some_label_positions(self.schema, batch.column(self.schema.label), where)
+            name = self.schema.label
+            return some_labels(self.schema, batch.column(name), name, where)
         if not self.is_source:
             return np.full(batch.num_rows, NO_LABEL)
-        return label_positions(self.schema, batch.column(self.schema.label), where)
+        return source_labels(self.schema, batch.column(self.schema.label), where)
 
 
 def _mixed(
