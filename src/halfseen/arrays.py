@@ -7,6 +7,7 @@ A silently broadcast shape is worse than an error: an (n, 1) column times an (n,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from halfseen.errors import InputError
 __all__ = [
     "Floats",
     "Integers",
+    "Tensor",
     "labels",
     "matrix",
     "normalized",
@@ -26,6 +28,8 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Tensor = npt.NDArray[Any]
+"""What a member learned, as a model folder keeps it: of any shape and type."""
 
 _ROW_SUM_TOLERANCE = 1e-3
 """Probabilities often come in single precision; what is further off is not a probability."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from halfseen.errors import InputError
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = ["Array", "Blocks", "View"]
 
-Array = TypeVar("Array", torch.Tensor, npt.NDArray[np.float32])
+Array = TypeVar("Array", "torch.Tensor", npt.NDArray[np.float32])
 View = Literal["full", "zero", "ignore"]
 """What a model without imputation is shown: (x1, x2), (x1, 0) or x1 alone."""
 
@@ -44,7 +46,7 @@ class Blocks:
     Examples
     --------
     >>> blocks = Blocks.columns(["age", "chol", "thal"], missing=["thal"])
-    >>> x = torch.tensor([[63.0, 233.0, 6.0]])
+    >>> x = np.array([[63.0, 233.0, 6.0]])
     >>> observed, missing = blocks.split(x)
     >>> observed.tolist(), missing.tolist()
     ([[63.0, 233.0]], [[6.0]])
@@ -254,7 +256,7 @@ class Blocks:
         return (..., index) if self.is_table else (..., index, slice(None))
 
     def _filled(self, x: Array, positions: Sequence[int]) -> Array:
-        filled = x.clone() if isinstance(x, torch.Tensor) else x.copy()
+        filled = x.copy() if isinstance(x, np.ndarray) else x.clone()
         filled[self._index(positions)] = self.fill
         return filled
 

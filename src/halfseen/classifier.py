@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,19 +11,15 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.options import Inputs, Options, Preset, dotted, option_names
 
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.blocks import Blocks
     from halfseen.explain import Explanation
-    from halfseen.front.frames import Images
-    from halfseen.front.inference import Understanding
     from halfseen.front.roles import Missing
-    from halfseen.front.tables import ArrowTable
     from halfseen.model.fitting import Hooks
     from halfseen.model.model import Model
     from halfseen.model.settings import Effort, FitSettings
@@ -277,112 +272,36 @@ class AdaptationImputationClassifier(
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
         """
-        from halfseen.front.frames import (
-            Images,
-            label_column,
-            read_frame,
-            split_stacked,
-            target_label_column,
-        )
-        from halfseen.front.tables import ArrowTable
-        from halfseen.model.fitting import fit_tables
+        from halfseen.model.frames import fit_frames
 
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        if sample_domain is not None:
-            if X_target is not None:
-                raise OptionError("Give either X_target or sample_domain, not both.")
-            if y_target is not None:
-                raise OptionError("y_target goes with X_target, not with sample_domain.")
-            X, y, X_target = split_stacked(X, y, sample_domain)
-        settings = self._settings(self._seed())
-        source = read_frame(X, "the source")
-        target = None if X_target is None else read_frame(X_target, "the target")
-        settings.check("image" if isinstance(source, Images) else "table")
-        if y_target is not None and (target is None or isinstance(source, Images)):
-            raise OptionError("y_target needs X_target, and tables: images do not use it.")
-        labels, column = label_column(y, len(source))
-        if len(np.unique(labels)) < 2:
-            raise InputError(
-                f"The source labels hold one class, {labels.tolist()[0]!r}; two or more are needed "
-                "to learn a classifier."
-            )
-        if target is None:
-            warnings.warn(
-                "No target was given: the source's own rows without the missing block stand in "
-                "for it. Pass X_target=... to adapt to a shifted target.",
-                stacklevel=2,
-            )
-        if isinstance(source, Images):
-            self.notes_: list[str] = []
-            self.model_ = self._fit_images(source, target, labels, settings)
-            self.n_features_in_ = source.array.shape[1]
-        else:
-            known = None
-            if y_target is not None and target is not None:
-                known = target_label_column(y_target, len(target))
-            found = self._understood(source, target, column, known)
-            self.notes_ = found.notes
-            self.model_ = fit_tables(found, settings, self._hooks()).model
-            self.n_features_in_ = len(source.names)
-        self.classes_ = np.unique(labels)
-        self.blocks_, self.class_prior_ = self.model_.blocks, self.model_.class_prior
-        self.__dict__.pop("feature_names_in_", None)
-        if isinstance(source, ArrowTable) and not source.positional:
-            self.feature_names_in_ = np.asarray(source.names, dtype=object)
-        return self
-
-    def _understood(
-        self, source: ArrowTable, target: Any, labels: Any, target_labels: Any = None
-    ) -> Understanding:
-        from halfseen.front.frames import Images
-        from halfseen.front.labels import FEWEST_ROWS
-        from halfseen.front.pairing import understand_frames
-
-        if isinstance(target, Images):
-            raise InputError("The source is a table and the target holds images.")
-        return understand_frames(
-            source,
-            labels,
-            target,
+        fitted = fit_frames(
+            X,
+            y,
+            X_target,
+            self._settings(self._seed()),
+            self._hooks(),
+            y_target=y_target,
+            sample_domain=sample_domain,
             missing=self.missing,
             keep=self.keep or (),
             categorical=self.categorical or (),
             drop=self.drop or (),
-            complete=self._method.needs_complete_target,
-            fewest=FEWEST_ROWS if self._settings(0).holds_out("table") else 1,
-            target_labels=target_labels,
         )
-
-    def _fit_images(self, source: Images, target: Any, labels: Any, settings: FitSettings) -> Model:
-        from halfseen.front.frames import Images
-        from halfseen.front.fronts import ImageFront
-        from halfseen.front.images import prepare_images
-        from halfseen.members import Sample
-        from halfseen.model.fitting import fit_images
-
-        blocks = self._image_blocks(source, target)
-        classes, positions = np.unique(labels, return_inverse=True)
-        shown = Images(source.array, "the target") if target is None else target
-        sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
-        rows = prepare_images(shown, blocks, complete=self._method.needs_complete_target)
-        front = ImageFront(blocks, tuple(classes.tolist()))
-        return fit_images(front, sample, rows, settings, self._hooks()).model
-
-    def _image_blocks(self, source: Images, target: Any) -> Blocks:
-        from halfseen.front.images import image_blocks
-        from halfseen.front.tables import ArrowTable
-
-        if isinstance(target, ArrowTable):
-            raise InputError("The source holds images and the target is a table.")
-        complete = self._method.needs_complete_target
-        return image_blocks(source, target, self.missing, complete=complete)
+        self.model_, self.notes_ = fitted.model, fitted.notes
+        self.classes_, self.n_features_in_ = fitted.classes, fitted.features
+        self.blocks_, self.class_prior_ = self.model_.blocks, self.model_.class_prior
+        self.__dict__.pop("feature_names_in_", None)
+        if fitted.names is not None:
+            self.feature_names_in_ = np.asarray(fitted.names, dtype=object)
+        return self
 
     def _hooks(self) -> Hooks:
         from halfseen.model.fitting import Hooks
-        from halfseen.networks.training import Progress, ProgressBar
+        from halfseen.progress import Progress, ProgressBar
 
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
         progress = ProgressBar if self.verbose else (lambda title: Progress())

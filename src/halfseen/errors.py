@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import errno
-
-__all__ = [
-    "DownloadError",
-    "HalfseenError",
-    "InputError",
-    "OptionError",
-    "TrainingDivergedError",
-    "capitalized",
-    "reason",
-]
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, or name a place on another disk",
@@ -45,6 +37,26 @@ class TrainingDivergedError(HalfseenError, RuntimeError):
 
 class DownloadError(HalfseenError, OSError):
     """A file could not be fetched, or what arrived is not the file."""
+
+
+@contextmanager
+def installed_by(extra: str, what: str) -> Iterator[None]:
+    """Say which extra brings a library that is not there, and what needs it.
+
+    Examples
+    --------
+    >>> with installed_by("onnx", "Export"):
+    ...     import no_such_library
+    Traceback (most recent call last):
+    halfseen.errors.InputError: Export needs more libraries (No module named 'no_such_library'): \
+pip install 'halfseen[onnx]'
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(
+            f"{what} needs more libraries ({error}): pip install 'halfseen[{extra}]'"
+        ) from None
 
 
 def capitalized(phrase: str) -> str:

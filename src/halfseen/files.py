@@ -25,16 +25,6 @@ try:
 except ImportError:  # Windows: nothing is locked there, and nothing left by others removed
     fcntl = None  # type: ignore[assignment]
 
-__all__ = [
-    "folder_written_whole",
-    "locked",
-    "recover",
-    "remove_leftovers",
-    "sync",
-    "write_text",
-    "written_whole",
-]
-
 _LONGEST = 200
 """Bytes of a name that its temporary name repeats; file systems take 255 at most."""
 _HERE, _EXCHANGE = -100, 2

@@ -14,39 +14,24 @@ from pathlib import Path
 from halfseen.errors import OptionError, reason
 from halfseen.files import remove_leftovers
 
-__all__ = ["Output", "check_outputs", "derived_path", "head"]
-
 MODEL_FILES = ("model.json", "model.safetensors")
 """A folder that holds both is a model, in which nothing else is written."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """One file or folder that a command will write.
-
-    Parameters
-    ----------
-    path
-        Where it goes.
-    what
-        What messages call it, such as "the scores".
-    ours
-        Whether what stands at the path comes from a former run of the command, so that it may be
-        replaced. It may raise a sentence of its own, which holds with ``--force`` too.
-    option
-        The option that names the place.
-    is_folder
-        Whether it is a folder.
-    is_continued
-        Whether the command goes on with what is there: ``--force`` cannot help then.
-    """
+    """One file or folder that a command will write, and what messages call it: "the scores"."""
 
     path: Path
     what: str
     ours: Callable[[Path], bool]
+    """Whether what stands there comes from a former run of the command, so that it may be replaced;
+    it may raise a sentence of its own, which holds with ``--force`` too."""
     option: str = "-o"
+    """That names the place."""
     is_folder: bool = False
     is_continued: bool = False
+    """Whether the command goes on with what is there: ``--force`` cannot help then."""
 
     def refused(self, reason: str, remedy: str) -> OptionError:
         """Return the sentence that says why it cannot go there."""
@@ -62,15 +47,7 @@ def check_outputs(
     An output may not be an input, lie inside one or contain one, lie in a model folder, be a
     symbolic link, or be another output of the command; `force` changes none of this. Where
     something exists already, it must be from a former run of the same command, or `force` be given.
-
-    Parameters
-    ----------
-    outputs
-        What will be written, names derived from others included.
-    inputs
-        What is read, by the words that messages call it; None for what is not given.
-    force
-        Whether an existing file of somebody else may be replaced.
+    `inputs` are what is read, by the words that messages call it.
 
     Examples
     --------

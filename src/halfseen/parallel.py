@@ -1,4 +1,6 @@
-"""Several processes that train one model together: each sees its part of every batch.
+"""Work on several cores: calls at once, and processes that train one model together.
+
+Of several processes each sees its part of every batch.
 
 ``torchrun`` starts the processes, and :func:`joined` lets them find each other. From then on
 every rank draws the same batches, takes its own rows of each, and adds its gradient to those of
@@ -20,21 +22,31 @@ mean, by rows, of what each rank's part of the batch says by itself:
 from __future__ import annotations
 
 import os
+import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
-
-import torch
-from threadpoolctl import threadpool_limits
-from torch import Tensor, distributed, nn
+from typing import TYPE_CHECKING, TypeVar
 
 from halfseen.errors import HalfseenError, OptionError
 
-__all__ = ["ALONE", "Ranks", "joined", "one_thread_if_small", "present_ranks"]
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+__all__ = [
+    "ALONE",
+    "Ranks",
+    "at_once",
+    "joined",
+    "one_thread",
+    "one_thread_if_small",
+    "present_ranks",
+    "threads",
+]
 
 Value = TypeVar("Value")
 
@@ -103,6 +115,8 @@ class Ranks:
         """Return the mean of all ranks' values."""
         if self.size == 1:
             return values
+        from torch import distributed
+
         total = values.detach().clone()
         distributed.all_reduce(total)
         return total / self.size
@@ -117,6 +131,8 @@ class Ranks:
         """Return what the first rank makes; the others wait for it."""
         if self.size == 1:
             return make()
+        from torch import distributed
+
         held = [_apart(make) if self.is_first else None]
         distributed.broadcast_object_list(held, src=0)
         value: Value = held[0]  # type: ignore[assignment]
@@ -138,8 +154,10 @@ def _apart(make: Callable[[], Value]) -> Value:
 
 def present_ranks() -> Ranks:
     """Return the processes that have joined; one alone where none have, or while they wait."""
-    if _IS_APART.get():
+    if _IS_APART.get() or "torch" not in sys.modules:
         return ALONE
+    from torch import distributed
+
     if distributed.is_available() and distributed.is_initialized():
         return Ranks(distributed.get_rank(), distributed.get_world_size())
     return ALONE
@@ -158,9 +176,12 @@ def joined() -> Iterator[Ranks]:
     ...     ranks.is_first
     True
     """
-    if not (distributed.is_available() and distributed.is_torchelastic_launched()):
+    if "TORCHELASTIC_RUN_ID" not in os.environ:  # which torchrun sets
         yield ALONE
         return
+    import torch
+    from torch import distributed
+
     backend = "gloo"
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
@@ -179,24 +200,88 @@ def joined() -> Iterator[Ranks]:
         distributed.destroy_process_group()
 
 
+_CORES: ContextVar[int | None] = ContextVar("_CORES", default=None)
+_THREADS: ContextVar[int | None] = ContextVar("_THREADS", default=None)
+
+
+def threads() -> int:
+    """Return how many threads a piece of work may use here."""
+    return _THREADS.get() or _cores()
+
+
+def _cores() -> int:
+    """Return how many calls may run at once: as many as OMP_NUM_THREADS, the machine and Torch."""
+    within = _CORES.get()
+    if within is not None:
+        return within
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    torch = sys.modules.get("torch")
+    if torch is not None and _THREADS.get() is None:
+        return int(torch.get_num_threads())
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:
+    """Return what each call returns; as many run at a time as there are cores.
+
+    Each keeps to one thread, so that nothing depends on how many ran at a time. Calls into
+    LightGBM, BLAS and Arrow leave Python to the others meanwhile.
+
+    Examples
+    --------
+    >>> at_once([lambda: 1 + 1, lambda: 2 + 2])
+    [2, 4]
+    """
+    workers = min(_cores(), len(calls))
+    with one_thread():
+        if workers < 2:
+            return [call() for call in calls]
+        before = _CORES.set(1)
+        pool = ThreadPoolExecutor(workers)
+        try:
+            begun = [pool.submit(copy_context().run, call) for call in calls]
+            return [one.result() for one in begun]
+        finally:
+            pool.shutdown(cancel_futures=True)
+            _CORES.reset(before)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep Torch, LightGBM and BLAS to one thread for a while."""
+    torch = sys.modules.get("torch")
+    before = 1 if torch is None else torch.get_num_threads()
+    if threads() == before == 1:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    held = _THREADS.set(1)
+    try:
+        with threadpool_limits(1):
+            if before > 1:
+                torch.set_num_threads(1)  # type: ignore[union-attr]
+            yield
+    finally:
+        if before > 1:
+            torch.set_num_threads(before)  # type: ignore[union-attr]
+        _THREADS.reset(held)
+
+
 @contextmanager
 def one_thread_if_small(cells: int) -> Iterator[None]:
-    """Keep Torch, LightGBM and BLAS to one thread for a while, where there is little to share.
+    """Keep to one thread for a while, where there is little to share.
 
     Threads that wait for each other spin, and where others use the machine too they wait long.
     """
-    before = torch.get_num_threads()
-    if cells > SMALL or before == 1:
+    with one_thread() if cells <= SMALL else nullcontext():
         yield
-        return
-    with threadpool_limits(1):
-        torch.set_num_threads(1)  # LightGBM is told as many as Torch has
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
 
 
 def _is_lost_connection(error: RuntimeError) -> bool:
     """Whether a process could not be reached: Gloo raises a plain RuntimeError."""
+    from torch import distributed
+
     return isinstance(error, distributed.DistError) or "gloo" in str(error)

@@ -13,8 +13,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.front.dates import Dates, read_dates
 from halfseen.front.files import TableFiles, open_table
 from halfseen.front.frames import read_frame
-from halfseen.front.inference import Doubt, Understanding
-from halfseen.front.pairing import doubtful
+from halfseen.front.inference import Doubt, Understanding, doubtful
 from halfseen.front.roles import Roles
 from halfseen.front.sites import named_sites, site_name, understand_sites
 from halfseen.front.tables import ArrowTable, Table
@@ -23,8 +22,6 @@ from halfseen.model.model import Model
 from halfseen.model.patterns import PatternModel
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.report.gathering import facts_of_fit
-
-__all__ = ["fit"]
 
 
 def fit(
@@ -116,7 +113,7 @@ def fit(
     found = understand_sites(here, there, roles, complete=complete)
     doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
     if doubts:
-        raise doubtful(doubts)
+        raise doubtful(doubts, roles)
     models = [
         _fitted(part, chosen, strict=strict, report=report)
         for part in found

@@ -14,7 +14,7 @@ from halfseen.front.files import TableFiles, open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.preprocessing import transform
 from halfseen.front.roles import Roles
-from halfseen.front.summary import SAMPLE, ColumnSummary, Moments, summarize
+from halfseen.front.summary import SAMPLE, ColumnSummary, summarize
 
 ROWS = 200
 RANDOM = np.random.default_rng(0)
@@ -179,24 +179,15 @@ def test_a_complete_target_is_for_full_models(tables):
     assert not found.schema.missing
 
 
-def test_moments_do_not_depend_on_the_batches():
-    values = RANDOM.gamma(1.0, size=1000) + 1e6
-    moments = Moments()
-    for part in np.array_split(values, 7):
-        moments.add(part)
-    centred = values - values.mean()
-    assert moments.mean == pytest.approx(values.mean())
-    assert moments.spread == pytest.approx(values.std(), rel=1e-6)
-    assert moments.skewness == pytest.approx((centred**3).mean() / values.std() ** 3, rel=1e-4)
-
-
-def test_the_median_of_a_long_table_is_that_of_an_even_sample():
+def test_the_scale_of_a_long_table_is_that_of_an_even_sample():
     summary = ColumnSummary("x")
     values = RANDOM.normal(size=5 * SAMPLE)
     for part in np.array_split(values, 40):
         summary.add(pa.array(part), where="here", first_row=1, categorical=False)
     assert sum(map(len, summary._sample)) <= SAMPLE
     assert summary.median == pytest.approx(np.median(values), abs=0.02)
+    assert summary.moments().mean == pytest.approx(values.mean(), abs=0.02)
+    assert summary.moments().spread == pytest.approx(values.std(), rel=0.02)
 
 
 def test_one_pass_counts_rows_gaps_and_labels(tables):

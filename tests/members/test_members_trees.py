@@ -5,7 +5,6 @@ from dataclasses import replace
 import lightgbm
 import numpy as np
 import pytest
-import torch
 from onnx import TensorProto, helper
 from onnxruntime import InferenceSession
 from scipy.special import log_softmax
@@ -83,7 +82,7 @@ def test_constant_columns_one_class_and_few_rows_end_in_a_model(learner):
 
 
 def broken(tensors, name, change):
-    tensors = {key: tensor.clone() for key, tensor in tensors.items()}
+    tensors = {key: tensor.copy() for key, tensor in tensors.items()}
     tensors[name] = change(tensors[name])
     return tensors
 
@@ -108,7 +107,7 @@ def set_first(value):
         ("nodes", set_first(2**30), "differ in length"),
         ("nodes", set_first(-1), "differ in length"),
         ("value", lambda t: t[:-1], "differ in length"),
-        ("left", lambda t: t.double(), "is no vector of"),
+        ("left", lambda t: t.astype(np.float64), "is no vector of"),
         ("constant", lambda t: t[:1], "lack a constant"),
     ],
 )
@@ -123,6 +122,6 @@ def test_missing_and_extra_tensors_and_outputs_are_refused():
     member = LEARNERS[0].fit(task())
     tensors = member.tensors()
     with pytest.raises(InputError, match="trees have the tensors"):
-        type(member).restored(member.describe(), tensors | {"more": torch.ones(1)}, BLOCKS, 2)
+        type(member).restored(member.describe(), tensors | {"more": np.ones(1)}, BLOCKS, 2)
     with pytest.raises(InputError, match="5 outputs for 2 classes"):
         type(member).restored({"outputs": 5}, tensors, BLOCKS, 2)

@@ -25,8 +25,8 @@ from halfseen.model.fitting import RULE, Hooks, fit_tables, is_resident
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings
 from halfseen.model.streams import StreamedBatches
-from halfseen.networks.training import Progress
 from halfseen.parallel import Ranks
+from halfseen.progress import Progress
 
 TINY = tiny.TINY | {
     "training.warmup_epochs": 2,

@@ -14,10 +14,10 @@ import halfseen
 from halfseen.errors import InputError
 from halfseen.front.frames import read_frame
 from halfseen.front.inference import understand
-from halfseen.front.pooling import PooledTable
 from halfseen.front.roles import Roles
 from halfseen.front.sites import empty_columns, pooled, site_name, understand_sites
 from halfseen.front.summary import summarize
+from halfseen.front.tables import PooledTable
 
 QUICK = {"members": ["regression"], "report": False}
 ROLES = Roles("sick", in_python=True)

@@ -51,9 +51,9 @@ def test_a_stack_gives_what_training_one_by_one_gives(method, rows):
     for task, member in zip(tasks, together, strict=True):
         alone = learner(method).fit(task)
         for name, tensor in alone.tensors().items():
-            torch.testing.assert_close(member.tensors()[name], tensor, rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(member.tensors()[name], tensor, rtol=1e-3, atol=1e-4)
     first, second = (member.tensors()["classifier.0.weight"] for member in together[:2])
-    assert not torch.allclose(first, second, atol=1e-3)
+    assert not np.allclose(first, second, atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_stack_goes_on_from_its_checkpoint(tmp_path):
     resumed = learner(**{"tables.dropout": 0.5}).fit_all(tasks)
     for one, other in zip(whole, resumed, strict=True):
         for name, tensor in one.tensors().items():
-            assert torch.equal(tensor, other.tensors()[name])
+            assert np.array_equal(tensor, other.tensors()[name])
 
 
 def test_adam_is_torchs():

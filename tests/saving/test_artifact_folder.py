@@ -219,7 +219,7 @@ def test_a_truncated_file_is_noticed(folder, length):
 def test_a_tensor_that_is_no_number_is_refused(folder, value, member):
     described, tensors = read_folder(folder)
     name = next(name for name in tensors if name.startswith(f"{member}/"))
-    tensors[name].view(-1)[-1] = value
+    tensors[name].reshape(-1)[-1] = value
     write_folder(folder, described, tensors)
     with pytest.raises(InputError, match=rf"Tensor '{name}' .* no finite number: .*Fit it again"):
         halfseen.load(folder)

@@ -24,7 +24,7 @@ def task(noise, rows=600):
 
 def test_teachers_of_the_complete_source_know_more_than_the_control():
     given = task(noise=0.3)
-    found = lessons(given, teachers=TEACHERS)
+    (found,) = lessons([given], teachers=TEACHERS)
     rows = np.arange(len(given.source))
     complete, control = (
         -np.log(soft[rows, given.source.labels]).mean() for soft in (found.complete, found.control)
@@ -37,7 +37,8 @@ def test_soft_labels_are_out_of_fold():
     random = np.random.default_rng(1)
     inputs = random.normal(size=(300, 2)).astype(np.float32)
     labels = random.integers(0, 2, 300)  # nothing to learn: in-fold trees would know them
-    found = lessons(Task(BLOCKS, 2, Sample(inputs, labels), inputs, 0), teachers=TEACHERS)
+    given = Task(BLOCKS, 2, Sample(inputs, labels), inputs, 0)
+    (found,) = lessons([given], teachers=TEACHERS)
     assert abs((found.complete.argmax(1) == labels).mean() - 0.5) < 0.1
 
 
@@ -46,9 +47,9 @@ def test_a_class_too_rare_for_folds_and_soft_labels_teach_nothing():
     labels = np.zeros(len(given.source), dtype=np.int64)
     labels[0] = 1
     rare = Task(BLOCKS, 2, Sample(given.source.inputs, labels), given.target, 0)
-    assert lessons(rare, teachers=TEACHERS) is None
+    assert lessons([rare], teachers=TEACHERS) == [None]
     soft = taught(given.source, np.full((len(labels), 2), 0.5), 2)
-    assert lessons(Task(BLOCKS, 2, soft, given.target, 0), teachers=TEACHERS) is None
+    assert lessons([Task(BLOCKS, 2, soft, given.target, 0)], teachers=TEACHERS) == [None]
 
 
 def test_students_are_trees():

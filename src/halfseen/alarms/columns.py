@@ -13,8 +13,6 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.schema import Shape, TableSchema
 
-__all__ = ["FEWEST_ROWS", "Alarm", "column_alarms"]
-
 FEWEST_ROWS = 20
 """Values on each side below which a distribution says nothing."""
 FACTOR = 5.0
@@ -46,24 +44,14 @@ MOST_PAIRED = 60
 
 @dataclass(frozen=True)
 class Alarm:
-    """One thing that looks wrong.
-
-    Parameters
-    ----------
-    kind
-        ``unit``, ``range``, ``constant``, ``gaps``, ``categories``, ``sentinel``, ``swapped``,
-        ``drift``, ``one class`` or ``class shares``.
-    says
-        A sentence with the figures, and what to do.
-    columns
-        Which it is about; none where it is about rows.
-    figures
-        The numbers in the sentence.
-    """
+    """One thing that looks wrong."""
 
     kind: str
+    """Unit, range, constant, gaps, categories, sentinel, swapped, drift, one class, shares."""
     says: str
+    """A sentence with the figures, and what to do."""
     columns: tuple[str, ...] = ()
+    """Which it is about; none where it is about rows."""
     figures: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,15 +72,7 @@ class Alarm:
 
 
 def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm]:
-    """Compare the columns of a table with those of the source.
-
-    Parameters
-    ----------
-    schema
-        Of the model; it holds how the source's columns are distributed.
-    there
-        How those of the table are.
-    """
+    """Compare the columns of a table with those of the source, which the schema tells of."""
     pairs = {
         column.name: (column.shape, there[column.name])
         for column in schema.observed

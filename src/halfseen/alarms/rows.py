@@ -12,12 +12,9 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
-from halfseen.front.pooling import PooledTable
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
-from halfseen.front.tables import Table
-
-__all__ = ["Watch", "drift_alarms", "prediction_alarms", "refuse", "sentences", "table_alarms"]
+from halfseen.front.tables import PooledTable, Table
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
@@ -88,14 +85,9 @@ def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
 
 
 class Watch:
-    """Looks at rows as they are scored, and says what looks wrong with them.
+    """Looks at rows as they are scored, and says what looks wrong beside the source's columns.
 
-    Parameters
-    ----------
-    schema
-        Of the model; it holds how the source's columns are distributed.
-    prior
-        The source's class shares, where they are known.
+    `prior` are the source's class shares, where they are known.
     """
 
     def __init__(self, schema: TableSchema, prior: Sequence[float] | None = None) -> None:
@@ -145,14 +137,7 @@ def drift_alarms(distance: float) -> list[Alarm]:
 def prediction_alarms(
     probability: Floats, prior: Sequence[float], names: Sequence[str]
 ) -> list[Alarm]:
-    """Compare predicted classes with the source's.
-
-    Parameters
-    ----------
-    probability
-        Of each class, one row each.
-    prior, names
-        The source's class shares, and what the classes are called.
+    """Compare predicted classes with the source's class shares.
 
     Examples
     --------

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,14 +129,14 @@ class ColumnMap:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return copies of all arrays by name: maps share some, and files may not."""
-        return {name: torch.tensor(getattr(self, name)) for name in _NAMES}
+        return {name: getattr(self, name).copy() for name in _NAMES}
 
     @classmethod
     def restored(cls, tensors: Mapping[str, Tensor], inputs: int) -> ColumnMap:
         """Rebuild a map from tensors that somebody else may have written."""
         if set(tensors) != set(_NAMES):
             raise InputError(f"a map of columns has the tensors {_NAMES}, not {sorted(tensors)}.")
-        arrays = {name: tensors[name].numpy() for name in _NAMES}
+        arrays = {name: tensors[name] for name in _NAMES}
         positions = arrays["positions"]
         kinds = [a.dtype for a in arrays.values()]
         wanted: Sequence[Any] = [np.int64, np.float64, np.float64, np.bool_, *[np.float64] * 2]

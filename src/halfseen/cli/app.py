@@ -21,13 +21,10 @@ from halfseen.cli.predict import predict
 from halfseen.cli.rehearse import rehearse
 from halfseen.cli.report import report
 from halfseen.cli.serve import serve
-from halfseen.cli.sign import sign
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.cli.tune import tune
-from halfseen.cli.verify import verify
+from halfseen.cli.verify import sign, verify
 from halfseen.errors import HalfseenError, reason
-
-__all__ = ["app", "command", "main"]
 
 app = typer.Typer(
     name="halfseen",
@@ -58,19 +55,11 @@ def root(
     """
 
 
-app.command()(fit)
-app.command()(fit_images)
-app.command()(tune)
-app.command()(predict)
-app.command()(evaluate)
-app.command()(explain)
-app.command()(rehearse)
-app.command()(inspect)
-app.command()(report)
-app.command()(export)
-app.command()(serve)
-app.command()(verify)
-app.command()(sign)
+for _command in (
+    fit, fit_images, tune, predict, evaluate, explain, rehearse, inspect, report, export, serve,
+    verify, sign,
+):  # fmt: skip
+    app.command()(_command)
 
 
 def add_installed(app: typer.Typer) -> None:

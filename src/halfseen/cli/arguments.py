@@ -1,13 +1,13 @@
-"""Arguments that the commands on two tables share, and what becomes of them."""
+"""Options that commands on two tables share, and how they become the settings of a fit."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict, get_type_hints
 
 import typer
-
-__all__ = ["given_settings", "split_names"]
 
 Names = list[str] | None
 ReportDetail = Literal["aggregates", "none"]
@@ -17,45 +17,14 @@ Effort = Literal["quick", "default", "best"]
 
 Source = Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")]
 Target = Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")]
-Label = Annotated[str | None, typer.Option(help="Column of the source to predict.")]
-Missing = Annotated[
-    Names, typer.Option(help="Columns never measured on the target, beside those found.")
-]
-Keep = Annotated[
-    Names, typer.Option(help="Columns measured on the target, although they look otherwise.")
-]
-Categorical = Annotated[
-    Names, typer.Option(help="Columns of numbers that are names of categories.")
-]
-Numeric = Annotated[Names, typer.Option(help="Columns of numbers in which texts stand for gaps.")]
 Rename = Annotated[
     Names, typer.Option(metavar="OLD=NEW", help="Another name for a column of either table.")
 ]
-Dates = Annotated[
-    Names,
-    typer.Option(
-        metavar="COLUMN=PART,PART",
-        help="Parts to read of a column of dates: year, month, day, weekday, hour, days.",
-    ),
-]
-Drop = Annotated[Names, typer.Option(help="Columns not to use.")]
-Id = Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
-Positive = Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
-TargetLabels = Annotated[
-    bool | None,
-    typer.Option(
-        "--target-labels/--no-target-labels",
-        help="Whether labels of target rows are used; by default where some rows have none.",
-    ),
-]
 Models = Annotated[
-    Names, typer.Option(help="Models to choose from; Adaptation-Imputation by default.")
-]
-Members = Annotated[
     Names,
     typer.Option(
-        help="What learns beside each other: networks, boosted_trees, forest, regression; all by "
-        "default."
+        help="The paper's models to choose from or to rehearse; Adaptation-Imputation by default, "
+        "three for a rehearsal."
     ),
 ]
 Set = Annotated[
@@ -66,29 +35,120 @@ Set = Annotated[
         help="Any option of the networks by its dotted name: training.joint_epochs=50.",
     ),
 ]
-Strict = Annotated[bool | None, typer.Option("--strict", help="Take every alarm as an error.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")]
 Config = Annotated[Path | None, typer.Option(help="TOML file with these settings and any other.")]
 
 
-def given_settings(*, set_: Names = None, **given: Any) -> dict[str, Any]:
-    """Return what the command line says of columns and training, less what it leaves open."""
-    found = {
-        name: split_names(value)
-        if isinstance(value, list) and name not in ("rename", "dates")
-        else value
-        for name, value in given.items()
-        if value is not None
-    }
-    if set_ is None:
-        return found
+class TableOptions(TypedDict):
+    """What every command that fits two tables can be told, each a field of ``FitConfig``."""
+
+    label: Annotated[str | None, typer.Option(help="Column of the source to predict.")]
+    missing: Annotated[
+        Names, typer.Option(help="Columns never measured on the target, beside those found.")
+    ]
+    keep: Annotated[
+        Names, typer.Option(help="Columns measured on the target, although they look otherwise.")
+    ]
+    categorical: Annotated[
+        Names, typer.Option(help="Columns of numbers that are names of categories.")
+    ]
+    numeric: Annotated[
+        Names, typer.Option(help="Columns of numbers in which texts stand for gaps.")
+    ]
+    rename: Rename
+    dates: Annotated[
+        Names,
+        typer.Option(
+            metavar="COLUMN=PART,PART",
+            help="Parts to read of a column of dates: year, month, day, weekday, hour, days.",
+        ),
+    ]
+    drop: Annotated[Names, typer.Option(help="Columns not to use.")]
+    id: Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
+    positive: Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
+    models: Models
+    members: Annotated[
+        Names,
+        typer.Option(
+            help="What learns beside each other: networks, boosted_trees, forest, regression; all "
+            "by default."
+        ),
+    ]
+    seed: Seed
+    set_: Set
+
+
+class FitOptions(TableOptions):
+    """What `halfseen fit` can be told beside that."""
+
+    target_labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--target-labels/--no-target-labels",
+            help="Whether labels of target rows are used; by default where some rows have none.",
+        ),
+    ]
+    effort: Annotated[
+        Effort | None,
+        typer.Option(
+            help="How long it may take: quick (trees and regression), default (also networks and "
+            "teachers) or best (networks of five folds)."
+        ),
+    ]
+    report_data: Annotated[
+        ReportDetail | None,
+        typer.Option(
+            help="What the model keeps for `halfseen report`: aggregates (never a single row), or "
+            "none."
+        ),
+    ]
+    strict: Annotated[bool | None, typer.Option("--strict", help="Take every alarm as an error.")]
+
+
+def with_settings(options: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these options in place of its parameter `settings`.
+
+    The command has a parameter ``settings: FitConfig``, and ``config`` for the file that options
+    are laid over.
+    """
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in get_type_hints(options, include_extras=True).items()
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        def run(**values: Any) -> None:
+            from halfseen.cli.config import read_config
+
+            given = _given({option.name: values.pop(option.name) for option in shared})
+            command(settings=read_config(values["config"], given), **values)
+
+        parameters: list[inspect.Parameter] = []
+        own = inspect.signature(command, eval_str=True, locals={"FitConfig": Any})
+        for each in own.parameters.values():
+            keyword = each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            parameters += shared if each.name == "settings" else [keyword]
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what the command line says, less what it leaves open."""
     from halfseen.cli.config import parsed_options
 
-    return found | {"options": parsed_options(set_)}
+    given = {
+        name: split_names(value)
+        if isinstance(value, list) and name not in ("rename", "dates", "set_")
+        else value
+        for name, value in options.items()
+        if value is not None
+    }
+    return given | ({"options": parsed_options(given.pop("set_"))} if "set_" in given else {})
 
 
-def split_names(given: Names) -> list[str] | None:
+def split_names(given: list[str]) -> list[str]:
     """Return names separated by commas, or given one by one."""
-    if given is None:
-        return None
     return [name.strip() for entry in given for name in entry.split(",") if name.strip()]

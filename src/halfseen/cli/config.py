@@ -14,13 +14,12 @@ from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
 if TYPE_CHECKING:
+    from halfseen.cli.terminal import Terminal
     from halfseen.front.files import TableFiles
     from halfseen.front.roles import Roles
     from halfseen.model.model import Model
     from halfseen.model.patterns import PatternModel
     from halfseen.model.settings import FitSettings
-
-__all__ = ["FitConfig", "open_for", "parsed_options", "read_config"]
 
 
 class FitConfig(BaseModel):
@@ -152,14 +151,26 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     return open_table(path).renamed(found)
 
 
-def open_for(model: Model | PatternModel, path: Path, renames: Sequence[str] | None) -> TableFiles:
-    """Open a table for a model of tables, whose parts read the same of dates."""
-    from halfseen.front.fronts import TableFront
+def part_and_table(
+    model: Model | PatternModel,
+    folder: Path,
+    data: Path,
+    renames: Sequence[str] | None,
+    terminal: Terminal,
+) -> tuple[Model, TableFiles]:
+    """Open a table for a model of tables, and return the part of it that its columns call for."""
+    from halfseen.model.loading import table_model
     from halfseen.model.patterns import PatternModel
 
-    front = (model.parts[0] if isinstance(model, PatternModel) else model).front
-    dates = front.schema.dates if isinstance(front, TableFront) else {}
-    return open_renamed(path, renames).with_dates(dates)
+    parts = model.parts if isinstance(model, PatternModel) else (table_model(model, folder),)
+    with terminal.status("Reading the table"):
+        table = open_renamed(data, renames).with_dates(parts[0].schema.dates)
+    if not isinstance(model, PatternModel):
+        return parts[0], table
+    place = model.part_for(table)
+    lacks = ", ".join(model.patterns[place])
+    terminal.say(f"Part {place + 1} of {len(parts)}, which does without {lacks}.")
+    return parts[place], table
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:

@@ -8,11 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from halfseen.cli.arguments import Rename
-from halfseen.cli.predict import chosen_part
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
-
-__all__ = ["evaluate"]
 
 WORDS = {"accuracy": "accuracy", "auc": "AUC", "cross_entropy": "cross-entropy"}
 
@@ -33,16 +30,12 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.cli.config import open_for
-    from halfseen.model.loading import table_model
-    from halfseen.model.patterns import PatternModel, load
+    from halfseen.cli.config import part_and_table
+    from halfseen.model.patterns import load
     from halfseen.model.scoring import evaluate_table
 
     terminal = Terminal(as_json=as_json)
-    whole = load(model)
-    data = open_for(whole, labelled, rename)
-    single = chosen_part(whole, data, terminal) if isinstance(whole, PatternModel) else whole
-    loaded = table_model(single, model)
+    loaded, data = part_and_table(load(model), model, labelled, rename, terminal)
     with terminal.status("Scoring"):
         found = evaluate_table(loaded, data, label)
     if found["unlabelled"]:

@@ -9,17 +9,14 @@ import typer
 from rich.markup import escape
 
 from halfseen.cli.arguments import Rename
-from halfseen.cli.predict import chosen_part
+from halfseen.cli.report import is_page
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
-from halfseen.errors import OptionError
-from halfseen.outputs import Output, check_outputs, head
-
-__all__ = ["explain"]
+from halfseen.errors import InputError, OptionError, installed_by
+from halfseen.outputs import Output, check_outputs
 
 MOST_COLUMNS = 15
 MOST_TOLD = 3
 """Rows that are told on the screen."""
-_MARK = b'<meta name="generator" content="halfseen'
 
 
 def explain(
@@ -48,28 +45,25 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.cli.config import open_for
-    from halfseen.model.loading import table_model
-    from halfseen.model.patterns import PatternModel, load
+    from halfseen.cli.config import open_renamed, part_and_table
+    from halfseen.model.patterns import load
     from halfseen.model.scoring import TableScorer
 
     terminal = Terminal(as_json=as_json)
     if output is not None:
         if output.suffix.lower() != ".html":
             raise OptionError(f"{output} must end in .html (--json gives everything as data).")
-        page = Output(output, "the page", lambda path: _MARK in head(path))
+        page = Output(output, "the page", is_page)
         inputs = {"the model": model, "the rows": data, "the source table": source}
         check_outputs([page], inputs, force=force)
-    whole = load(model)
-    table = open_for(whole, data, rename)
-    part = chosen_part(whole, table, terminal) if isinstance(whole, PatternModel) else whole
-    loaded = table_model(part, model)
+    loaded, table = part_and_table(load(model), model, data, rename, terminal)
     TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
     known = [column.name for column in loaded.schema.observed]
     complete = None
     if source is not None:
         names = [column.name for column in loaded.schema.columns]
-        complete = _first_rows(open_for(loaded, source, rename), names, None)
+        opened = open_renamed(source, rename).with_dates(loaded.schema.dates)
+        complete = _first_rows(opened, names, None)
     with terminal.status("Explaining"):
         found = loaded.explain(
             _first_rows(table, known, rows), source=complete, seed=seed, where=table.where
@@ -84,7 +78,10 @@ def explain(
     if source is None and loaded.schema.missing:
         terminal.say("--source SOURCE also says what the missing columns would have held.")
     if output is not None:
-        _write(output, found, model, data)
+        with installed_by("report", "A page"):
+            from halfseen.report.page import write_page
+            from halfseen.report.reasons import reasons_page
+        write_page(output, reasons_page(found, model.resolve().name, data.name))
         terminal.result(f"Page: {output}")
     terminal.document(found.to_dict() | {"page": output})
 
@@ -92,8 +89,6 @@ def explain(
 def _first_rows(table: Any, names: list[str], most: int | None) -> Any:
     """Return the first rows of a table, as one Arrow table."""
     import pyarrow as pa
-
-    from halfseen.errors import InputError
 
     absent = [name for name in names if name not in table.names]
     if absent:
@@ -105,14 +100,3 @@ def _first_rows(table: Any, names: list[str], most: int | None) -> Any:
         if most is not None and rows >= most:
             break
     return pa.Table.from_batches(batches)
-
-
-def _write(output: Path, found: Any, model: Path, data: Path) -> None:
-    from halfseen.errors import InputError
-
-    try:
-        from halfseen.report.page import write_page
-        from halfseen.report.reasons import reasons_page
-    except ImportError as error:
-        raise InputError(f"A page needs Jinja2: {error}. pip install 'halfseen[report]'") from None
-    write_page(output, reasons_page(found, model.resolve().name, data.name))

@@ -8,11 +8,9 @@ from typing import Annotated
 import typer
 
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import HalfseenError
+from halfseen.errors import installed_by
 from halfseen.files import write_text
 from halfseen.outputs import Output, check_outputs, derived_path, head
-
-__all__ = ["export"]
 
 _PRODUCER = b"\x12\x08halfseen"
 """The producer's name, as it stands at the beginning of a graph."""
@@ -41,15 +39,10 @@ def export(
         Output(card, "the card", lambda path: head(path).startswith(b"# Model card:"), "--card"),
     ]
     check_outputs(outputs, {"the model": model}, force=force)
-    try:
+    with installed_by("onnx", "Export"):
         from halfseen.export import onnx as onnx_export
         from halfseen.export.model_card import model_card
         from halfseen.model.loading import load
-    except ImportError as error:
-        raise HalfseenError(
-            f"Export needs libraries of its own ({error}); install them with: "
-            "pip install 'halfseen[onnx]'"
-        ) from None
     loaded = load(model)
     graph = onnx_export.onnx_model(loaded)
     difference = onnx_export.check_parity(loaded, graph)

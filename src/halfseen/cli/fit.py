@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 import time
 from dataclasses import replace
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli import arguments
-from halfseen.cli.arguments import given_settings
+from halfseen.cli.arguments import Config, FitOptions, with_settings
+from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import (
     print_metrics,
     print_understanding,
@@ -31,56 +30,25 @@ from halfseen.cli.sites import (
     opened,
     read_paths,
 )
-from halfseen.cli.terminal import Force, Json, Terminal, plain
-from halfseen.errors import OptionError
-from halfseen.outputs import Output, check_outputs, head
+from halfseen.cli.terminal import Force, Json, Terminal
 
 if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
-__all__ = ["fit", "model_outputs", "unfinished_of"]
 
-
+@with_settings(FitOptions)
 def fit(
     source: OneSource = None,
     target: OneTarget = None,
     sources: Sources = None,
     targets: Targets = None,
-    label: arguments.Label = None,
+    *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
     ] = None,
-    missing: arguments.Missing = None,
-    keep: arguments.Keep = None,
-    categorical: arguments.Categorical = None,
-    numeric: arguments.Numeric = None,
-    rename: arguments.Rename = None,
-    dates: arguments.Dates = None,
-    drop: arguments.Drop = None,
-    id: arguments.Id = None,
-    positive: arguments.Positive = None,
-    target_labels: arguments.TargetLabels = None,
-    models: arguments.Models = None,
-    members: arguments.Members = None,
-    effort: Annotated[
-        arguments.Effort | None,
-        typer.Option(
-            help="How long it may take: quick (trees and regression), default (also networks and "
-            "teachers) or best (networks of five folds)."
-        ),
-    ] = None,
-    seed: arguments.Seed = None,
-    set_: arguments.Set = None,
-    config: arguments.Config = None,
-    report_data: Annotated[
-        arguments.ReportDetail | None,
-        typer.Option(
-            help="What the model keeps for `halfseen report`: aggregates (never a single row), or "
-            "none."
-        ),
-    ] = None,
-    strict: arguments.Strict = None,
+    settings: FitConfig,
+    config: Config = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -99,53 +67,14 @@ def fit(
 
     Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
-    paths = given_paths(source, target, sources, targets)
-    given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, dates=dates, drop=drop, id=id,
-        positive=positive, target_labels=target_labels, models=models, members=members,
-        effort=effort, seed=seed, report_data=report_data, strict=strict, set_=set_,
-    )  # fmt: skip
-    from halfseen.cli.config import read_config
-
-    settings = read_config(config, given)
-    if output is None and not dry_run:
-        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
     from halfseen.parallel import joined
 
+    paths = given_paths(source, target, sources, targets)
+    read = read_paths(*paths) | {"the settings file": config}
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
-        if output is not None:
-            places = model_outputs(output)
-            read = read_paths(*paths) | {"the settings file": config}
-            ranks.from_first(lambda: check_outputs(places, read, force=force))
-        _fit(paths, settings, output, terminal, dry_run=dry_run, ranks=ranks)
-
-
-def model_outputs(output: Path) -> list[Output]:
-    """Return what a fit writes: the model, and until it is finished a folder beside it."""
-    from halfseen.saving.folder import DESCRIPTION, PATTERNS, check_replaceable
-
-    if output.name in ("", ".."):
-        raise OptionError(f"{output} is no folder of the model's own; name one with -o.")
-
-    def is_model(folder: Path) -> bool:
-        check_replaceable(folder)
-        described = any(b'"format"' in head(folder / name) for name in (DESCRIPTION, PATTERNS))
-        return described or not any(folder.iterdir())
-
-    def is_unfinished(folder: Path) -> bool:
-        return all("safetensors" in file.name for file in folder.iterdir())
-
-    return [
-        Output(output, "the model", is_model, is_folder=True),
-        Output(unfinished_of(output), "the unfinished model", is_unfinished, is_folder=True),
-    ]
-
-
-def unfinished_of(output: Path) -> Path:
-    """Return the folder beside a model that keeps the state of its unfinished fit."""
-    return output.with_name(f".{output.name}.unfinished")
+        ranks.from_first(lambda: check_place(output, read, dry_run=dry_run, force=force))
+        _fit(paths, settings, None if dry_run else output, terminal, ranks)
 
 
 def _fit(
@@ -153,10 +82,9 @@ def _fit(
     config: FitConfig,
     output: Path | None,
     terminal: Terminal,
-    *,
-    dry_run: bool,
     ranks: Ranks,
 ) -> None:
+    """Fit every part that was understood; without an output only tell."""
     from halfseen.model.patterns import PatternModel
 
     started = time.perf_counter()
@@ -176,23 +104,17 @@ def _fit(
         if len(parts) > 1:
             lacking = ", ".join(column.name for column in found.schema.missing)
             terminal.say(f"Part {number} of {len(parts)}, for tables that lack {lacking}:")
-        place = None if dry_run else output
-        model, document = _fit_part(found, config, place, terminal, ranks)
+        model, document = _fit_part(found, config, output, terminal, ranks)
         models.append(model)
         documents.append(document)
     shown = documents[0] if len(parts) == 1 else {"parts": documents}
-    if dry_run or output is None:
+    if output is None:
         terminal.document(shown | {"model": None})
         return
     if not ranks.is_first:
         return
     whole = models[0] if len(models) == 1 else PatternModel(tuple(models))
-    whole.save(output)
-    shutil.rmtree(unfinished_of(output), ignore_errors=True)
-    seconds = time.perf_counter() - started
-    terminal.detail(f"{seconds:.1f} s in all.")
-    terminal.result(f"Model: {output}")
-    terminal.document(shown | {"model": output, "seconds": round(seconds, 3)})
+    terminal.document(shown | save_model(whole, output, started, terminal))
 
 
 def _fit_part(
@@ -228,18 +150,11 @@ def _fit_part(
     document["alarms"] = alarms
     if output is None:
         return None, document
-    unfinished = unfinished_of(output)
-    if unfinished.is_dir():
-        terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
-    try:
-        with terminal.fit_progress() as bar:
-            hooks = Hooks(say=terminal.say, checkpoints=unfinished)
-            if bar is not None:
-                hooks = replace(hooks, progress=bar.training, part=bar.part)
-            fit = fit_tables(found, settings, hooks)
-    except KeyboardInterrupt:
-        plain(terminal.errors, "The same command goes on from the last finished epoch.")
-        raise
+    with going_on(output, terminal) as unfinished, terminal.fit_progress() as bar:
+        hooks = Hooks(say=terminal.say, checkpoints=unfinished)
+        if bar is not None:
+            hooks = replace(hooks, progress=bar.training, part=bar.part)
+        fit = fit_tables(found, settings, hooks)
     model = fit.model
     if not ranks.is_first:
         return model, document

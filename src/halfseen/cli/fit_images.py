@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from halfseen.cli.arguments import Effort, Models, Seed, Set, split_names
-from halfseen.cli.fit import model_outputs, unfinished_of
+from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import print_metrics
-from halfseen.cli.terminal import Force, Json, Terminal, plain
+from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
-from halfseen.outputs import check_outputs
 
 if TYPE_CHECKING:
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import ImageFolder
-
-__all__ = ["Skipped", "Strict", "fit_images", "image_sentence"]
 
 MOST_BYTES = 4 * 2**30
 """Prepared images of both folders, which are held in memory."""
@@ -99,8 +95,6 @@ def fit_images(
 
     Example: halfseen fit-images source/ target/ --missing bottom:0.5 -o model/
     """
-    if output is None and not dry_run:
-        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
     if (missing is None) == (mask is None):
         raise OptionError(
             "Say what the target lacks: either --missing SIDE:FRACTION, as in bottom:0.5, or "
@@ -108,9 +102,8 @@ def fit_images(
         )
     if source.resolve() in target.resolve().parents:
         raise OptionError(f"{target} lies inside {source}, where it would count as a class.")
-    if output is not None:
-        read = {"the source folder": source, "the target folder": target, "the mask": mask}
-        check_outputs(model_outputs(output), read, force=force)
+    read = {"the source folder": source, "the target folder": target, "the mask": mask}
+    check_place(output, read, dry_run=dry_run, force=force)
     from halfseen.front.image_folders import open_folder
 
     started = time.perf_counter()
@@ -132,14 +125,10 @@ def fit_images(
         return
     fit = _fit(folders, front, settings, output, terminal, skipped)
     model = fit.model
-    model.save(output)
-    shutil.rmtree(unfinished_of(output), ignore_errors=True)
     print_metrics(model.metrics, terminal.console)
-    seconds = time.perf_counter() - started
-    terminal.detail(f"{seconds:.1f} s in all.")
-    terminal.result(f"Model: {output}")
-    result = {"method": model.title, "metrics": model.metrics, "seconds": round(seconds, 3)}
-    terminal.document(_document(folders, front, skipped) | {"model": output} | result)
+    document = _document(folders, front, skipped)
+    document |= {"method": model.title, "metrics": model.metrics}
+    terminal.document(document | save_model(model, output, started, terminal))
 
 
 def image_sentence(front: ImageFront) -> str:
@@ -202,7 +191,7 @@ def _settings(
     from halfseen.model.settings import FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
 
-    chosen = tuple(dict.fromkeys(split_names(models) or ["Adaptation-Imputation"]))
+    chosen = tuple(dict.fromkeys(split_names(models or []) or ["Adaptation-Imputation"]))
     if needs_complete_target(chosen):
         raise OptionError("Full models are for benchmarks: they need the target's missing part.")
     options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])
@@ -231,22 +220,11 @@ def _fit(
     classes = [str(name) for name in front.classes]
     _check_enough(source, target, classes)
     labels = np.array([classes.index(name) for name in source.labels])
-    unfinished = unfinished_of(output)
-    if unfinished.is_dir():
-        terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
     data = {"source": source.fingerprint(pixels), "target": target.fingerprint(others)}
-    try:
-        return fit(
-            front,
-            Sample(pixels, labels),
-            front.blocks.hide(others),
-            settings,
-            Hooks(terminal.progress, terminal.say, unfinished),
-            data,
-        )
-    except KeyboardInterrupt:
-        plain(terminal.errors, "The same command goes on from the last finished epoch.")
-        raise
+    with going_on(output, terminal) as unfinished:
+        hooks = Hooks(terminal.progress, terminal.say, unfinished)
+        hidden = front.blocks.hide(others)
+        return fit(front, Sample(pixels, labels), hidden, settings, hooks, data)
 
 
 def _described(folder: ImageFolder) -> str:

@@ -11,8 +11,6 @@ from halfseen.cli.fit_images import image_sentence
 from halfseen.cli.showing import print_columns, print_metrics
 from halfseen.cli.terminal import Json, Terminal
 
-__all__ = ["inspect"]
-
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
@@ -42,7 +40,6 @@ def inspect(
 
 def _show(loaded: Any, terminal: Terminal) -> None:
     from halfseen.front.fronts import ImageFront
-    from halfseen.members import NetworksMember
 
     front = loaded.front
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
@@ -63,6 +60,5 @@ def _show(loaded: Any, terminal: Terminal) -> None:
         print_metrics(loaded.metrics, terminal.results)
     versions = ", ".join(f"{name} {version}" for name, version in loaded.versions.items())
     terminal.result(f"Versions: {versions}.")
-    networks = [m for m in loaded.members if isinstance(m, NetworksMember)]
-    if networks:
-        terminal.settings(networks[0].options)
+    for networks in loaded.networks_members[:1]:
+        terminal.settings(networks.options)

@@ -17,8 +17,6 @@ from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs
 
-__all__ = ["chosen_part", "predict"]
-
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
@@ -52,6 +50,7 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
+    from halfseen.cli.config import part_and_table
     from halfseen.front.fronts import ImageFront
     from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table
@@ -59,17 +58,13 @@ def predict(
     terminal = Terminal(as_json=as_json)
     inputs = {"the model": model, "the table": data}
     check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
-    loaded = load(model)
-    table = None
-    if isinstance(loaded, PatternModel):
-        table = _opened(loaded, data, rename, terminal)
-        loaded = chosen_part(loaded, table, terminal)
-    if isinstance(loaded.front, ImageFront):
+    whole = load(model)
+    if not isinstance(whole, PatternModel) and isinstance(whole.front, ImageFront):
         if use_missing or class_share:
             raise InputError("--use-missing and --class-share are for models of tables.")
-        _predict_images(loaded, data, output, Skipped(strict=strict), terminal)
+        _predict_images(whole, data, output, Skipped(strict=strict), terminal)
         return
-    table = table or _opened(loaded, data, rename, terminal)
+    loaded, table = part_and_table(whole, model, data, rename, terminal)
     check_output(output, table)
     shares = _shares(loaded, class_share) if class_share else None
     with _progress(terminal, "rows") as advance:
@@ -99,21 +94,6 @@ def predict(
             "class_shares": shares,
         }
     )
-
-
-def _opened(model: Any, data: Path, rename: list[str] | None, terminal: Terminal) -> Any:
-    from halfseen.cli.config import open_for
-
-    with terminal.status("Reading the table"):
-        return open_for(model, data, rename)
-
-
-def chosen_part(model: Any, table: Any, terminal: Terminal) -> Any:
-    """Return the part of a model of several missing patterns that a table's columns call for."""
-    place = model.part_for(table)
-    lacks = ", ".join(model.patterns[place])
-    terminal.say(f"Part {place + 1} of {len(model.parts)}, which does without {lacks}.")
-    return model.parts[place]
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from halfseen.cli import arguments
-from halfseen.cli.arguments import given_settings
+from halfseen.cli.arguments import Config, TableOptions, with_settings
 from halfseen.cli.showing import print_understanding, understanding, understood_sites
 from halfseen.cli.sites import (
     OneSource,
@@ -25,34 +24,21 @@ from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs, head
 
-__all__ = ["rehearse"]
+if TYPE_CHECKING:
+    from halfseen.cli.config import FitConfig
 
 _FOUND = b'{\n "source": {\n  "path": '
 """How the JSON file begins."""
 
 
+@with_settings(TableOptions)
 def rehearse(
     source: OneSource = None,
     target: OneTarget = None,
     sources: Sources = None,
     targets: Targets = None,
-    label: arguments.Label = None,
-    missing: arguments.Missing = None,
-    keep: arguments.Keep = None,
-    categorical: arguments.Categorical = None,
-    numeric: arguments.Numeric = None,
-    rename: arguments.Rename = None,
-    dates: arguments.Dates = None,
-    drop: arguments.Drop = None,
-    id: arguments.Id = None,
-    positive: arguments.Positive = None,
-    models: Annotated[
-        arguments.Names,
-        typer.Option(help="Models to rehearse beside logistic regression and trees."),
-    ] = None,
-    members: arguments.Members = None,
-    set_: arguments.Set = None,
-    seed: arguments.Seed = None,
+    *,
+    settings: FitConfig,
     seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -62,7 +48,7 @@ def rehearse(
         Path | None,
         typer.Option("--output", "-o", help="JSON file to write everything found into."),
     ] = None,
-    config: arguments.Config = None,
+    config: Config = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -80,15 +66,7 @@ def rehearse(
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
-    from halfseen.cli.config import read_config
-
     paths = given_paths(source, target, sources, targets)
-    given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
-        members=members, seed=seed, set_=set_,
-    )  # fmt: skip
-    settings = read_config(config, given)
     if "models" not in settings.model_fields_set:
         settings = settings.model_copy(update={"models": list(MODELS)})
     if output is not None:

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError, OptionError, installed_by
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
     from halfseen.report.page import Page
 
-__all__ = ["report"]
-
 MODEL, PATTERNS = "model.json", "patterns.json"
-_MARK = b'<meta name="generator" content="halfseen'
 
 
 def report(
@@ -55,21 +52,22 @@ def report(
     if (source is None) != (target is None):
         raise OptionError("--source and --target go together: give both tables, or none.")
     written = output or Path(f"{path.resolve().name}-report.html")
-    page = Output(written, "the report", lambda path: _MARK in head(path))
+    page = Output(written, "the report", is_page)
     inputs = {"the source table": source, "the target table": target, "the rehearsal": rehearsal}
     check_outputs([page], _read(path) | inputs, force=force)
-    try:
+    with installed_by("report", "A report"):
         from halfseen.report.page import write_page
-    except ImportError as error:
-        raise InputError(
-            f"A report needs Jinja2: {error}. pip install 'halfseen[report]'"
-        ) from None
     with terminal.status("Writing the report"):
         write_page(written, _page(path, source, target, rehearsal))
     terminal.result(f"Report: {written}")
     terminal.document({"report": written})
     if open_:
         webbrowser.open(written.resolve().as_uri())
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that halfseen wrote."""
+    return b'<meta name="generator" content="halfseen' in head(path)
 
 
 def _read(path: Path) -> dict[str, Path | None]:

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from halfseen.errors import HalfseenError, OptionError
-
-__all__ = ["serve"]
+from halfseen.errors import OptionError, installed_by
 
 
 def serve(
@@ -58,13 +56,8 @@ def serve(
 
     Example: halfseen serve model/ --port 8000
     """
-    try:
+    with installed_by("serve", "A server"):
         from halfseen import serve as server
-    except ImportError as error:
-        raise HalfseenError(
-            f"Serving needs libraries of its own ({error}); install them with: "
-            "pip install 'halfseen[serve]'"
-        ) from None
     if token_file is not None and token is not None:
         raise OptionError("Give either --token-file or a token (--token, HALFSEEN_TOKEN).")
     server.serve(

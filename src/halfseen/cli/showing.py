@@ -12,21 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 
 from halfseen.cli.terminal import Terminal, new_table, plain
-from halfseen.errors import InputError
 
 if TYPE_CHECKING:
     from halfseen.alarms import Alarm
     from halfseen.cli.config import FitConfig
-
-__all__ = [
-    "print_columns",
-    "print_metrics",
-    "print_understanding",
-    "show_alarms",
-    "understanding",
-    "understood",
-    "understood_sites",
-]
 
 MOST_COLUMNS = 60
 """Columns that are listed; of more,"""
@@ -44,7 +33,7 @@ def understood_sites(
     sources: Mapping[str, Any], targets: Mapping[str, Any], config: FitConfig, progress: Console
 ) -> Any:
     """Return what was understood for each missing pattern, once every doubt is settled."""
-    from halfseen.front.inference import Doubt
+    from halfseen.front.inference import Doubt, doubtful
     from halfseen.front.sites import understand_sites
     from halfseen.model.settings import needs_complete_target
 
@@ -56,12 +45,7 @@ def understood_sites(
         if not doubts:
             return found
         if not is_terminal():
-            reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
-            names = ",".join(doubt.name for doubt in doubts)
-            raise InputError(
-                f"Was it measured on the target? Column {reasons}. Say --missing {names} if not, "
-                f"--keep {names} if so."
-            )
+            raise doubtful(doubts, config.roles())
         for doubt in doubts:
             question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
             chosen = config.missing if typer.confirm(question, err=True) else config.keep

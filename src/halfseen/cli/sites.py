@@ -14,17 +14,6 @@ if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
     from halfseen.front.tables import Table
 
-__all__ = [
-    "OneSource",
-    "OneTarget",
-    "Paths",
-    "Sources",
-    "Targets",
-    "given_paths",
-    "opened",
-    "read_paths",
-]
-
 OneSource = Annotated[
     Path | None, typer.Argument(help="Complete, labelled rows: a file or a folder.")
 ]

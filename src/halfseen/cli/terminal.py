@@ -24,24 +24,8 @@ from rich.segment import Segment
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from halfseen.networks.training import FitBar, Progress
     from halfseen.options import Options
-
-__all__ = [
-    "EXIT_CODES",
-    "Force",
-    "Json",
-    "Terminal",
-    "make_console",
-    "new_table",
-    "plain",
-    "plain_data",
-    "print_failures",
-    "printable",
-    "set_verbosity",
-    "verbosity",
-    "with_shared_options",
-]
+    from halfseen.progress import FitBar, Progress
 
 EXIT_CODES = {
     0: "done",
@@ -125,21 +109,9 @@ def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
 class Terminal:
     """Where one command says what.
 
-    Parameters
-    ----------
-    as_json
-        Whether standard output is for one JSON document alone.
-    silent
-        Whether to say nothing at all: another process speaks for this one.
-
-    Attributes
-    ----------
-    results
-        Console for what the command was asked for.
-    console
-        Console for everything around it; silent with ``--quiet``.
-    errors
-        Console for progress; silent with ``--quiet``.
+    `results` is the console for what the command was asked for, `console` for everything around it
+    and `errors` for progress; the last two are silent with ``--quiet``. With `silent` another
+    process speaks for this one.
     """
 
     def __init__(self, *, as_json: bool = False, silent: bool = False) -> None:
@@ -183,13 +155,13 @@ class Terminal:
 
     def fit_progress(self) -> AbstractContextManager[FitBar | None]:
         """Return the display of a whole fit; with ``--quiet`` there is none."""
-        from halfseen.networks.training import FitBar
+        from halfseen.progress import FitBar
 
         return nullcontext() if self.errors.quiet else FitBar()
 
     def progress(self, title: str) -> Progress:
         """Return the display of one training."""
-        from halfseen.networks.training import Progress, ProgressBar
+        from halfseen.progress import Progress, ProgressBar
 
         return Progress() if self.errors.quiet else ProgressBar(title)
 

@@ -13,8 +13,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli import arguments
-from halfseen.cli.arguments import given_settings
+from halfseen.cli.arguments import Config, Source, TableOptions, Target, with_settings
 from halfseen.cli.showing import print_understanding, understanding, understood
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
@@ -23,18 +22,17 @@ from halfseen.outputs import Output, check_outputs, derived_path, head
 if TYPE_CHECKING:
     from halfseen.cli.config import FitConfig
 
-__all__ = ["tune"]
-
 _FOUND = "# Found by halfseen tune:"
 
 
+@with_settings(TableOptions)
 def tune(
-    source: arguments.Source,
-    target: arguments.Target,
+    source: Source,
+    target: Target,
+    *,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="TOML file to write the best settings into.")
     ],
-    label: arguments.Label = None,
     score: Annotated[
         str,
         typer.Option(
@@ -51,20 +49,8 @@ def tune(
             "share; a file beside the output by default."
         ),
     ] = None,
-    missing: arguments.Missing = None,
-    keep: arguments.Keep = None,
-    categorical: arguments.Categorical = None,
-    numeric: arguments.Numeric = None,
-    rename: arguments.Rename = None,
-    dates: arguments.Dates = None,
-    drop: arguments.Drop = None,
-    id: arguments.Id = None,
-    positive: arguments.Positive = None,
-    models: arguments.Models = None,
-    members: arguments.Members = None,
-    set_: arguments.Set = None,
-    seed: arguments.Seed = None,
-    config: arguments.Config = None,
+    settings: FitConfig,
+    config: Config = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -79,28 +65,20 @@ def tune(
     from halfseen.networks.methods import method_named
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
-    given = given_settings(
-        label=label, missing=missing, keep=keep, categorical=categorical, numeric=numeric,
-        rename=rename, dates=dates, drop=drop, id=id, positive=positive, models=models,
-        members=members, seed=seed, set_=set_,
-    )  # fmt: skip
-    from halfseen.cli.config import read_config
-
-    fit_config = read_config(config, given)
     kept = storage or str(derived_path(output, ".journal"))
     inputs = {"the source table": source, "the target table": target, "the settings file": config}
     check_outputs(_outputs(output, storage, kept), inputs, force=force)
-    settings, terminal = fit_config.settings(), Terminal(as_json=as_json)
+    training, terminal = settings.settings(), Terminal(as_json=as_json)
     with terminal.status("Reading the tables"):
-        tables = fit_config.open(source), fit_config.open(target)
-    found = understood(*tables, fit_config, terminal.errors)
+        tables = settings.open(source), settings.open(target)
+    found = understood(*tables, settings, terminal.errors)
     print_understanding(found, terminal.console)
-    if not is_resident(found, settings):
+    if not is_resident(found, training):
         terminal.say(
             f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
-    terminal.say(f"{trials} fits of each of {', '.join(settings.models)}, kept in {kept}.")
-    terminal.settings(settings.options_for(method_named(settings.models[0]), resident=True))
+    terminal.say(f"{trials} fits of each of {', '.join(training.models)}, kept in {kept}.")
+    terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
 
     def tell(trial: Any) -> None:
         value = "–" if trial.value is None else f"{trial.value:.4g}"
@@ -113,14 +91,14 @@ def tune(
 
     budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs}
     try:
-        result = search_tables(found, settings, **budget, storage=kept, on_trial=tell)
+        result = search_tables(found, training, **budget, storage=kept, on_trial=tell)
     except KeyboardInterrupt:
         plain(terminal.errors, f"Stopped; {kept} keeps the trials. Run the command again to go on.")
         raise
     print_result(result, terminal.results)
     table = derived_path(output, ".csv")
     write_table(result, table)
-    write_text(output, best_config(fit_config, result))
+    write_text(output, best_config(settings, result))
     terminal.say(f"All trials: {table}")
     terminal.result(f"Settings: {output}, for halfseen fit --config {output}")
     outcome = {"score": result.score, "best": result.best, "trials": result.trials}

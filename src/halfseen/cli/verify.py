@@ -1,4 +1,4 @@
-"""`halfseen verify`: whether a model is as it was written, and computes as it did."""
+"""`halfseen verify` and `sign`: whether a model is as it was written, and who wrote it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from halfseen.cli.terminal import Json, Terminal
-from halfseen.errors import InputError
-
-__all__ = ["verify"]
+from halfseen.cli.terminal import Force, Json, Terminal
+from halfseen.errors import InputError, installed_by
+from halfseen.outputs import Output, check_outputs, head
 
 
 def verify(
@@ -58,15 +57,8 @@ def verify(
 def _self_test(model: Path, is_folder: bool) -> str:
     """Run the rows whose answers are known; return why that is not possible, where it is not."""
     try:
-        from halfseen.serve.scorer import open_scorer
-    except ImportError as error:
-        if not is_folder:
-            raise InputError(
-                f"Graphs are read by libraries of their own ({error}); install them with: "
-                "pip install 'halfseen[serve]'"
-            ) from None
-        return f"That needs libraries of its own ({error}): pip install 'halfseen[serve]'"
-    try:
+        with installed_by("serve", "Running a graph"):
+            from halfseen.serve.scorer import open_scorer
         open_scorer(model)
     except InputError as error:
         # What has no graph cannot be run as one; the folder itself has been loaded by now.
@@ -74,3 +66,28 @@ def _self_test(model: Path, is_folder: bool) -> str:
             return str(error)
         raise
     return ""
+
+
+def sign(
+    model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],
+    key: Annotated[Path, typer.Option(help="Private Ed25519 key, a PEM file.")],
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Sign a model with a private key; the signature goes beside it, as MODEL.sig.
+
+    Who has the public key tells with `halfseen verify MODEL --key PUBLIC.pem` that the model is
+    yours. Make a pair with: openssl genpkey -algorithm ed25519 -out private.pem; openssl pkey -in
+    private.pem -pubout -out public.pem
+
+    Example: halfseen sign model/ --key private.pem
+    """
+    from halfseen.saving.signing import sign_model, signature_path
+
+    place = signature_path(model)
+    output = Output(place, "the signature", lambda path: head(path).startswith(b"halfseen sig"))
+    check_outputs([output], {"the model": model, "the key": key}, force=force)
+    sign_model(model, key)
+    terminal = Terminal(as_json=as_json)
+    terminal.result(f"Signature: {place}")
+    terminal.document({"model": model, "signature": place})

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import torch
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     BooleanType,
@@ -85,5 +85,5 @@ def _scoring(
 @cache
 def _loaded(folder: str) -> Model:
     """Load a model once in a worker, which has one core of a machine full of workers."""
-    torch.set_num_threads(1)
+    os.environ["OMP_NUM_THREADS"] = "1"  # before the libraries that read it are imported
     return load_table_model(folder)

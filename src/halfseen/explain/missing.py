@@ -13,8 +13,6 @@ from sklearn.linear_model import RidgeCV
 from halfseen.arrays import Floats
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 
-__all__ = ["ExpectedColumn", "expected_columns"]
-
 Matrix = npt.NDArray[np.float32]
 PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 TELLS = 0.02
@@ -23,21 +21,13 @@ TELLS = 0.02
 
 @dataclass(frozen=True, eq=False)
 class ExpectedColumn:
-    """A missing column as it would be expected in some rows.
-
-    Parameters
-    ----------
-    name
-        Of the column.
-    explained
-        Share of its variance that is told, on source rows that had no part in it.
-    values
-        A number, or the most probable category, for each row; None where nothing tells.
-    """
+    """A missing column as it would be expected in some rows."""
 
     name: str
     explained: float
+    """Share of its variance that is told, on source rows that had no part in it."""
     values: tuple[Any, ...]
+    """A number, or the most probable category, for each row; None where nothing tells."""
 
 
 def expected_columns(
@@ -46,16 +36,8 @@ def expected_columns(
     """Regress the missing columns of source rows on what is known of them, and predict others.
 
     Ridge regression on one half of the source rows says how much is told of the other, then all
-    of them predict.
-
-    Parameters
-    ----------
-    schema
-        Which inputs each column became.
-    seen, source
-        What is known of source rows (imputed latents or observed inputs), and their inputs.
-    asked
-        What is known of the rows to say something about.
+    of them predict. `seen` and `asked` are what is known of source rows and of those to say
+    something about: imputed latents or observed inputs.
     """
     half = np.random.default_rng(0).permutation(len(source)) % 2 == 0
     found, start = [], 0

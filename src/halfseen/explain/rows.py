@@ -14,8 +14,6 @@ from halfseen.errors import InputError
 from halfseen.front.preprocessing import as_categories, as_numbers, transform
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 
-__all__ = ["distances", "outside_columns", "typical_rows"]
-
 Matrix = npt.NDArray[np.float32]
 TYPICAL = 19
 """Typical rows: one for each twentieth between the ends."""

@@ -11,8 +11,6 @@ from scipy.special import logsumexp
 
 from halfseen.arrays import Floats
 
-__all__ = ["Contributions", "log_odds", "shapley_values"]
-
 Matrix = npt.NDArray[np.float32]
 MOST_ASKED = 10_000
 """Changed copies of one row that a model is asked about where columns are many."""
@@ -23,22 +21,14 @@ FEWEST_PAIRS = 2
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each column adds to an answer.
-
-    Parameters
-    ----------
-    base
-        The mean answer about the background, one number per output.
-    values
-        What each column adds to it: (rows, columns, outputs). Over the columns they add up to
-        the answer about the row.
-    errors
-        Standard errors of the values: orders and background rows are a sample.
-    """
+    """What each column adds to an answer."""
 
     base: Floats
+    """The mean answer about the background, one number per output."""
     values: Floats
+    """What is added to it, (rows, columns, outputs): all columns give the answer about the row."""
     errors: Floats
+    """Standard errors of the values: orders and background rows are a sample."""
 
 
 def shapley_values(
@@ -60,18 +50,8 @@ def shapley_values(
 
     with :math:`v(S)` the mean answer where the columns of S are the row's and the others the
     background's. Each background row is used with one random order and its reverse, whose errors
-    cancel in part. Steps of one order add up, so the values do, exactly.
-
-    Parameters
-    ----------
-    answer
-        Takes prepared rows, and returns some numbers for each.
-    rows, background
-        Prepared rows: to explain, and to compare with.
-    columns
-        The inputs that each column of the user became.
-    seed
-        Of the orders.
+    cancel in part. Steps of one order add up, so the values do, exactly. `columns` are the inputs
+    that each column of the user became.
 
     References
     ----------

@@ -11,8 +11,6 @@ import numpy as np
 from halfseen.arrays import Floats, Integers
 from halfseen.explain.missing import ExpectedColumn
 
-__all__ = ["Explanation"]
-
 FAR = 2.0
 """Times the usual distance from which a row is called far from the source."""
 
@@ -21,31 +19,12 @@ FAR = 2.0
 class Explanation:
     """Why a model answers as it does about some rows.
 
-    Parameters
-    ----------
-    columns
-        The observed columns, in the order of the contributions.
-    values
-        What each row holds in them.
-    class_names
-        The classes.
-    probabilities
-        Of each class, one row each.
-    classes
-        Which class each row's contributions speak of: the positive one of two, or the predicted.
-    base
-        The log-odds of that class for typical rows.
-    contributions, errors
-        What each column adds to the log-odds, (rows, columns), and the standard error.
-    outside
-        For each row the columns whose value the source never had, or never as extreme.
-    distances
-        How many times farther a row is from source rows than those are from each other; None
-        where no source was given.
-    missing
-        What the missing columns would have held; None where no source was given.
-    compared_with, missing_by
-        In words: what rows are compared with, and where the missing columns are read from.
+    `contributions` are what each of the observed `columns` adds to the log-odds, (rows, columns),
+    beginning with `base`, those of typical rows. They speak of one class in each row (`classes`):
+    the positive one of two, or the predicted. `outside` names the columns whose value the source
+    never had, or never as extreme; `distances` say how many times farther a row is from source rows
+    than those are from each other. Without source rows there are no `distances` and no `missing`,
+    which is what the missing columns would have held.
     """
 
     columns: tuple[str, ...]

@@ -15,17 +15,6 @@ import pyarrow.csv
 
 from halfseen.errors import InputError
 
-__all__ = [
-    "NOT_UTF8",
-    "NULLS",
-    "CsvFormat",
-    "csv_error",
-    "find_format",
-    "header_format",
-    "open_csv",
-    "read_csv",
-]
-
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
 """Texts that stand for no value."""
 BLOCK = 4 * 2**20
@@ -37,25 +26,15 @@ _SIGNS = r"(?:[$€£¥%]|USD|EUR|GBP|CHF)"
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How the files of one table are read.
-
-    Parameters
-    ----------
-    delimiter, decimal
-        Between fields, and within numbers.
-    encodings
-        Of files that are not UTF-8.
-    types
-        Of the columns.
-    signed
-        Columns of numbers that are written with thousands separators, percent or currency signs.
-    """
+    """How the files of one table are read."""
 
     delimiter: str = ","
     decimal: str = "."
     encodings: Mapping[Path, str] = field(default_factory=dict)
+    """Of files that are not UTF-8."""
     types: Mapping[str, Any] = field(default_factory=dict)
     signed: tuple[str, ...] = ()
+    """Columns of numbers that have thousands separators, percent or currency signs."""
 
     @property
     def number(self) -> str:

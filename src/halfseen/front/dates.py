@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from halfseen.errors import InputError, OptionError
 
-__all__ = ["PARTS", "Dates", "date_names", "read_dates", "with_date_parts"]
-
 PARTS: dict[str, Callable[[Any], Any]] = {
     "year": pc.year,
     "month": pc.month,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import zipfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,10 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, installed_by
 from halfseen.front.csv_text import NULLS
-
-__all__ = ["read_sheet", "sheet_note"]
+from halfseen.front.schema import class_name
 
 LARGEST = 512 * 2**20
 """Bytes that a workbook may unpack to."""
@@ -41,13 +39,8 @@ def sheet_note(path: Path) -> tuple[str, ...]:
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...]]:
     """Read a workbook once for the several passes over a table."""
-    try:
+    with installed_by("excel", f"{path} (or save it as CSV)"):
         from openpyxl import load_workbook
-    except ImportError:
-        raise InputError(
-            f"{path} is an Excel workbook, which needs openpyxl: pip install 'halfseen[excel]', or "
-            "save it as CSV."
-        ) from None
     try:
         with zipfile.ZipFile(path) as packed:
             unpacked = sum(part.file_size for part in packed.infolist())
@@ -103,21 +96,7 @@ def _column(cells: list[Any]) -> pa.Array:
     """
     gaps = {*NULLS, *_ERRORS}
     known = [None if isinstance(c, str) and c.strip() in gaps else c for c in cells]
-    kinds = {type(cell) for cell in known if cell is not None}
-    if kinds <= {bool}:
-        return pa.array(known, pa.bool_() if kinds else pa.null())
-    if kinds <= {int}:
-        return pa.array(known, pa.int64())
-    if kinds <= {int, float}:
-        return pa.array([None if c is None else float(c) for c in known], pa.float64())
-    if kinds <= {datetime.datetime, datetime.date}:
-        return pa.array(known, pa.timestamp("s"))
-    return pa.array([None if c is None else _text(c) for c in known], pa.string())
-
-
-def _text(cell: Any) -> str:
-    return (
-        repr(cell)
-        if isinstance(cell, float) and not cell.is_integer()
-        else (str(int(cell)) if isinstance(cell, float) else str(cell))
-    )
+    try:
+        return pa.array(known)
+    except pa.ArrowException:
+        return pa.array([None if c is None else class_name(c) for c in known])

@@ -31,8 +31,6 @@ from halfseen.front.csv_text import (
 )
 from halfseen.front.dates import Dates, date_names, with_date_parts
 
-__all__ = ["BATCH_ROWS", "FilePart", "TableFiles", "column_names", "open_table"]
-
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
 
@@ -63,24 +61,10 @@ class FilePart(NamedTuple):
 
 @dataclass(frozen=True)
 class TableFiles:
-    """One table in one or more files.
+    """One table in one or more files: `path` is what the user named.
 
-    Parameters
-    ----------
-    path
-        What the user named.
-    files, format
-        The files, in order of their names, and what they are.
-    names
-        The columns, in the order of the first file.
-    csv
-        How CSV is read.
-    notes
-        Sentences on how it is written, where that is unusual.
-    renames
-        Other names for columns: from the file's to the user's.
-    dates
-        Columns of dates, and the parts that are read instead of each.
+    Columns are in the order of the first file. `renames` go from the file's names to the user's,
+    and `notes` say how it is written, where that is unusual.
     """
 
     path: Path
@@ -116,15 +100,7 @@ class TableFiles:
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
     ) -> Iterator[Any]:
-        """Yield record batches of at most :data:`BATCH_ROWS` rows.
-
-        Parameters
-        ----------
-        columns
-            Which columns; all by default.
-        parts
-            Which pieces, in which order; all in order by default.
-        """
+        """Yield record batches of at most :data:`BATCH_ROWS` rows, of given pieces in order."""
         chosen = list(self.names if columns is None else columns)
         made = date_names(self.dates)
         names = list(dict.fromkeys(made[name][0] if name in made else name for name in chosen))

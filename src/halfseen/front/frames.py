@@ -17,17 +17,6 @@ from halfseen.errors import InputError, capitalized
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.tables import ArrowTable
 
-__all__ = [
-    "Images",
-    "label_column",
-    "named_like",
-    "read_frame",
-    "split_stacked",
-    "take_rows",
-    "target_label_column",
-    "with_label",
-]
-
 Inputs = npt.NDArray[Any]
 
 
@@ -43,14 +32,7 @@ class Images:
 
 
 def read_frame(X: Any, where: str) -> ArrowTable | Images:
-    """Read a pandas, polars or Arrow table, a matrix, or images.
-
-    Parameters
-    ----------
-    X
-        What was handed over. Columns of a matrix are called x0, x1, ...
-    where
-        What messages call it.
+    """Read a pandas, polars or Arrow table, a matrix, or images, which messages call `where`.
 
     Examples
     --------
@@ -124,15 +106,7 @@ def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:
 
 
 def named_like(rows: ArrowTable, order: Sequence[str], observed: Sequence[str]) -> ArrowTable:
-    """Give the columns of a matrix the names of a model's: all of its inputs, or the observed.
-
-    Parameters
-    ----------
-    rows
-        Columns by position, or by name, which are left alone.
-    order, observed
-        Every input of the model's source in its order, and those that a target has.
-    """
+    """Give the columns of a matrix the names of a model's: all in their order, or the observed."""
     if not rows.positional:
         return rows
     width = len(rows.names)

@@ -20,8 +20,6 @@ from halfseen.front.images import prepare_images
 from halfseen.front.preprocessing import has_missing_block, transform
 from halfseen.front.schema import Scalar, TableSchema, class_name
 
-__all__ = ["Front", "ImageFront", "TableFront", "front_from_dict"]
-
 Matrix = npt.NDArray[np.float32]
 LARGEST = 1_000_000
 """Inputs of a row at most, in a description that is read: more would exhaust memory."""

@@ -19,16 +19,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, installed_by
 
-try:
+with installed_by("images", "Reading images"):
     from PIL import Image, ImageOps, UnidentifiedImageError
-except ImportError as error:
-    raise InputError(
-        f"Folders of images are read with Pillow: {error}. pip install 'halfseen[images]'"
-    ) from None
-
-__all__ = ["ImageFolder", "Refuse", "chosen_size", "open_folder", "read_mask", "stop"]
 
 ENDINGS = (".png", ".jpg", ".jpeg")
 SIZES = (16, 32, 64)
@@ -50,27 +44,17 @@ def stop(error: InputError) -> None:
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """The images under one folder, in the order of their names.
+    """The PNG and JPEG files under one folder, in the order of their names.
 
-    Parameters
-    ----------
-    path
-        The folder.
-    files
-        Its PNG and JPEG files, those of subfolders too.
-    labels
-        The class of each, which is the name of the folder directly under `path` that it lies in;
-        empty where classes are not asked for.
-    left_out
-        How many files were left alone: others, and those in no class folder.
-    sizes, is_colour
-        (width, height) of each file, and whether any has colours, once they were looked at.
+    `labels` are the names of the folders directly under `path` that they lie in, where classes are
+    asked for; `sizes` (width, height) and `is_colour` are known once they were looked at.
     """
 
     path: Path
     files: tuple[Path, ...]
     labels: tuple[str, ...] = ()
     left_out: int = 0
+    """Other files, and those in no class folder."""
     sizes: tuple[tuple[int, int], ...] = ()
     is_colour: bool = False
 
@@ -150,15 +134,7 @@ class ImageFolder:
 
 
 def open_folder(path: Path, *, labelled: bool = False) -> ImageFolder:
-    """List the images of a folder, or of its class folders.
-
-    Parameters
-    ----------
-    path
-        A folder, or one image.
-    labelled
-        Whether the folders directly under it are classes.
-    """
+    """List the images of a folder; where they are `labelled`, those of its class folders."""
     if path.is_file() and not labelled:
         return ImageFolder(path.parent, (path,))
     if not path.is_dir():

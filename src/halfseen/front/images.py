@@ -13,8 +13,6 @@ from halfseen.errors import InputError
 from halfseen.front.frames import Images
 from halfseen.front.roles import Missing
 
-__all__ = ["image_blocks", "prepare_images", "side_blocks"]
-
 SIDES = ("top", "bottom", "left", "right")
 Matrix = npt.NDArray[np.float32]
 
@@ -22,17 +20,10 @@ Matrix = npt.NDArray[np.float32]
 def image_blocks(
     source: Images, target: Images | None, missing: Missing, *, complete: bool = False
 ) -> Blocks:
-    """Return which pixels the target lacks: as named, or those that are empty there.
+    """Return which pixels the target lacks: as named, or those that are NaN in all its images.
 
-    Parameters
-    ----------
-    source, target
-        Images of both domains, where there is a target.
-    missing
-        The block as the user names it: a side as in ``"left:0.25"``, a mask of pixels or rows;
-        None looks for pixels that are NaN in every target image.
-    complete
-        Whether nothing need be missing (models that a benchmark shows the whole target).
+    `missing` is a side as in ``"left:0.25"``, a mask of pixels, or rows. Where a benchmark shows
+    the `complete` target, nothing need be missing.
     """
     shape = cast(tuple[int, int, int], source.array.shape[1:])
     if isinstance(missing, Blocks):

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from halfseen.errors import InputError, capitalized
-from halfseen.front.asking import as_gaps, check_spelling, check_strays
 from halfseen.front.labels import (
     FEWEST_ROWS,
     EmptyLabelError,
     ordered_classes,
     used_target_labels,
 )
-from halfseen.front.pooling import PooledTable
 from halfseen.front.preprocessing import is_number_text
-from halfseen.front.roles import Roles
+from halfseen.front.roles import (
+    Roles,
+    as_gaps,
+    check_roles,
+    check_spelling,
+    check_strays,
+    listed,
+)
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
-from halfseen.front.tables import ArrowTable, LabelledTable, Table
-
-__all__ = ["Doubt", "Roles", "Understanding", "understand"]
+from halfseen.front.tables import LabelledTable, PooledTable, Table
 
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
@@ -44,22 +46,22 @@ class Doubt:
     reason: str
 
 
+def doubtful(doubts: Sequence[Doubt], roles: Roles) -> InputError:
+    """Return the error that asks whether columns were measured on the target."""
+    reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
+    names = [doubt.name for doubt in doubts]
+    return InputError(
+        f"Was it measured on the target? Column {reasons}. Say {roles.option('missing', *names)} "
+        f"if not, {roles.option('keep', *names)} if so."
+    )
+
+
 @dataclass
 class Understanding:
-    """What was understood of two tables.
+    """What was understood of two tables: the schema, what they hold, and notes for the user.
 
-    Parameters
-    ----------
-    schema
-        Columns, roles and preprocessing.
-    source, target
-        What the two tables hold.
-    class_counts
-        Source rows of each class, in the schema's order.
-    notes
-        Sentences for the user.
-    labelled
-        Target rows whose labels are used.
+    `class_counts` are source rows of each class, in the schema's order; `labelled` is the number
+    of target rows whose labels are used.
     """
 
     schema: TableSchema
@@ -86,7 +88,7 @@ def understand(
     fewest
         Rows that each class must have.
     """
-    _check_roles(source, target, roles)
+    check_roles(source, target, roles)
     apart = {roles.label, *roles.id, *roles.drop}
     candidates = [name for name in source.names if name not in apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
@@ -117,7 +119,7 @@ def understand(
     )
     extra = [name for name in target.names if name not in source.names]
     if extra:
-        notes.append(f"Ignored, because the source lacks them: {_listed(extra)}.")
+        notes.append(f"Ignored, because the source lacks them: {listed(extra)}.")
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
     missing, doubts = _find_missing(seen, there, names, roles)
@@ -166,45 +168,6 @@ def _labelled(table: Table, label: str) -> Table:
     return PooledTable(sites, table.names)
 
 
-def _check_roles(source: Table, target: Table, roles: Roles) -> None:
-    """Refuse names that are not there, and columns given two roles."""
-    if roles.label not in source.names:
-        raise InputError(
-            f"{_called('source', source)} has no column {roles.label!r} to take labels from"
-            f"{_similar(roles.label, source.names)}."
-        )
-    given = {
-        "missing": roles.missing,
-        "keep": roles.keep,
-        "categorical": roles.categorical,
-        "numeric": roles.numeric,
-        "drop": roles.drop,
-        "id": roles.id,
-    }
-    flag = "" if roles.in_python else "--"
-    for option, names in given.items():
-        known = source.names if option != "id" else (*source.names, *target.names)
-        for name in names:
-            if name not in known:
-                called = _called("source", source)
-                raise InputError(
-                    f"{flag}{option} names column {name!r}, which {called[0].lower()}{called[1:]} "
-                    f"does not have{_similar(name, known)}."
-                )
-    roles_of: dict[str, str] = {roles.label: "label"}
-    for option in ("missing", "keep", "drop", "id"):
-        for name in given[option]:
-            if roles_of.setdefault(name, option) != option:
-                raise InputError(
-                    f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}{option}."
-                )
-    for name in roles.categorical:
-        if roles_of.get(name) in ("label", "drop", "id"):
-            raise InputError(
-                f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
-            )
-
-
 def _categories(summary: TableSummary) -> list[str]:
     return [name for name, column in summary.columns.items() if column.values == "text"]
 
@@ -218,9 +181,9 @@ def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
         if column.is_constant and not column.gaps and name not in empty
     ]
     if empty:
-        notes.append(f"Dropped, because the source has no value in them: {_listed(empty)}.")
+        notes.append(f"Dropped, because the source has no value in them: {listed(empty)}.")
     if constant:
-        notes.append(f"Dropped, because the source has one value in them: {_listed(constant)}.")
+        notes.append(f"Dropped, because the source has one value in them: {listed(constant)}.")
     for name, column in seen.columns.items():
         known = column.rows - column.gaps
         many = column.has_more or len(column.counts) > max(known / 2, MOST_CATEGORIES)
@@ -279,7 +242,7 @@ def _check_missing(
     if complete and absent:
         raise InputError(
             f"A Full model needs a target with every column, and {target.where} lacks "
-            f"{_listed(absent)}."
+            f"{listed(absent)}."
         )
     if not names or len(missing) == len(names):
         raise InputError(
@@ -306,8 +269,8 @@ def _fitted(
         return _fitted_category(column, role)
     is_count = column.is_whole and column.least >= 0
     is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
-    log = roles.scale and is_count and not is_boolean and column.plain.skewness > SKEWED
-    moments = column.logged if log else column.plain
+    log = roles.scale and is_count and not is_boolean and column.moments().skewness > SKEWED
+    moments = column.moments(log=log)
     if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
         raise InputError(
             f"Column {column.name!r} of {seen.table.where} holds numbers up to "
@@ -375,27 +338,12 @@ def _compare(
         if len(unseen) == len(target.counts) and not target.has_more:
             raise InputError(
                 f"No value of column {column.name!r} of {there.table.where} occurs in the source: "
-                f"the target has {_listed(unseen)}, the source {_listed(column.categories)}. Spell "
+                f"the target has {listed(unseen)}, the source {listed(column.categories)}. Spell "
                 f"them alike, or leave the column out: {roles.option('drop', column.name)}."
             )
         if unseen:
             rows = sum(target.counts[value] for value in unseen)
             notes.append(
                 f"{column.name} has categories on the target that the source never had: "
-                f"{_listed(unseen)} ({rows:,} rows)."
+                f"{listed(unseen)} ({rows:,} rows)."
             )
-
-
-def _called(role: str, table: Table) -> str:
-    """Return how a sentence begins that speaks of a table; one in memory has no path."""
-    return f"The {role}" if isinstance(table, ArrowTable) else f"The {role} {table.where}"
-
-
-def _similar(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else f"; it has {_listed(names)}"
-
-
-def _listed(names: Sequence[object], most: int = 8) -> str:
-    shown = ", ".join(str(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

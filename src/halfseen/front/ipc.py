@@ -17,8 +17,6 @@ import pyarrow as pa
 
 from halfseen.errors import InputError
 
-__all__ = ["LARGEST_BATCH", "Declared", "check_batches", "declared_batches", "is_arrow_file"]
-
 LARGEST_BATCH = 512 * 2**20
 """Bytes that one record batch may unpack to."""
 

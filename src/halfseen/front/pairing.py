@@ -13,12 +13,10 @@ import pyarrow as pa
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.front.frames import named_like, with_label
-from halfseen.front.inference import Doubt, Understanding, understand
+from halfseen.front.inference import Understanding, doubtful, understand
 from halfseen.front.labels import FEWEST_ROWS
 from halfseen.front.roles import Missing, Roles
 from halfseen.front.tables import ArrowTable
-
-__all__ = ["doubtful", "understand_frames"]
 
 
 def understand_frames(
@@ -37,25 +35,10 @@ def understand_frames(
 ) -> Understanding:
     """Return what was understood of a labelled frame and a target's.
 
-    Parameters
-    ----------
-    source, labels
-        Complete rows and their classes.
-    target
-        Rows without the missing block, or with it empty. Without one, the source's own rows
-        stand in for a target without shift.
-    missing
-        The block that the target lacks; None finds it.
-    keep, categorical, drop
-        As in :class:`~halfseen.front.roles.Roles`, by name or position; `keep=None` keeps all.
-    complete
-        Whether the model is shown the target's x2 too, so that nothing need be missing.
-    fewest
-        Rows that each class must have.
-    scale
-        Whether numbers are centred and scaled.
-    target_labels
-        Of target rows, null where there is none; they are used wherever there are enough.
+    Without a target the source's own rows stand in for one without shift. Columns are named as in
+    :class:`~halfseen.front.roles.Roles`, or by position; `keep=None` keeps all. `target_labels`
+    are null where there is none, and used wherever there are enough; `complete` is as for
+    :func:`~halfseen.front.inference.understand`.
     """
     hidden = _missing_names(source, missing)
     names = source.names
@@ -91,17 +74,7 @@ def understand_frames(
     found = understand(whole, target, roles, complete=complete, fewest=fewest)
     if isinstance(found, Understanding):
         return found
-    raise doubtful(found)
-
-
-def doubtful(doubts: Sequence[Doubt]) -> InputError:
-    """Return the error that asks whether columns were measured on the target."""
-    reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
-    names = [doubt.name for doubt in doubts]
-    return InputError(
-        f"Was it measured on the target? Column {reasons}. Say missing={names} if not, "
-        f"keep={names} if so."
-    )
+    raise doubtful(found, roles)
 
 
 def _missing_names(source: ArrowTable, missing: Missing) -> tuple[str, ...]:

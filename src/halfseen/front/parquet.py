@@ -23,8 +23,6 @@ from halfseen.front import ipc
 from halfseen.front.parquet_pages import text_pages
 from halfseen.front.preprocessing import check_text_bytes, decoded, is_text
 
-__all__ = ["count_rows", "read_batches"]
-
 _ENOUGH = ipc.LARGEST_BATCH // 4
 """Bytes of texts beyond which fewer rows are read at once: pyarrow holds them more than once."""
 

@@ -17,8 +17,6 @@ from typing import Any
 
 from halfseen.errors import InputError
 
-__all__ = ["TextPages", "text_pages"]
-
 _BYTE_ARRAY, _DATA, _DATA_2 = 6, 0, 3
 _CODED, _REPEATING = {2, 8}, 7
 """Encodings that name texts of the dictionary, and one whose texts repeat the one before."""
@@ -27,18 +25,12 @@ _DEEPEST = 12
 
 @dataclass(frozen=True)
 class TextPages:
-    """The pages of one column of texts in one row group.
-
-    Parameters
-    ----------
-    pages
-        Values and unpacked bytes of each page of data.
-    encodings
-        How the texts of each are written.
-    """
+    """The pages of one column of texts in one row group."""
 
     pages: tuple[tuple[int, int], ...]
+    """Values and unpacked bytes of each page of data."""
     encodings: tuple[int, ...]
+    """How the texts of each are written."""
 
     @property
     def begins_coded(self) -> bool:

@@ -13,16 +13,6 @@ from halfseen.errors import InputError
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 
-__all__ = [
-    "are_numbers",
-    "as_categories",
-    "as_numbers",
-    "check_text_bytes",
-    "has_missing_block",
-    "text_bytes",
-    "transform",
-]
-
 Matrix = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.float64]
 
@@ -222,11 +212,23 @@ def is_number_text(text: str) -> bool:
     return True
 
 
+def signed_log(values: Numbers) -> Numbers:
+    r"""Return sign(v) log(1 + \|v\|), which leaves small numbers as they are.
+
+    Examples
+    --------
+    >>> signed_log(np.array([-1.0, 0.0, 99.0])).round(3)
+    array([-0.693,  0.   ,  4.605])
+    """
+    logged: Numbers = np.sign(values) * np.log1p(np.abs(values))
+    return logged
+
+
 def _write_number(block: Matrix, column: NumberColumn, values: Numbers, clip: float) -> None:
     gaps = np.isnan(values)
     filled = np.where(gaps, column.fill, values)
     if column.log:
-        filled = np.sign(filled) * np.log1p(np.abs(filled))
+        filled = signed_log(filled)
     block[:, 0] = np.clip((filled - column.mean) / column.scale, -clip, clip)
     if column.indicator:
         block[:, -1] = gaps

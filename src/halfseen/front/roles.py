@@ -1,19 +1,31 @@
-"""What a user says of columns; the rest is found."""
+"""What a user says of columns, and whether it can be true; the rest is found."""
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from halfseen.blocks import Blocks
+from halfseen.errors import InputError, capitalized
+from halfseen.front.preprocessing import are_numbers
+from halfseen.front.tables import ArrowTable, Table
 
-__all__ = ["Missing", "Roles"]
+if TYPE_CHECKING:
+    from halfseen.front.summary import TableSummary
 
 Missing = Blocks | Sequence[str] | Sequence[int] | npt.NDArray[np.bool_] | str | None
 """How a user may name the missing block in Python; None finds it."""
+FEWEST_NUMBERS = 10
+"""Different numbers from which a column of texts looks like numbers,"""
+MOST_STRAYS = 0.2
+"""where at most this share of its rows holds other texts."""
 
 
 @dataclass(frozen=True)
@@ -64,3 +76,102 @@ class Roles:
         ('--drop age', "drop=['age']")
         """
         return f"{name}={list(columns)}" if self.in_python else f"--{name} {','.join(columns)}"
+
+
+def check_roles(source: Table, target: Table, roles: Roles) -> None:
+    """Refuse names that are not there, and columns given two roles."""
+    if roles.label not in source.names:
+        raise InputError(
+            f"{_called('source', source)} has no column {roles.label!r} to take labels from"
+            f"{_similar(roles.label, source.names)}."
+        )
+    given = {
+        "missing": roles.missing,
+        "keep": roles.keep,
+        "categorical": roles.categorical,
+        "numeric": roles.numeric,
+        "drop": roles.drop,
+        "id": roles.id,
+    }
+    flag = "" if roles.in_python else "--"
+    for option, names in given.items():
+        known = source.names if option != "id" else (*source.names, *target.names)
+        for name in names:
+            if name not in known:
+                called = _called("source", source)
+                raise InputError(
+                    f"{flag}{option} names column {name!r}, which {called[0].lower()}{called[1:]} "
+                    f"does not have{_similar(name, known)}."
+                )
+    roles_of: dict[str, str] = {roles.label: "label"}
+    for option in ("missing", "keep", "drop", "id"):
+        for name in given[option]:
+            if roles_of.setdefault(name, option) != option:
+                raise InputError(
+                    f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}{option}."
+                )
+    for name in roles.categorical:
+        if roles_of.get(name) in ("label", "drop", "id"):
+            raise InputError(
+                f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
+            )
+
+
+def check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
+    """Refuse a column that the target seems to lack only because its name is spelled otherwise."""
+    lacking = {spelling(n): n for n in names if n not in (*target.names, *roles.missing)}
+    for other in target.names:
+        name = lacking.get(spelling(other))
+        if name is not None and other not in (*names, *roles.id):
+            how = "rename it" if roles.in_python else f"--rename '{other}={name}'"
+            raise InputError(
+                f"{capitalized(target.where)} has a column {other!r}, and the source {name!r}: if "
+                f"they are the same, {how}; if not, {roles.option('missing', name)}."
+            )
+
+
+def spelling(name: str) -> str:
+    """Return a name without what people spell differently: capitals, spaces, dashes."""
+    return re.sub(r"[\s_\-.]+", "", name).casefold()
+
+
+def check_strays(seen: TableSummary, roles: Roles) -> None:
+    """Refuse a column of numbers among which there are a few texts."""
+    for name, column in seen.columns.items():
+        if column.values != "text" or column.has_more or name in roles.categorical:
+            continue
+        texts = list(column.counts)
+        numbers = are_numbers(pa.array(texts, pa.string())).to_pylist()
+        strays = [text for text, is_number in zip(texts, numbers, strict=True) if not is_number]
+        rows = sum(column.counts[text] for text in strays)
+        known = column.rows - column.gaps
+        if strays and len(texts) - len(strays) > FEWEST_NUMBERS and rows <= MOST_STRAYS * known:
+            more = f" and {len(strays) - 1} other texts" if len(strays) > 1 else ""
+            raise InputError(
+                f"Column {name!r} looks like numbers except for {strays[0]!r}{more} in {rows:,} "
+                f"row{'s' if rows > 1 else ''}: {as_gaps(name, roles)}, or "
+                f"{roles.option('categorical', name)} takes all for categories."
+            )
+
+
+def as_gaps(name: str, roles: Roles) -> str:
+    """Return how texts among numbers become gaps."""
+    if roles.in_python:
+        return "replace such texts by NaN"
+    return f"{roles.option('numeric', name)} takes such texts for gaps"
+
+
+def _called(role: str, table: Table) -> str:
+    """Return how a sentence begins that speaks of a table; one in memory has no path."""
+    return f"The {role}" if isinstance(table, ArrowTable) else f"The {role} {table.where}"
+
+
+def _similar(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else f"; it has {listed(names)}"
+
+
+def listed(names: Sequence[object], most: int = 8) -> str:
+    """Return names in a row; of many the first ones, and how many more there are."""
+    shown = ", ".join(str(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -14,8 +14,6 @@ from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.front.tables import Table
 
-__all__ = ["FEWEST_COLUMNS", "MOST_ROWS", "likelihoods", "settle_scales", "shared_scale"]
-
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[Any]
 
@@ -34,16 +32,7 @@ def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float
 
     Ridge-penalised logistic regression is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
-    between its five folds.
-
-    Parameters
-    ----------
-    standardized
-        Columns scaled to spread one.
-    labels
-        Their classes.
-    spreads
-        What each column was divided by.
+    between its five folds. `spreads` are what the standardized columns were divided by.
 
     Examples
     --------

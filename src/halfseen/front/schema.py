@@ -25,17 +25,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from halfseen.blocks import Blocks
 
-__all__ = [
-    "CategoryColumn",
-    "Column",
-    "Kind",
-    "NumberColumn",
-    "Role",
-    "Scalar",
-    "Shape",
-    "TableSchema",
-]
-
 Kind = Literal["numeric", "count", "boolean", "categorical"]
 Role = Literal["observed", "missing"]
 """Whether the target has a column (x1) or only the source does (x2)."""

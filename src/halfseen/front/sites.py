@@ -11,19 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.errors import InputError
-from halfseen.front.asking import spelling
 from halfseen.front.inference import Doubt, Understanding, understand
-from halfseen.front.pooling import PooledTable
-from halfseen.front.roles import Roles
-from halfseen.front.tables import Table
-
-__all__ = [
-    "empty_columns",
-    "named_sites",
-    "pooled",
-    "site_name",
-    "understand_sites",
-]
+from halfseen.front.roles import Roles, spelling
+from halfseen.front.tables import PooledTable, Table
 
 
 def pooled(sites: Mapping[str, Table]) -> Table:
@@ -53,14 +43,7 @@ def understand_sites(
 
     A target's missing pattern are the columns that some source has and that it lacks, or has
     entirely empty. Targets of one pattern are pooled; one that lacks nothing joins every pattern,
-    its columns of that pattern hidden.
-
-    Parameters
-    ----------
-    sources, targets
-        Tables by the name of their site. Sources are pooled.
-    roles, complete
-        As for :func:`~halfseen.front.inference.understand`.
+    its columns of that pattern hidden. Sources are pooled.
     """
     for site, table in sources.items():
         if roles.label not in table.names and len(sources) > 1:

@@ -15,8 +15,6 @@ from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
 from halfseen.parallel import ALONE, Ranks
 
-__all__ = ["Chunk", "RowStream"]
-
 Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 Chunk = tuple[Matrix, Labels]
@@ -29,24 +27,11 @@ OPEN_PARTS = 4
 
 @dataclass(frozen=True)
 class RowStream:
-    """Prepared rows of a table, less or only those held out.
+    """Prepared rows of a table, less or only the `share` of them that is held out.
 
     Which rows are held out depends on `seed` and their place in the table alone, so that every
-    pass leaves out the same ones.
-
-    Parameters
-    ----------
-    table, schema
-        Where the rows come from, and how they are prepared.
-    is_source
-        Whether rows have labels and the missing block.
-    share
-        Share of the rows that is held out.
-    seed
-        Of that choice.
-    some_labelled
-        Whether some rows of a target have labels; others, and all without this, have the label
-        :data:`~halfseen.front.labels.NO_LABEL`.
+    pass leaves out the same ones. Rows of the source have labels and the missing block; those of a
+    target have :data:`~halfseen.front.labels.NO_LABEL`, unless `some_labelled` says otherwise.
     """
 
     table: Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,92 +14,54 @@ import pyarrow.compute as pc
 
 from halfseen.errors import InputError
 from halfseen.front.labels import count_labels, count_some_labels
-from halfseen.front.pooling import each_site
-from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text
+from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text, signed_log
 from halfseen.front.schema import Shape
-from halfseen.front.tables import Table
-
-__all__ = ["ColumnSummary", "Moments", "TableSummary", "summarize"]
+from halfseen.front.tables import Table, each_site
 
 MOST_VALUES = 100_000
 """Different texts of a column that are counted; beyond, it is only known that there are more."""
 MOST_NUMBERS = 1_000
 """The same for numbers."""
 SAMPLE = 100_000
-"""Rows at most from which a median is taken: all of a shorter table, evenly spaced ones else."""
+"""Rows at most from which medians and scales are taken: all of a shorter table, else evenly spaced
+ones."""
 
 Numbers = npt.NDArray[np.float64]
 
 
-@dataclass
-class Moments:
-    """Count, mean, spread and skewness of numbers that come in batches.
+class Moments(NamedTuple):
+    """What numbers are scaled by: their mean, standard deviation and skewness."""
 
-    Examples
-    --------
-    >>> moments = Moments()
-    >>> for batch in (np.array([0.0, 0.0]), np.array([0.0, 4.0])):
-    ...     moments.add(batch)
-    >>> moments.mean, round(moments.spread, 4), round(moments.skewness, 4)
-    (1.0, 1.7321, 1.1547)
-    """
+    mean: float
+    spread: float
+    skewness: float
 
-    count: int = 0
-    _shift: float = 0.0
-    _sums: Numbers = field(default_factory=lambda: np.zeros(3))
+    @classmethod
+    def of(cls, values: Numbers) -> Moments:
+        """Return those of some numbers; the skewness of a constant is 0.
 
-    def add(self, values: Numbers) -> None:
-        """Take in more values."""
+        Examples
+        --------
+        >>> mean, spread, skewness = Moments.of(np.array([0.0, 0.0, 0.0, 4.0]))
+        >>> mean, round(spread, 4), round(skewness, 4)
+        (1.0, 1.7321, 1.1547)
+        """
         if not len(values):
-            return
-        if not self.count:
-            self._shift = float(values.mean())  # powers of small numbers keep their digits
+            return cls(0.0, 0.0, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
-            centred = values - self._shift
-            squared = centred * centred
-            self._sums += [centred.sum(), squared.sum(), (squared * centred).sum()]
-        self.count += len(values)
-
-    @property
-    def mean(self) -> float:
-        """The mean."""
-        return self._shift + float(self._sums[0]) / max(self.count, 1)
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation."""
-        first, second, _ = self._sums / max(self.count, 1)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.sqrt(np.maximum(second - first * first, 0.0)))
-
-    @property
-    def skewness(self) -> float:
-        """The third standardised moment; 0 for a constant."""
-        first, second, third = self._sums / max(self.count, 1)
-        if not self.spread > 0:
-            return 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float((third - 3 * first * second + 2 * first**3) / self.spread**3)
+            mean = values.mean()
+            spread = values.std()
+            skewness = (((values - mean) / spread) ** 3).mean() if spread > 0 else 0.0
+        return cls(float(mean), float(spread), float(skewness))
 
 
 @dataclass
 class ColumnSummary:
     """What is known of one column.
 
-    Parameters
-    ----------
-    name
-        Of the column.
-    values
-        What it is taken as: ``text`` (categories), ``number``, ``boolean`` or ``nothing``.
-    stored
-        What the file holds, which differs for numbers that are taken as categories.
-    rows, gaps
-        How many rows, and how many of them without a value.
-    counts
-        How often each value occurs, as text for categories and as a number else.
-    has_more
-        Whether there are more values than `counts` holds.
+    `values` is what it is taken as (``text`` for categories), `stored` what the file holds, which
+    differs for numbers that are names of categories. `counts` says how often each value occurs,
+    and `has_more` that there are more values than it holds.
     """
 
     name: str
@@ -112,8 +74,6 @@ class ColumnSummary:
     is_whole: bool = True
     least: float = np.inf
     most: float = -np.inf
-    plain: Moments = field(default_factory=Moments)
-    logged: Moments = field(default_factory=Moments)
     _sample: list[Numbers] = field(default_factory=list)
     _stride: int = 1
 
@@ -141,7 +101,12 @@ class ColumnSummary:
     def median(self) -> float:
         """The median of the numbers."""
         sample = self.sample
-        return float(np.median(sample)) if len(sample) else self.plain.mean
+        return float(np.median(sample)) if len(sample) else 0.0
+
+    def moments(self, *, log: bool = False) -> Moments:
+        """Return what the numbers, or their logarithms, are scaled by."""
+        sample = self.sample
+        return Moments.of(signed_log(sample) if log else sample)
 
     def shape(self) -> Shape:
         """Return how the values are distributed, as plain data."""
@@ -225,25 +190,11 @@ class ColumnSummary:
         self.least = min(self.least, float(known.min()))
         self.most = max(self.most, float(known.max()))
         self.is_whole = self.is_whole and bool((known == np.rint(known)).all())
-        self.plain.add(known)
-        self.logged.add(np.sign(known) * np.log1p(np.abs(known)))
 
 
 @dataclass
 class TableSummary:
-    """What is known of one table.
-
-    Parameters
-    ----------
-    table
-        Where they were read from.
-    rows
-        How many.
-    columns
-        One summary for each column that was looked at.
-    labels
-        How often each label occurs, where the table has one.
-    """
+    """What is known of one table: the columns that were looked at, and how often labels occur."""
 
     table: Table
     rows: int = 0

@@ -1,21 +1,34 @@
 """What learns p(y | x1): each member in its own way, behind one protocol.
 
-A new member is one file and one call of :func:`register`.
+A new member is one file and one call of :func:`register`. Networks are fetched when they are
+first asked for: nothing else waits for PyTorch.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from halfseen.members.aligned import Aligned, AlignedLearner
 from halfseen.members.linear import Regression, RegressionLearner
-from halfseen.members.networks import NetworksLearner, NetworksMember
-from halfseen.members.registry import LEARNERS, MEMBER_WORDS, MEMBERS, register
+from halfseen.members.registry import (
+    LEARNERS,
+    MEMBER_WORDS,
+    MEMBERS,
+    NETWORKS,
+    member_named,
+    register,
+)
 from halfseen.members.tasks import Learner, Member, Sample, Task
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
+
+if TYPE_CHECKING:
+    from halfseen.members.networks import NetworksLearner, NetworksMember
 
 __all__ = [
     "LEARNERS",
     "MEMBERS",
     "MEMBER_WORDS",
+    "NETWORKS",
     "Aligned",
     "AlignedLearner",
     "BoostedTrees",
@@ -30,11 +43,19 @@ __all__ = [
     "RegressionLearner",
     "Sample",
     "Task",
+    "member_named",
     "register",
 ]
 
-register(NetworksMember, None, "networks alone")
 register(Regression, RegressionLearner, "logistic regression, observed columns")
 register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
 register(Forest, ForestLearner, "random forest, observed columns")
 register(Aligned, None, "behind maps of drifted columns")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("NetworksLearner", "NetworksMember"):
+        raise AttributeError(f"module 'halfseen.members' has no attribute {name!r}")
+    from halfseen.members import networks
+
+    return getattr(networks, name)

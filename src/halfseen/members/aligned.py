@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from scipy.special import log_softmax
-from torch import Tensor
 
 from halfseen.align import ColumnMap
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.members.registry import MEMBERS
+from halfseen.members.registry import MEMBERS, member_named
 from halfseen.members.tasks import Learner, Member, Sample, Task
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class Aligned:
             raise InputError(f"its aligned member of kind {kind!r} lacks parts.")
         if not np.isfinite(weights).all():
             raise InputError(f"the weights {list(weights)} of its maps are no numbers.")
-        member = MEMBERS[kind].restored(
+        member = member_named(kind).restored(
             description["member"], parts["member"], blocks, n_classes, **given
         )
         source, *maps = (ColumnMap.restored(parts[n], blocks.length) for n in ("source", *names))

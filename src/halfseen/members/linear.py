@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
-from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.front.scaling import likelihoods
@@ -60,7 +58,7 @@ class Regression:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return W and b."""
-        return {"weight": torch.from_numpy(self.weight), "bias": torch.from_numpy(self.bias)}
+        return {"weight": self.weight, "bias": self.bias}
 
     @classmethod
     def restored(
@@ -76,7 +74,7 @@ class Regression:
         found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         if found != shapes:
             raise InputError(f"the tensors of the regression have shapes {found}, not {shapes}.")
-        return cls(tensors["weight"].numpy(), tensors["bias"].numpy(), blocks)
+        return cls(tensors["weight"], tensors["bias"], blocks)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add W x1 + b to an ONNX graph."""

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from halfseen.arrays import Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.members.networks_graph import add_networks
+from halfseen.members.registry import MEMBERS, NETWORKS
 from halfseen.members.tasks import Sample, Task
 from halfseen.networks.methods import Method, method_named
 from halfseen.networks.nets import EncoderFactory, Networks, build_networks
@@ -48,7 +50,7 @@ class NetworksMember(Predictor):
         With the critics, as training left it; not kept in a folder.
     """
 
-    kind: ClassVar[str] = "networks"
+    kind: ClassVar[str] = NETWORKS
     history: History = field(default_factory=list)
     own_encoder: bool = False
     objective: Objective | None = None
@@ -65,7 +67,8 @@ class NetworksMember(Predictor):
 
     def tensors(self) -> dict[str, Tensor]:
         """Return every weight and running statistic."""
-        return dict(self.networks.state_dict())
+        state = self.networks.state_dict()
+        return {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
 
     @classmethod
     def restored(
@@ -89,6 +92,7 @@ class NetworksMember(Predictor):
             raise InputError(f"its seed {seed} is no number from 0 to {2**32 - 1}.")
         options = make_options(description["options"])
         method = method_named(description["method"])
+        given_tensors = {name: torch.tensor(array) for name, array in tensors.items()}
 
         def build() -> Networks:
             return build_networks(blocks, method, n_classes, options, encoder)
@@ -96,11 +100,11 @@ class NetworksMember(Predictor):
         if encoder is None:
             # Shapes first, without memory: what JSON says must not allocate what no tensor fills.
             with torch.device("meta"):
-                _check_same(build().state_dict(), tensors)
+                _check_same(build().state_dict(), given_tensors)
         with torch.random.fork_rng(devices=[]):
             networks = build()
-        _check_same(networks.state_dict(), tensors)
-        networks.load_state_dict(tensors)
+        _check_same(networks.state_dict(), given_tensors)
+        networks.load_state_dict(given_tensors)
         own = bool(description["own_encoder"])
         history = list(description["history"])
         return cls(networks.eval(), options, seed, history, own)
@@ -263,7 +267,7 @@ def restore_prior(networks: Networks, class_counts: npt.ArrayLike) -> None:
     layers[-1].bias.add_(shares.log().to(layers[-1].bias))
 
 
-def _check_same(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
+def _check_same(expected: Mapping[str, torch.Tensor], tensors: Mapping[str, torch.Tensor]) -> None:
     for name in expected.keys() ^ tensors.keys():
         side = "lacks" if name in expected else "has an unexpected"
         raise InputError(f"it {side} tensor {name!r} for the networks described.")
@@ -274,3 +278,6 @@ def _check_same(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -
                 f"its tensor {name!r} is {tensor.dtype} of shape {tuple(tensor.shape)}; the "
                 f"networks described need {wanted.dtype} of shape {tuple(wanted.shape)}."
             )
+
+
+MEMBERS[NETWORKS] = NetworksMember

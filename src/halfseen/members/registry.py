@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+from halfseen.errors import InputError
 from halfseen.members.tasks import Learner
 
-__all__ = ["LEARNERS", "MEMBERS", "MEMBER_WORDS", "register"]
+__all__ = ["LEARNERS", "MEMBERS", "MEMBER_WORDS", "NETWORKS", "member_named", "register"]
+
+NETWORKS = "networks"
+"""The kind that needs PyTorch, which is imported where such a member is made or loaded."""
 
 MEMBERS: dict[str, Any] = {}
 """Every kind of member, by the name that folders and settings use."""
@@ -15,7 +20,7 @@ MEMBERS: dict[str, Any] = {}
 LEARNERS: dict[str, Callable[[], Learner]] = {}
 """What fits each kind; networks, which have settings, are fitted by a `NetworksLearner`."""
 
-MEMBER_WORDS: dict[str, str] = {}
+MEMBER_WORDS: dict[str, str] = {NETWORKS: "networks alone"}
 """How screens and reports call them."""
 
 
@@ -34,3 +39,12 @@ def register(member: type[Any], learner: Callable[[], Learner] | None, words: st
     MEMBERS[member.kind], MEMBER_WORDS[member.kind] = member, words
     if learner is not None:
         LEARNERS[member.kind] = learner
+
+
+def member_named(kind: str) -> Any:
+    """Return the class of a kind of member, or say that there is none."""
+    if kind == NETWORKS:
+        import_module("halfseen.members.networks")
+    if kind not in MEMBERS:
+        raise InputError(f"there is no member of kind {kind!r} in this version of halfseen.")
+    return MEMBERS[kind]

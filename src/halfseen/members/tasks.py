@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
-from halfseen.networks.training import Progress
+from halfseen.progress import Progress
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.errors import InputError
+from halfseen.parallel import threads
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -92,7 +91,7 @@ class TreeArrays:
         found = self._booster.predict(
             rows,
             raw_score=True,
-            num_threads=torch.get_num_threads(),
+            num_threads=threads(),
             predict_disable_shape_check=True,
         )
         sums: Floats = np.asarray(found, dtype=np.float64).reshape(len(rows), self.outputs)
@@ -108,12 +107,12 @@ class TreeArrays:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return all arrays by name."""
-        return {name: torch.from_numpy(getattr(self, name)) for name in _TYPES}
+        return {name: getattr(self, name) for name in _TYPES}
 
     @classmethod
     def restored(cls, tensors: Mapping[str, Tensor], outputs: int, features: int) -> TreeArrays:
         """Rebuild trees from tensors that somebody else may have written."""
-        found = {name: tensors[name].numpy() for name in _TYPES if name in tensors}
+        found = {name: tensors[name] for name in _TYPES if name in tensors}
         if set(found) != set(tensors) or len(found) != len(_TYPES):
             raise InputError(f"trees have the tensors {list(_TYPES)}, not {sorted(tensors)}.")
         for name, array in found.items():

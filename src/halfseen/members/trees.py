@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import log_softmax, softmax
-from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.members.tasks import Sample, Task
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.parallel import present_ranks
+from halfseen.parallel import present_ranks, threads
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -71,7 +69,7 @@ class _Trees(ABC):
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the trees' arrays and the constant."""
-        return {**self.trees.tensors(), "constant": torch.from_numpy(self.constant)}
+        return {**self.trees.tensors(), "constant": self.constant}
 
     @classmethod
     def restored(
@@ -87,7 +85,7 @@ class _Trees(ABC):
         if outputs != (1 if n_classes == 2 else n_classes):
             raise InputError(f"its trees have {outputs} outputs for {n_classes} classes.")
         kept = dict(tensors)
-        constant = kept.pop("constant", torch.empty(0)).numpy()
+        constant = kept.pop("constant", np.empty(0))
         if constant.shape != (n_classes,) or constant.dtype != np.float64:
             raise InputError(f"its trees lack a constant for each of {n_classes} classes.")
         trees = TreeArrays.restored(kept, outputs, len(blocks.observed))
@@ -170,7 +168,7 @@ class BoostedTreesLearner:
             # The prior is half of the log-odds on each side, as the sums are.
             constant = start - start.mean()
             data.set_init_score(np.full(len(rows), constant[1] - constant[0]))
-            booster = lightgbm.train(settings, data, rounds)
+            booster = lightgbm.train(settings, data, rounds, keep_training_booster=True)
             return BoostedTrees(TreeArrays.of([booster], 0.5), constant, task.blocks)
         constant = _log_prior(shares, weights)
         settings |= {
@@ -179,7 +177,7 @@ class BoostedTreesLearner:
             "learning_rate": 2.0 * self.rate,  # a round grows a tree for each class
         }
         data = lightgbm.Dataset(rows, shares.argmax(1))
-        booster = lightgbm.train(settings, data, rounds // 2)
+        booster = lightgbm.train(settings, data, rounds // 2, keep_training_booster=True)
         return BoostedTrees(TreeArrays.of([booster]), constant, task.blocks)
 
 
@@ -224,7 +222,7 @@ class ForestLearner:
         boosters = []
         for k in range(1 if binary else 0, task.n_classes):
             data.construct().set_label(shares[:, k] - middle)
-            boosters.append(lightgbm.train(settings, data, size))
+            boosters.append(lightgbm.train(settings, data, size, keep_training_booster=True))
         constant = np.full(task.n_classes, middle)
         return Forest(TreeArrays.of(boosters, 1.0 / size), constant, task.blocks)
 
@@ -242,7 +240,7 @@ def _common(seed: int, rows: int) -> dict[str, Any]:
     return {
         "verbose": -1,
         "seed": seed % 2**31,
-        "num_threads": torch.get_num_threads(),
+        "num_threads": threads(),
         "deterministic": True,
         "force_row_wise": True,
         "max_bin": 63 if rows >= 2 * SMALL else 255,  # of many rows, more take twice the time

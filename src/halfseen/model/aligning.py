@@ -21,7 +21,7 @@ from halfseen.align import (
 )
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
-from halfseen.members import Aligned, AlignedLearner, Learner, Member, NetworksMember, Sample
+from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
 from halfseen.members.aligned import settled
 from halfseen.model.self_training import SHARE, self_trained
 from halfseen.weights.combining import Weights
@@ -97,7 +97,7 @@ def aligned_learners(
     Networks are left out where there are others: they have maps of their own to learn, and
     nothing tells which of the two domains' rows they should be learned on.
     """
-    kept = [learner for learner in learners if learner.name != NetworksMember.kind]
+    kept = [learner for learner in learners if learner.name != NETWORKS]
     return tuple(
         AlignedLearner(learner, ColumnMap.standard(drift.columns, source, logarithm=log), log)
         for log in (False, True)

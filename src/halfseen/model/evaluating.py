@@ -17,8 +17,6 @@ from halfseen.metrics import (
     row_losses,
 )
 
-__all__ = ["SIMPLE", "evaluation"]
-
 RESAMPLES = 400
 FEWER_RESAMPLES = 100
 MANY_ROWS = 5_000
@@ -47,30 +45,12 @@ def evaluation(
     seed: int = 0,
     fewest: int = FEWEST_ROWS,
 ) -> dict[str, Any]:
-    """Measure predictions on labelled rows.
+    """Measure predictions on labelled rows, beside the source's class shares (`prior`).
 
-    Parameters
-    ----------
-    probability, y
-        Of each class, one row each, and the true classes' positions.
-    prior
-        The source's class shares: the simplest prediction, the same for every row.
-    metrics
-        Of the model: what its fit measured on labelled target rows, or on held-out source rows.
-    others
-        Probabilities of simple models by name, to be measured beside.
-    seed
-        Of the bootstrap.
-    fewest
-        Rows below which nothing is measured.
-
-    Returns
-    -------
-    dict
-        ``rows``; ``metrics`` with value, bootstrap interval, what was expected at fit and
-        whether the interval has it; ``calibration``, its error with an interval and each class's
-        predicted and observed share; ``baseline``, its metrics and how much lower the model's
-        cross-entropy is, with an interval; ``others``, alike; ``verdicts``, sentences.
+    Returns ``rows``; ``metrics`` with value, bootstrap interval, what the fit let expect (its
+    `metrics`) and whether the interval has it; ``calibration``, its error with an interval and each
+    class's predicted and observed share; ``baseline``, its metrics and how much lower the model's
+    cross-entropy is, with an interval; ``others``, simple models, alike; ``verdicts``, sentences.
 
     Examples
     --------

@@ -21,12 +21,9 @@ from halfseen.explain import (
 from halfseen.explain.rows import TYPICAL
 from halfseen.front.fronts import TableFront
 from halfseen.members.aligned import Aligned
-from halfseen.members.networks import NetworksMember
 
 if TYPE_CHECKING:
     from halfseen.model.model import Model
-
-__all__ = ["explain"]
 
 Matrix = npt.NDArray[np.float32]
 MOST_SOURCE = 20_000
@@ -114,7 +111,7 @@ def _background(
 
 def _known(model: Model, hidden: Matrix, rows: Matrix) -> tuple[Floats, Floats, str]:
     """Return what is known of source rows and of others, and what that is in words."""
-    networks = [m for m in model.members if isinstance(m, NetworksMember) and m.method.imputes]
+    networks = [member for member in model.networks_members if member.method.imputes]
     if not networks:
         observed = list(model.blocks.observed)
         seen, asked = (part[:, observed].astype(np.float64) for part in (hidden, rows))

@@ -16,13 +16,7 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import (
-    AlignedLearner,
-    Learner,
-    Member,
-    NetworksMember,
-    Sample,
-)
+from halfseen.members import NETWORKS, AlignedLearner, Learner, Member, Sample
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
@@ -213,7 +207,7 @@ class Fit:
     def _far(self) -> Drift | None:
         """Say whether target rows are far from source rows, and whether columns must be mapped."""
         settings, rows = self.settings, self.rows
-        others = [k for k in settings.members_for(self._inputs) if k != NetworksMember.kind]
+        others = [k for k in settings.members_for(self._inputs) if k != NETWORKS]
         if not (settings.align and settings.preset == "default" and others):
             return None
         found = self.ranks.from_first(
@@ -233,7 +227,7 @@ class Fit:
         """Return the models to choose from: they differ in their networks alone."""
         methods = [method_named(name) for name in self.settings.models]
         kinds = [learner.name for learner in self._learners(methods[0])]
-        if len(methods) > 1 and NetworksMember.kind not in kinds:
+        if len(methods) > 1 and NETWORKS not in kinds:
             self.hooks.say("The models differ in their networks, which have no part in this fit.")
             return methods[:1]
         return methods
@@ -254,8 +248,6 @@ class Fit:
             members = self._trainings.members(method, learners, number, fold.training)
             by_fold.append(members)
             parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
-            if method.name == self.settings.models[0]:
-                self._trainings.compare_teachers(learners, members, number, fold)
         return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _chosen(self) -> tuple[Candidate, dict[str, Any]]:
@@ -339,10 +331,8 @@ class Fit:
         again = [
             k
             for k, learner in enumerate(learners)
-            if rows.refits_networks or learner.name != NetworksMember.kind
+            if rows.refits_networks or learner.name != NETWORKS
         ]
-        if rows.folds and again:
-            self.hooks.say("Training again, now with the held-out rows.")
         fitted = self._trainings.members(
             chosen.method, [learners[k] for k in again], None, rows.whole
         )

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
-
+from halfseen.arrays import Tensor
 from halfseen.errors import HalfseenError, InputError
 from halfseen.front.fronts import Front, TableFront, front_from_dict
-from halfseen.members import MEMBERS
+from halfseen.members import member_named
 from halfseen.members.tasks import Member
 from halfseen.model.model import Model
-from halfseen.networks.nets import EncoderFactory
 from halfseen.saving.folder import DESCRIPTION, Description, read_folder
 from halfseen.weights.combining import Weights
 
-__all__ = ["load", "load_table_model", "table_model"]
+if TYPE_CHECKING:
+    from torch import nn
+
+    from halfseen.networks.nets import EncoderFactory
 
 
 def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:
@@ -124,9 +125,7 @@ def _members(
     found: list[Member] = []
     for described, its_tensors in zip(description.members, own, strict=True):
         facts: dict[str, Any] = dict(described)
-        kind = facts.pop("kind")
-        if kind not in MEMBERS:
-            raise InputError(f"there is no member of kind {kind!r} in this version of halfseen.")
+        kind = member_named(facts.pop("kind"))
         blocks, classes = front.blocks, len(front.classes)
-        found.append(MEMBERS[kind].restored(facts, its_tensors, blocks, classes, encoder=encoder))
+        found.append(kind.restored(facts, its_tensors, blocks, classes, encoder=encoder))
     return tuple(found)

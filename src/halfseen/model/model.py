@@ -6,30 +6,31 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
 from halfseen.alarms import Alarm
-from halfseen.arrays import Floats, normalized, same_length
+from halfseen.arrays import Floats, Tensor, normalized, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import correct_probabilities
 from halfseen.explain import Explanation
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema, class_name
-from halfseen.members import MEMBER_WORDS
+from halfseen.members import MEMBER_WORDS, NETWORKS
 from halfseen.members.aligned import Aligned
-from halfseen.members.networks import NetworksMember
 from halfseen.members.tasks import Member
 from halfseen.model.evaluating import SIMPLE, evaluation
-from halfseen.networks.methods import Method
-from halfseen.networks.nets import Networks
-from halfseen.options import Options
 from halfseen.saving.folder import Description, write_folder
 from halfseen.weights.combining import Weights
+
+if TYPE_CHECKING:
+    from halfseen.members.networks import NetworksMember
+    from halfseen.networks.methods import Method
+    from halfseen.networks.nets import Networks
+    from halfseen.options import Options
 
 __all__ = ["Model"]
 
@@ -95,18 +96,22 @@ class Model:
     @property
     def networks_member(self) -> NetworksMember:
         """The member that has latents."""
-        for member in self.members:
-            if isinstance(member, NetworksMember):
-                return member
+        for member in self.networks_members:
+            return member
         raise InputError(
             "This model has no networks, and so no latents: its columns have drifted, or it was "
             "fitted without them (members=['networks'] asks for networks alone)."
         )
 
     @property
+    def networks_members(self) -> list[NetworksMember]:
+        """The members that are networks."""
+        return [cast("NetworksMember", m) for m in self.members if m.kind == NETWORKS]
+
+    @property
     def title(self) -> str:
         """What the model is, in a word: the paper's model, or the kinds of its members."""
-        found = [m.method.name for m in self.members if isinstance(m, NetworksMember)]
+        found = [member.method.name for member in self.networks_members]
         inner = [m.member.kind if isinstance(m, Aligned) else m.kind for m in self.members]
         kinds = ", ".join(dict.fromkeys(inner)).replace("_", " ")
         return found[0] if found else kinds.capitalize()
@@ -114,13 +119,12 @@ class Model:
     @property
     def imputes(self) -> bool:
         """Whether a member imputes latents."""
-        return any(m.method.imputes for m in self.members if isinstance(m, NetworksMember))
+        return any(member.method.imputes for member in self.networks_members)
 
     @property
     def needs_complete_target(self) -> bool:
         """Whether rows must have the missing block, as those of benchmarks do."""
-        members = [m for m in self.members if isinstance(m, NetworksMember)]
-        return any(m.method.needs_complete_target for m in members)
+        return any(member.method.needs_complete_target for member in self.networks_members)
 
     @property
     def networks(self) -> Networks:
@@ -174,22 +178,21 @@ class Model:
 
     def compared_in(self, rows: Matrix) -> Matrix:
         """Return what scores compare the domains in: latents, or x1 where there are no networks."""
-        if any(isinstance(member, NetworksMember) for member in self.members):
+        if self.networks_members:
             return self.latents(rows)
         return self.blocks.flat(rows, "observed")
 
     @contextmanager
     def source_statistics(self, rows: Matrix) -> Iterator[None]:
         """Let members see source rows as training did, for a while."""
-        members = self.members
+        members, networks = self.members, self.networks_members
         self.members = tuple(
             member.for_source() if isinstance(member, Aligned) else member for member in members
         )
         try:
             with ExitStack() as statistics:
-                for member in members:
-                    if isinstance(member, NetworksMember):
-                        statistics.enter_context(member.source_statistics(rows))
+                for member in networks:
+                    statistics.enter_context(member.source_statistics(rows))
                 yield
         finally:
             self.members = members

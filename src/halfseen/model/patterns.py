@@ -10,10 +10,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
-from torch import nn
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError, capitalized
@@ -24,7 +23,6 @@ from halfseen.front.sites import empty_columns
 from halfseen.front.tables import ArrowTable, Table
 from halfseen.model import loading
 from halfseen.model.model import Model
-from halfseen.networks.nets import EncoderFactory
 from halfseen.saving.folder import (
     PATTERNS,
     check_replaceable,
@@ -33,18 +31,15 @@ from halfseen.saving.folder import (
     read_patterns,
 )
 
-__all__ = ["PatternModel", "load"]
+if TYPE_CHECKING:
+    from torch import nn
+
+    from halfseen.networks.nets import EncoderFactory
 
 
 @dataclass(frozen=True, eq=False)
 class PatternModel:
-    """One model for each missing pattern.
-
-    Parameters
-    ----------
-    parts
-        The models, which differ in what they observe.
-    """
+    """One model for each missing pattern; the parts differ in what they observe."""
 
     parts: tuple[Model, ...]
 

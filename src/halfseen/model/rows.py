@@ -39,10 +39,11 @@ Matrix = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Fold:
-    """Source rows to train on (or a sample of them), and rows held out."""
+    """Source rows to train on (or a sample of them), and rows held out; their places among all."""
 
     training: Sample
     held_out: Sample
+    places: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
 
 @dataclass(frozen=True)
@@ -189,4 +190,4 @@ def _folds(source: Sample, n_classes: int, seed: int, *, in_turn: bool) -> list[
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), n_classes))
         splits = [held_out_count(labels, size, seed)]
-    return [Fold(source[training], source[held_out]) for training, held_out in splits]
+    return [Fold(source[split[0]], source[split[1]], split) for split in splits]

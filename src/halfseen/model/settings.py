@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from torch import nn
+from typing import TYPE_CHECKING, Any, Literal
 
 from halfseen.errors import OptionError
-from halfseen.members import LEARNERS, Learner, NetworksLearner, NetworksMember
+from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
 from halfseen.networks.methods import METHODS, Method, method_named
-from halfseen.networks.nets import EncoderFactory
-from halfseen.networks.training import Augmentation, EpochHook
 from halfseen.options import Inputs, Options, Preset, make_options, preset
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from halfseen.networks.nets import EncoderFactory
+    from halfseen.networks.training import Augmentation, EpochHook
 
 __all__ = ["Effort", "FitSettings", "needs_complete_target"]
 
@@ -103,11 +105,11 @@ class FitSettings:
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
         kinds = self.members_for(inputs)
-        known = [NetworksMember.kind, *LEARNERS]
+        known = [NETWORKS, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
-        if inputs == "image" and kinds != (NetworksMember.kind,):
+        if inputs == "image" and kinds != (NETWORKS,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
         if self.refine and not any(method.adapts for method in methods):
             raise OptionError(
@@ -116,6 +118,8 @@ class FitSettings:
             )
         for method in methods:
             self.options_for(method, inputs=inputs)
+        if NETWORKS in kinds:
+            member_named(NETWORKS)  # PyTorch is there before anybody limits its threads
 
     def members_for(self, inputs: Inputs) -> tuple[str, ...]:
         """Return the kinds of members, the simplest last."""
@@ -155,6 +159,11 @@ class FitSettings:
 
     def learners(self, method: Method, *, inputs: Inputs, resident: bool) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
+        kinds = self.members_for(inputs)
+        if NETWORKS not in kinds:
+            return tuple(LEARNERS[kind]() for kind in kinds)
+        from halfseen.members.networks import NetworksLearner
+
         networks = NetworksLearner(
             method,
             self.options_for(method, inputs=inputs, resident=resident),
@@ -168,10 +177,7 @@ class FitSettings:
             self.held_out,
             self.patience,
         )
-        return tuple(
-            networks if kind == networks.name else LEARNERS[kind]()
-            for kind in self.members_for(inputs)
-        )
+        return tuple(networks if kind == NETWORKS else LEARNERS[kind]() for kind in kinds)
 
 
 def needs_complete_target(models: Sequence[str]) -> bool:

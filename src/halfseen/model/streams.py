@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from halfseen.errors import InputError
 from halfseen.front.streaming import Chunk, RowStream
-from halfseen.networks.training import Batch
 from halfseen.parallel import ALONE, Ranks
+
+if TYPE_CHECKING:
+    from halfseen.networks.training import Batch
 
 __all__ = ["StreamedBatches"]
 
@@ -58,6 +60,10 @@ class StreamedBatches:
 
     def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
         """Yield the batches of one epoch; the same seed yields the same batches."""
+        import torch
+
+        from halfseen.networks.training import Batch
+
         own = ranks.rows(batch_size)
         source, target = (
             _rebatched(_endless(stream, [seed, number], ranks), own.stop - own.start)

@@ -8,8 +8,6 @@ from typing import Any
 from halfseen.members import MEMBER_WORDS
 from halfseen.model.evaluating import SIMPLE
 
-__all__ = ["advice", "member_words", "told", "weights_sentence"]
-
 AS_WELL = 1.01
 """A single member whose cross-entropy is at most this many times the model's does as well."""
 

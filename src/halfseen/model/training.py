@@ -6,30 +6,43 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.members import (
     MEMBER_WORDS,
+    NETWORKS,
     Learner,
     Member,
-    NetworksLearner,
-    NetworksMember,
     Sample,
     Task,
 )
-from halfseen.model.rows import Fold, PreparedRows
+from halfseen.model.rows import PreparedRows
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
-from halfseen.networks.training import Progress
 from halfseen.options import Inputs
-from halfseen.parallel import present_ranks
-from halfseen.teaching import Lessons, is_student, lessons, taught, what_was_taught
+from halfseen.parallel import at_once, present_ranks
+from halfseen.progress import Progress
+from halfseen.teaching import (
+    Lessons,
+    is_student,
+    lessons,
+    of_all_rows,
+    taught,
+    what_was_taught,
+)
+
+if TYPE_CHECKING:
+    from halfseen.members.networks import NetworksLearner, NetworksMember
 
 __all__ = ["Hooks", "Trainings"]
+
+CONTROL, PUPIL = "control", "pupil"
+"""Students that are compared: of teachers that saw x1 alone, and of the complete source."""
 
 
 @dataclass(frozen=True)
@@ -81,48 +94,97 @@ class Trainings:
         self.rows, self.settings, self.hooks, self._inputs = rows, settings, hooks, inputs
         self._identity, self._teaches = identity, teaches
         self._ranks = present_ranks()
-        self._shared: dict[tuple[str, int | None], Member] = {}
+        self._others: dict[tuple[str, int | None], Member] = {}
         self._begun = 0
         self._trained: dict[str, list[NetworksMember]] = {}
-        self._lessons: dict[int | None, Lessons | None] = {}
         self._gains: list[Floats] = []
 
     def members(
         self, method: Method, learners: Sequence[Learner], fold: int | None, source: Sample
     ) -> tuple[Member, ...]:
-        """Fit every member on some rows; those that do not depend on the model once for all."""
-        task = self.task(method, fold, source)
+        """Return every member, fitted on some rows; all but networks serve every model."""
+        if not self._others:
+            fit_others = partial(self._fit_others, learners)
+            self._others, self._gains = self._ranks.from_first(fit_others)
         found: list[Member] = []
         for learner in learners:
-            self._begin(learner, task)
-            if isinstance(learner, NetworksLearner):
-                found.append(self._networks(method, learner, fold, task))
-                continue
-            key = (learner.name, fold)
-            if key not in self._shared:
-                given = self._taught(task, fold) if is_student(learner) else task
-                self._shared[key] = learner.fit(given)
-            found.append(self._shared[key])
+            if learner.name == NETWORKS:
+                task = self.task(method, fold, source)
+                self._begin(learner, task)
+                found.append(self._networks(method, cast("NetworksLearner", learner), fold, task))
+            else:
+                found.append(self._others[learner.name, fold])
         return tuple(found)
 
-    def compare_teachers(
-        self, learners: Sequence[Learner], members: Sequence[Member], number: int, fold: Fold
-    ) -> None:
-        """Compare a student of the complete source with one whose teachers saw x1 alone."""
-        given = self._lessons.get(number)
-        if given is None:
-            return
-        student = next((k for k, learner in enumerate(learners) if is_student(learner)), None)
-        if student is None:
-            return
-        task = self.task(method_named(self.settings.models[0]), number, fold.training)
-        source = taught(fold.training, given.control, task.n_classes)
-        control = learners[student].fit(replace(task, source=source))
-        self._gains.append(
-            self._ranks.from_first(
-                lambda: what_was_taught(members[student], control, fold.held_out, task.blocks)
+    def _fit_others(
+        self, learners: Sequence[Learner]
+    ) -> tuple[dict[tuple[str, int | None], Member], list[Floats]]:
+        """Fit all members but networks on all parts of the rows, several at once.
+
+        Return them by kind and part, and what x2 taught a student about the rows of each fold.
+        """
+        method, rows = method_named(self.settings.models[0]), self.rows
+        parts: dict[int | None, Task] = {
+            number: self.task(method, number, fold.training)
+            for number, fold in enumerate(rows.folds)
+        }
+        if rows.whole is not None:
+            parts[None] = self.task(method, None, rows.whole)
+        others = [learner for learner in learners if learner.name != NETWORKS]
+        students = [learner for learner in others if is_student(learner)]
+        given = self._lessons(parts) if students and self._teaches else {}
+        calls = {
+            (learner.name, part): partial(
+                self._fitted,
+                learner,
+                _with(task, given[part].complete)
+                if learner in students and part in given
+                else task,
             )
-        )
+            for part, task in parts.items()
+            for learner in others
+        }
+        compared = [part for part in given if part is not None]
+        for part in compared:
+            task, lesson = parts[part], given[part]
+            some = replace(task, source=task.source[lesson.controlled])
+            calls[CONTROL, part] = partial(students[0].fit, _with(some, lesson.control))
+            if len(some.source) < len(task.source):
+                soft = lesson.complete[lesson.controlled]
+                calls[PUPIL, part] = partial(students[0].fit, _with(some, soft))
+        found = dict(zip(calls, at_once(list(calls.values())), strict=True))
+        gains = [
+            what_was_taught(
+                found.get((PUPIL, part), found[students[0].name, part]),
+                found[CONTROL, part],
+                rows.folds[part].held_out,
+                rows.blocks,
+            )
+            for part in compared
+        ]
+        return found, gains
+
+    def _fitted(self, learner: Learner, task: Task) -> Member:
+        self._begin(learner, task)
+        return learner.fit(task)
+
+    def _lessons(self, parts: Mapping[int | None, Task]) -> dict[int | None, Lessons]:
+        """Return what teachers that saw the complete source say of the rows of each part."""
+        folds = self.rows.folds
+        if not self.rows.blocks.missing:
+            return {}
+        places = [fold.places for fold in folds if fold.places is not None]
+        asked = [fold.held_out.inputs for fold in folds] if places else None
+        given = lessons([parts[number] for number in range(len(folds))], asked) if folds else []
+        found: dict[int | None, Lessons] = {
+            number: lesson for number, lesson in enumerate(given) if lesson is not None
+        }
+        if None in parts:
+            if found and len(found) == len(places):
+                return found | {None: of_all_rows(list(found.values()), places)}
+            (whole,) = lessons([parts[None]], control=False)
+            found |= {} if whole is None else {None: whole}
+        return found
 
     @property
     def gain(self) -> dict[str, float]:
@@ -154,19 +216,6 @@ class Trainings:
             tasks = [self.task(method, number, part.training) for number, part in parts]
             self._trained[method.name] = learner.fit_all(tasks)
         return self._trained[method.name][fold]
-
-    def _taught(self, task: Task, fold: int | None) -> Task:
-        """Return the task with half of each label from teachers that saw the complete source."""
-        if not self._teaches or not task.blocks.missing:
-            return task
-        if fold not in self._lessons:
-            self._lessons[fold] = self._ranks.from_first(
-                lambda: lessons(task, control=fold is not None)
-            )
-        given = self._lessons[fold]
-        if given is None:
-            return task
-        return replace(task, source=taught(task.source, given.complete, task.n_classes))
 
     def task(self, method: Method, fold: int | None, source: Sample) -> Task:
         """Return one training, with the file that keeps its state."""
@@ -204,3 +253,8 @@ class Trainings:
             "seed": self.settings.seed,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _with(task: Task, soft_labels: Floats) -> Task:
+    """Return the task with half of each label from teachers."""
+    return replace(task, source=taught(task.source, soft_labels, task.n_classes))

@@ -12,14 +12,13 @@ from halfseen.errors import OptionError
 from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import agreement
 from halfseen.front.inference import Understanding
-from halfseen.front.pooling import PooledTable, each_site
 from halfseen.front.streaming import Chunk, RowStream
-from halfseen.front.tables import Table
+from halfseen.front.tables import PooledTable, Table, each_site
 from halfseen.members import Sample
 from halfseen.metrics import metrics_of
 from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings, needs_complete_target
-from halfseen.networks.training import Progress
+from halfseen.progress import Progress
 from halfseen.rehearsal.results import Rehearsal, RehearsedChoice, RehearsedRun
 from halfseen.rehearsal.stage import BASELINES, RehearsalStage
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Observed

@@ -21,20 +21,11 @@ from halfseen.report.page import (
     Paragraph,
     Part,
     Tile,
-    heads,
+    grid,
     number,
     percent,
 )
 from halfseen.report.svg import reliability_plot
-
-__all__ = [
-    "FEW_ROWS",
-    "alarm_tiles",
-    "answer_parts",
-    "expected_parts",
-    "expected_tiles",
-    "reliability_parts",
-]
 
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
@@ -114,10 +105,8 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
     )
     points = [(b.predicted, b.observed, b.rows) for b in found.bins]
     drawing = reliability_plot(points, words, "predicted probability", "observed share")
-    titles = (Head("predicted, mean"), Head("observed share"), Head("rows"))
-    rows = tuple(
-        (number(b.predicted), number(b.observed), number(float(b.rows), ",.0f")) for b in found.bins
-    )
+    titles = (Head("predicted, mean"), "observed share", "rows")
+    rows = [(b.predicted, b.observed, number(float(b.rows), ",.0f")) for b in found.bins]
     note = "Larger points hold more rows; whiskers are 95% intervals."
     return [
         Paragraph(
@@ -126,7 +115,7 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
             "tell."
         ),
         Figures((Figure(f"Probability of {of}", drawing),)),
-        Grid("The bins of the curve", titles, rows, (note,), folded=True),
+        grid("The bins of the curve", titles, rows, [note], folded=True),
     ]
 
 
@@ -141,8 +130,8 @@ def _overlap_sentence(found: Expectation) -> str:
 
 
 def _quality_grid(found: Expectation, measured_on: str) -> Grid:
-    def row(name: str, e: Estimate) -> tuple[Cell, ...]:
-        return Cell(name), number(e.value), number(e.low), number(e.high)
+    def row(name: str, e: Estimate) -> tuple[Cell | str | float, ...]:
+        return name, e.value, e.low, e.high
 
     rows = [
         row("accuracy on the source", found.source_accuracy),
@@ -163,16 +152,11 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
         )
     else:
         rows += [
-            (
-                Cell(f"{name} on the target"),
-                Cell("cannot be told", strong=True),
-                Cell("–"),
-                Cell("–"),
-            )
+            (f"{name} on the target", Cell("cannot be told", strong=True), "–", "–")
             for name in ("accuracy", "cross-entropy")
         ]
-    titles = heads("measure", "value", "90% interval, from", "to")
-    return Grid("Quality", titles, tuple(rows), tuple(note for note in notes if note))
+    titles = ("measure", "value", "90% interval, from", "to")
+    return grid("Quality", titles, rows, [note for note in notes if note])
 
 
 def _measured(metrics: Mapping[str, Any]) -> list[Part]:
@@ -204,15 +188,9 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
             )
     if not rows:
         return []
-    titles = ("weight", "accuracy", "balanced accuracy", "cross-entropy", "AUC", "rows")
-    return [
-        Grid(
-            "The answer and its members, on held-out source rows",
-            heads("who", *titles),
-            tuple(rows),
-            ("Source rows: on a shifted target a model usually does worse.",),
-        )
-    ]
+    titles = ("who", "weight", "accuracy", "balanced accuracy", "cross-entropy", "AUC", "rows")
+    note = "Source rows: on a shifted target a model usually does worse."
+    return [grid("The answer and its members, on held-out source rows", titles, rows, [note])]
 
 
 def _choice(metrics: Mapping[str, Any]) -> list[Part]:
@@ -220,9 +198,9 @@ def _choice(metrics: Mapping[str, Any]) -> list[Part]:
     if not choice:
         return []
     risks = sorted(choice["weighted_cross_entropy"].items(), key=lambda entry: entry[1])
-    rows = tuple((Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks))
-    titles = heads("model", "expected cross-entropy on the target")
-    return [Grid("Models of the networks", titles, rows, (f"Chosen by the {choice['rule']}.",))]
+    rows = [(Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks)]
+    titles = ("model", "expected cross-entropy on the target")
+    return [grid("Models of the networks", titles, rows, [f"Chosen by the {choice['rule']}."])]
 
 
 def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
@@ -243,9 +221,9 @@ def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
     except (AttributeError, KeyError, TypeError):
         raise InputError("The rehearsal's 'runs' cannot be understood.") from None
     rows.sort(key=lambda row: row[1].value if row[1].value is not None else float("inf"))
-    titles = heads("model", "cross-entropy", "AUC", "accuracy", "runs")
+    titles = ("model", "cross-entropy", "AUC", "accuracy", "runs")
     notes = (str(rehearsal["verdict"]), str(rehearsal["trust"]))
-    return [Grid("Rehearsed on a slice of the source", titles, tuple(rows), notes)]
+    return [grid("Rehearsed on a slice of the source", titles, rows, notes)]
 
 
 def _mean(runs: Sequence[Mapping[str, Any]], measure: str) -> float | None:

@@ -8,11 +8,10 @@ import numpy as np
 
 from halfseen.evidence import FeatureShift, category_shift, feature_shift
 from halfseen.evidence.features import adjusted_p_values
+from halfseen.front.preprocessing import signed_log
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.summary import ColumnSummary, Numbers, TableSummary
 from halfseen.report.facts import ColumnFacts, Histogram, Shift
-
-__all__ = ["MOST_COLUMNS", "column_facts", "number_histogram"]
 
 MOST_COLUMNS = 200
 """Columns of each role whose facts are kept; of the observed ones, the most shifted."""
@@ -117,7 +116,7 @@ def number_histogram(source: Numbers, target: Numbers | None, *, log: bool = Fal
     (24, 0.07, 0.0)
     """
     given = [values for values in (source, target) if values is not None]
-    drawn = [np.sign(v) * np.log1p(np.abs(v)) for v in given] if log else given
+    drawn = [signed_log(v) for v in given] if log else given
     ends = [np.quantile(v, [TAIL, 1 - TAIL]) for v in drawn]
     low, high = min(e[0] for e in ends), max(e[1] for e in ends)
     edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
@@ -154,5 +153,5 @@ def _counts(column: CategoryColumn, summary: ColumnSummary) -> Numbers:
 
 
 def _mean(summary: ColumnSummary) -> float | None:
-    mean = float(summary.plain.mean)
-    return mean if summary.plain.count and np.isfinite(mean) else None
+    mean = summary.moments().mean
+    return mean if len(summary.sample) and np.isfinite(mean) else None

@@ -14,18 +14,6 @@ from halfseen.alarms import Alarm
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.front.schema import Kind, Role
 
-__all__ = [
-    "FORMAT",
-    "ColumnFacts",
-    "Estimate",
-    "Expectation",
-    "Histogram",
-    "Reliability",
-    "ReliabilityBin",
-    "ReportFacts",
-    "Shift",
-]
-
 FORMAT = 3
 MOST_ENTRIES = 10_000
 
@@ -121,22 +109,9 @@ class Reliability(_Fact):
 class ReportFacts(_Fact):
     """Everything that a report shows beside the model's description.
 
-    Parameters
-    ----------
-    format
-        Number of this file's format.
-    model
-        SHA-256 of the tensors that the facts belong to.
-    command
-        What was typed, where that is known.
-    measured_on
-        Which source rows the figures on source rows come from, in words.
-    columns, more_columns
-        The columns, the most shifted first, and how many were left out.
-    left_out
-        Why a section has no facts, by the section's name.
-    alarms
-        Of tables other than those of the fit, whose alarms the model's metrics hold.
+    `model` is the SHA-256 of the tensors that the facts belong to, `measured_on` says in words
+    which source rows were measured on, and `left_out` why a section has no facts. Columns begin
+    with the most shifted. `alarms` are those of other tables than the fit's.
     """
 
     format: int = FORMAT

@@ -30,8 +30,6 @@ from halfseen.model.model import Model
 from halfseen.report.columns import column_facts
 from halfseen.report.facts import Estimate, Expectation, Reliability, ReliabilityBin, ReportFacts
 
-__all__ = ["expectation", "facts_of_fit", "facts_of_tables", "hits", "on_target"]
-
 MOST_ROWS = 10_000
 """Rows of each table that a model is asked about; columns are counted over all of them."""
 FEWEST_ROWS = 20

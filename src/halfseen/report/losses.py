@@ -9,8 +9,6 @@ from halfseen.networks.terms import loss_words
 from halfseen.report.page import Figure, Figures, Paragraph, Part
 from halfseen.report.svg import line_plot
 
-__all__ = ["HOW_TRAINING", "loss_figures"]
-
 HOW_TRAINING = (
     "Each panel is one named loss over the epochs, phase by phase: classification should fall, "
     "while the losses of critics (adaptation and imputation) may settle or rise, because a critic "

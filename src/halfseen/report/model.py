@@ -27,10 +27,8 @@ from halfseen.report.answer import (
 from halfseen.report.facts import FORMAT, ReportFacts
 from halfseen.report.losses import HOW_TRAINING, loss_figures
 from halfseen.report.model_columns import missing_parts, shifted_parts
-from halfseen.report.page import Cell, Code, Grid, Head, Page, Paragraph, Part, Section, Tile
+from halfseen.report.page import Code, Head, Page, Paragraph, Part, Section, Tile, grid
 from halfseen.saving.folder import REPORT, Description, read_description, read_report
-
-__all__ = ["SECTIONS", "Subject", "model_page", "read_subject"]
 
 NOT_KEPT = (
     "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
@@ -239,13 +237,13 @@ def _command_parts(subject: Subject) -> list[Part]:
         table = description.training_data.get(role)
         files = table.get("files", []) if isinstance(table, dict) else []
         rows += [
-            tuple(Cell(str(text)) for text in (role, file.get("name"), str(file["sha256"])[:16]))
+            (role, str(file.get("name")), str(file["sha256"])[:16])
             for file in files
             if isinstance(file, dict) and "sha256" in file
         ]
     if rows:
-        heads = tuple(Head(t, numeric=False) for t in ("role", "file", "SHA-256, first 16 digits"))
-        parts.append(Grid("What it learned from", heads, tuple(rows)))
+        heads = [Head(t, numeric=False) for t in ("role", "file", "SHA-256, first 16 digits")]
+        parts.append(grid("What it learned from", heads, rows))
     counts = description.metrics.get("class_counts")
     if isinstance(counts, dict):
         shown = ", ".join(f"{count:,} of {name}" for name, count in counts.items())

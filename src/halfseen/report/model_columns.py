@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 from halfseen.alarms import Alarm, sentences
 from halfseen.report.facts import ColumnFacts, Histogram, ReportFacts
-from halfseen.report.page import Cell, Figures, Grid, Head, Paragraph, Part, number, percent
+from halfseen.report.page import Cell, Figures, Head, Paragraph, Part, grid, number, percent
 from halfseen.report.svg import bars
 from halfseen.saving.folder import Description
-
-__all__ = ["missing_parts", "shifted_parts"]
 
 MOST_NAMES = 50
 
@@ -27,15 +25,10 @@ def shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part
     if not observed:
         return warnings
     kinds = {name: alarm.kind for alarm in of_columns for name in alarm.columns}
-    heads = (
-        Head("column", numeric=False),
-        *([Head("alarm", numeric=False)] if kinds else []),
-        Head("distribution", drawn=True),
-        Head("stability index", descending=True),
-        Head("largest gap"),
-        *(Head(title) for title in ("p, corrected", "source mean", "target mean")),
-        *(Head(f"{domain} rows with a value") for domain in ("source", "target")),
-    )
+    titles: list[str | Head] = ["column", *([Head("alarm", numeric=False)] if kinds else [])]
+    titles += [Head("distribution", drawn=True), Head("stability index", descending=True)]
+    titles += ["largest gap", "p, corrected", "source mean", "target mean"]
+    titles += [f"{domain} rows with a value" for domain in ("source", "target")]
     notes = [
         "Largest gap: between the cumulative shares of numbers (Kolmogorov-Smirnov), and between "
         "the shares of any set of categories (total variation). The p-value is Holm's, corrected "
@@ -50,12 +43,7 @@ def shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part
     return [
         *warnings,
         Figures((), (("filled", "source"), ("outlined", "target"))),
-        Grid(
-            "Observed columns, the most shifted first",
-            heads,
-            tuple(rows),
-            tuple(notes),
-        ),
+        grid("Observed columns, the most shifted first", titles, rows, notes),
     ]
 
 
@@ -81,17 +69,10 @@ def missing_parts(description: Description, names: Sequence[str], facts: ReportF
         shown = ", ".join(names[:MOST_NAMES])
         more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
         return [Paragraph(f"The target never has: {shown}{more}.")]
-    heads = (
-        Head("column", numeric=False),
-        Head("distribution on the source", drawn=True),
-        Head("kind", numeric=False),
-        Head("source rows with a value"),
-    )
-    table = tuple(
-        (Cell(c.name), _drawn(c.name, c.histogram), Cell(c.kind), percent(c.source_known))
-        for c in known
-    )
-    return [Grid("Columns that only the source has", heads, table)]
+    drawn, kind = Head("distribution on the source", drawn=True), Head("kind", numeric=False)
+    rows = [(c.name, _drawn(c.name, c.histogram), c.kind, percent(c.source_known)) for c in known]
+    titles = ("column", drawn, kind, "source rows with a value")
+    return [grid("Columns that only the source has", titles, rows)]
 
 
 def _shift_row(column: ColumnFacts) -> tuple[Cell, ...]:

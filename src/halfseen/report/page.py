@@ -12,6 +12,7 @@ import base64
 import hashlib
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -21,27 +22,6 @@ from markupsafe import Markup, escape
 
 from halfseen import __version__
 from halfseen.files import write_text
-
-__all__ = [
-    "Cell",
-    "Code",
-    "Figure",
-    "Figures",
-    "Grid",
-    "Head",
-    "Judgement",
-    "Judgements",
-    "Page",
-    "Paragraph",
-    "Part",
-    "Section",
-    "Tile",
-    "heads",
-    "number",
-    "percent",
-    "rendered_page",
-    "write_page",
-]
 
 
 @dataclass(frozen=True)
@@ -68,11 +48,6 @@ class Head:
     descending: bool = False
 
 
-def heads(first: str, *numbers: str) -> tuple[Head, ...]:
-    """Return the columns of a grid whose rows begin with a name and go on with numbers."""
-    return Head(first, numeric=False), *(Head(title) for title in numbers)
-
-
 @dataclass(frozen=True)
 class Grid:
     """A table that can be sorted and copied as CSV; folded away under its caption if `folded`."""
@@ -83,6 +58,29 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
     folded: bool = False
+
+
+def grid(
+    caption: str,
+    titles: Sequence[str | Head],
+    rows: Iterable[Sequence[Cell | str | float | None]],
+    notes: Sequence[str] = (),
+    *,
+    folded: bool = False,
+) -> Grid:
+    """Return a table whose first column holds names and whose others hold numbers, unless said."""
+    columns = (
+        Head(title, numeric=place > 0) if isinstance(title, str) else title
+        for place, title in enumerate(titles)
+    )
+    cells = (tuple(_cell(entry) for entry in row) for row in rows)
+    return Grid(caption, tuple(columns), tuple(cells), tuple(notes), folded)
+
+
+def _cell(entry: Cell | str | float | None) -> Cell:
+    if isinstance(entry, Cell):
+        return entry
+    return Cell(entry) if isinstance(entry, str) else number(entry)
 
 
 @dataclass(frozen=True)

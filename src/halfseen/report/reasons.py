@@ -7,18 +7,16 @@ from halfseen.explain.telling import shown
 from halfseen.report.page import (
     Cell,
     Figures,
-    Grid,
     Head,
     Page,
     Paragraph,
     Part,
     Section,
+    grid,
     number,
     percent,
-)
+)  # fmt: skip
 from halfseen.report.svg import signed_bar
-
-__all__ = ["reasons_page"]
 
 MOST_COLUMNS = 30
 """Columns that a grid lists, those that move most."""
@@ -35,15 +33,7 @@ HOW_ROWS = (
 
 
 def reasons_page(found: Explanation, name: str, table: str) -> Page:
-    """Return the page on an explanation.
-
-    Parameters
-    ----------
-    found
-        What was found.
-    name, table
-        What the model and the rows are called.
-    """
+    """Return the page on an explanation, by what the model and the rows are called."""
     sections = [
         Section("overall", "What the model leans on", HOW_OVERALL, tuple(_overall(found))),
         Section("rows", "Row by row", HOW_ROWS, tuple(_rows(found))),
@@ -57,36 +47,26 @@ def reasons_page(found: Explanation, name: str, table: str) -> Page:
 def _overall(found: Explanation) -> list[Part]:
     importance = found.importance
     most = max(importance.values(), default=0.0)
-    rows = tuple(
+    rows = [
         (
-            Cell(column),
+            column,
             Cell("", drawing=signed_bar(value, most, f"{column}: {value:.2f}", signed=False)),
-            number(value),
+            value,
         )
         for column, value in list(importance.items())[:MOST_COLUMNS]
-    )
-    notes: tuple[str, ...] = ()
-    if len(importance) > MOST_COLUMNS:
-        notes = (f"{len(importance) - MOST_COLUMNS:,} more columns move them less.",)
-    heads = (
-        Head("column", numeric=False),
-        Head("moves", drawn=True),
-        Head("log-odds, mean size", descending=True),
-    )
-    return [Grid("Columns, those that move most first", heads, rows, notes)]
+    ]
+    more = len(importance) - MOST_COLUMNS
+    notes = [f"{more:,} more columns move them less."] if more > 0 else []
+    titles = ("column", Head("moves", drawn=True), Head("log-odds, mean size", descending=True))
+    return [grid("Columns, those that move most first", titles, rows, notes)]
 
 
 def _rows(found: Explanation) -> list[Part]:
     parts: list[Part] = [
         Figures((), (("filled", "raises the probability"), ("outlined", "lowers it")))
     ]
-    heads = (
-        Head("column", numeric=False),
-        Head("value", numeric=False),
-        Head("adds", drawn=True),
-        Head("log-odds"),
-        Head("standard error"),
-    )
+    drawn, told = Head("adds", drawn=True), Head("value", numeric=False)
+    titles = ("column", told, drawn, "log-odds", "standard error")
     for place in range(min(len(found), MOST_ROWS)):
         row = found.row(place)
         listed = row["contributions"][:MOST_COLUMNS]
@@ -96,10 +76,9 @@ def _rows(found: Explanation) -> list[Part]:
             words = f"{c['column']} adds {c['log_odds']:+.2f}"
             value, error = number(c["log_odds"], "+.2f"), number(c["standard_error"], ".2f")
             drawing = Cell("", drawing=signed_bar(c["log_odds"], most, words))
-            cells.append((Cell(c["column"]), Cell(shown(c["value"])), drawing, value, error))
+            cells.append((c["column"], shown(c["value"]), drawing, value, error))
         caption = f"Row {place + 1}: {row['probability']:.1%} for class {row['class']}"
-        notes = tuple(found.told(place)[1:])
-        parts.append(Grid(caption, heads, tuple(cells), notes, folded=place > 0))
+        parts.append(grid(caption, titles, cells, found.told(place)[1:], folded=place > 0))
     if len(found) > MOST_ROWS:
         parts.append(Paragraph(f"{len(found) - MOST_ROWS:,} more rows were explained."))
     return parts
@@ -107,23 +86,20 @@ def _rows(found: Explanation) -> list[Part]:
 
 def _missing(found: Explanation) -> Section:
     assert found.missing is not None
-    heads = (
-        Head("column", numeric=False),
-        Head("variance told, on source rows"),
-        *(Head(f"row {place + 1}", numeric=False) for place in range(min(len(found), 5))),
-    )
-    rows = tuple(
+    titles: list[str | Head] = ["column", "variance told, on source rows"]
+    titles += [Head(f"row {place + 1}", numeric=False) for place in range(min(len(found), 5))]
+    rows: list[tuple[str | Cell, ...]] = [
         (
-            Cell(column.name),
+            column.name,
             percent(max(0.0, column.explained)),
-            *(Cell("–" if v is None else shown(v)) for v in column.values[:5]),
+            *("–" if v is None else shown(v) for v in column.values[:5]),
         )
         for column in found.missing
-    )
+    ]
     note = (
         f"Values as {found.missing_by}, by ridge regression on source rows. A dash: nothing that "
         "is observed tells. The answer does not use these values."
     )
-    grid = Grid("Columns that the target lacks", heads, rows, (note,))
     how = "What the missing columns would hold in these rows, in their own units, and how sure."
-    return Section("missing", "What is missing", how, (grid,))
+    table = grid("Columns that the target lacks", titles, rows, [note])
+    return Section("missing", "What is missing", how, (table,))

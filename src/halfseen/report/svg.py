@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from markupsafe import Markup, escape
 from scipy.stats import binomtest
 
-__all__ = ["bars", "line_plot", "reliability_plot", "signed_bar", "ticks"]
-
 Point = tuple[float, float]
 MOST_LETTERS = 14
 

@@ -19,13 +19,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
 
+from halfseen.arrays import Tensor
 from halfseen.errors import InputError, reason
 from halfseen.files import folder_written_whole, recover
 
@@ -144,7 +144,9 @@ def fill_folder(
     report: Mapping[str, Any] | None = None,
 ) -> Description:
     """Write a model's files into a folder that nobody reads yet; return the sealed description."""
-    content = save_tensors({n: t.detach().cpu().contiguous() for n, t in tensors.items()})
+    content = save_tensors(
+        {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
+    )
     described = description.sealed(hashlib.sha256(content).hexdigest())
     text = json.dumps(described.model_dump(mode="json"), indent=2, ensure_ascii=False)
     (folder / TENSORS).write_bytes(content)
@@ -167,10 +169,10 @@ def read_folder(folder: str | Path) -> tuple[Description, dict[str, Tensor]]:
         )
     try:
         tensors = load_tensors(content)
-    except SafetensorError as error:
+    except (SafetensorError, KeyError) as error:  # a KeyError names a type that no array has
         raise InputError(f"{folder / TENSORS} cannot be read as safetensors: {error}.") from None
     for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
             raise InputError(
                 f"Tensor {name!r} of {folder / TENSORS} holds a value that is no finite number: "
                 "the model cannot predict. Fit it again."

@@ -14,8 +14,6 @@ from halfseen.front.preprocessing import text_bytes
 from halfseen.serve.errors import RequestError, lacking
 from halfseen.serve.limits import Limits
 
-__all__ = ["ARROW", "read_arrow", "write_arrow"]
-
 ARROW = "application/vnd.apache.arrow.stream"
 
 

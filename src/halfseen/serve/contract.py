@@ -9,8 +9,6 @@ from halfseen.serve.arrow_body import ARROW
 from halfseen.serve.json_body import expectation
 from halfseen.serve.limits import Limits
 
-__all__ = ["REFUSALS", "describe", "openapi", "output_names"]
-
 REFUSALS = {
     400: "The body is not JSON, or not an Arrow stream.",
     401: "The token is absent or wrong.",

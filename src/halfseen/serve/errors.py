@@ -6,8 +6,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-__all__ = ["RequestError", "answer_error", "answer_failure", "lacking"]
-
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
 _SENTENCES = {
     404: "There is nothing at this path; see /docs.",

@@ -15,8 +15,6 @@ from halfseen.front import CategoryColumn, NumberColumn
 from halfseen.serve.errors import RequestError, lacking
 from halfseen.serve.limits import Limits
 
-__all__ = ["CellRule", "expectation", "read_json"]
-
 Column = NumberColumn | CategoryColumn
 Values = dict[str, list[Any]]
 

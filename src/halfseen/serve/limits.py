@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from halfseen.serve.errors import RequestError
 
-__all__ = ["Limits"]
-
 _UNPACKED = 4
 """How many times larger than its limit a packed body may become."""
 

@@ -8,8 +8,6 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["log", "log_to_stderr"]
-
 _LOGGER = logging.getLogger("halfseen.serve")
 _LONGEST = 300
 """Characters of one field."""

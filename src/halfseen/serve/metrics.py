@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 
-__all__ = ["MEDIA", "Metrics"]
-
 MEDIA = "text/plain; version=0.0.4"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends of the ranges that answers are counted in."""

@@ -6,8 +6,6 @@ import json
 from html import escape
 from typing import Any
 
-__all__ = ["page"]
-
 
 def page(openapi: dict[str, Any], schema: dict[str, Any]) -> str:
     """Return the page as HTML, from the OpenAPI document and the model's schema."""

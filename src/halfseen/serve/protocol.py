@@ -14,8 +14,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from halfseen.serve.limits import Limits
 
-__all__ = ["Protocol"]
-
 _LOOK_EVERY = 0.25
 """Seconds between two looks at a connection."""
 _FLUSH_SECONDS = 5.0

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from halfseen.teaching.soft_labels import Lessons, is_student, lessons, taught, what_was_taught
+from halfseen.teaching.soft_labels import (
+    Lessons,
+    is_student,
+    lessons,
+    of_all_rows,
+    taught,
+    what_was_taught,
+)
 
-__all__ = ["Lessons", "is_student", "lessons", "taught", "what_was_taught"]
+__all__ = ["Lessons", "is_student", "lessons", "of_all_rows", "taught", "what_was_taught"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import softmax
 
 from halfseen.arrays import Floats
@@ -22,28 +24,43 @@ from halfseen.members import (
     Sample,
     Task,
 )
+from halfseen.parallel import at_once
 from halfseen.splitting import folds, rarest_class
 
-__all__ = ["Lessons", "is_student", "lessons", "taught", "what_was_taught"]
+__all__ = ["Lessons", "is_student", "lessons", "of_all_rows", "taught", "what_was_taught"]
 
 FOLDS = 3
 SHARE = 0.5
 """How much of a student's label is the teacher's opinion; the rest is the true label."""
+FEW = 2_000
+"""Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
+
+SMALLEST = 1e-30
+"""Opinions below are rounding."""
+
+Matrix = npt.NDArray[np.float32]
+Teachers = Sequence[Learner]
 
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """Soft labels of source rows.
+    """What teachers say of source rows, none of a row that it was fitted on.
 
     Parameters
     ----------
     complete
-        By teachers that see (x1, x2).
+        Soft labels by teachers that see (x1, x2).
+    beyond
+        What the same teachers say of rows that were held out from all of them.
+    controlled
+        Places of the rows that have a control.
     control
-        By teachers that see x1 alone: what soft labels bring by themselves.
+        Their soft labels by teachers that see x1 alone: what soft labels bring by themselves.
     """
 
     complete: Floats
+    beyond: Floats
+    controlled: npt.NDArray[np.intp]
     control: Floats
 
 
@@ -57,30 +74,75 @@ def is_student(learner: Learner) -> bool:
     return inner.name in STUDENTS
 
 
-def lessons(
-    task: Task, *, control: bool = True, teachers: Sequence[Learner] | None = None
-) -> Lessons | None:
-    """Return soft labels of a task's source rows; None where a class is too rare for folds.
-
-    Without `control` the control's labels are those of the complete source.
-    """
-    labels = task.source.hard_labels
-    if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
-        return None
-    everything = replace(task, blocks=Blocks(task.blocks.shape, (), task.blocks.names))
-    complete = _out_of_fold(everything, teachers or _teachers(everything))
-    if not control:
-        return Lessons(complete, complete)
-    return Lessons(complete, _out_of_fold(task, teachers or _teachers(task)))
-
-
-def _teachers(task: Task) -> tuple[Learner, ...]:
+def _teachers(task: Task) -> Teachers:
     """Return what teaches by default; the regression's penalty serves all folds."""
     return (
-        RegressionLearner.settled(task),
-        BoostedTreesLearner(rounds=100, rate=0.08),
         ForestLearner(size=100),
+        BoostedTreesLearner(rounds=100, rate=0.08),
+        RegressionLearner.settled(task),
     )
+
+
+def lessons(
+    tasks: Sequence[Task],
+    held_out: Sequence[Matrix] | None = None,
+    *,
+    control: bool = True,
+    teachers: Teachers | None = None,
+) -> list[Lessons | None]:
+    """Return soft labels of each task's source rows; None where a class is too rare for folds.
+
+    Parameters
+    ----------
+    tasks
+        Trainings on parts of one table.
+    held_out
+        Complete rows that a task holds out; its teachers are asked about them too.
+    control
+        Whether teachers that see x1 alone teach beside the others.
+    teachers
+        What teaches, instead of trees and a regression whose penalty suits the first task.
+    """
+    asked = [task.source.inputs[:0] for task in tasks] if held_out is None else held_out
+    complete = [replace(t, blocks=Blocks(t.blocks.shape, (), t.blocks.names)) for t in tasks]
+    knowing, ignorant = (
+        (teachers, teachers)
+        if teachers is not None
+        else at_once([partial(_teachers, part[0]) for part in (complete, tasks)])
+    )
+
+    def taught_rows(number: int) -> Lessons | None:
+        task, whole = tasks[number], complete[number]
+        labels = task.source.hard_labels
+        if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
+            return None
+        _, soft, beyond = _out_of_fold(whole, knowing, asked[number])
+        if not control:
+            return _uncontrolled(soft)
+        parts = FOLDS if len(labels) < FEW else 1
+        places, alone, _ = _out_of_fold(task, ignorant, asked[number][:0], parts)
+        return Lessons(soft, beyond, places, alone)
+
+    return at_once([partial(taught_rows, number) for number in range(len(tasks))])
+
+
+def _uncontrolled(soft: Floats) -> Lessons:
+    return Lessons(soft, soft[:0], np.arange(0), soft[:0])
+
+
+def of_all_rows(
+    given: Sequence[Lessons], places: Sequence[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
+) -> Lessons:
+    """Return soft labels of all rows, each by every teacher that was not fitted on it.
+
+    `places` says of each lesson which rows were taught and which were held out.
+    """
+    rows = sum(map(len, places[0]))
+    total = np.zeros((rows, given[0].complete.shape[1]))
+    for lesson, (training, others) in zip(given, places, strict=True):
+        total[training] += np.log(np.maximum(lesson.complete, SMALLEST))
+        total[others] += np.log(np.maximum(lesson.beyond, SMALLEST))
+    return _uncontrolled(softmax(total / len(given), axis=1))
 
 
 def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
@@ -109,15 +171,29 @@ def what_was_taught(student: Member, control: Member, held_out: Sample, blocks: 
     return gain
 
 
-def _out_of_fold(task: Task, teachers: Sequence[Learner]) -> Floats:
-    """Return the geometric mean of the teachers' opinions, each row by those that lacked it."""
-    source = task.source
-    labels = source.hard_labels
-    found = np.empty((len(source), task.n_classes))
-    for training, others in folds(labels, FOLDS, task.seed).split(source.inputs, labels):
+def _out_of_fold(
+    task: Task, teachers: Teachers, beyond: Matrix, parts: int = FOLDS
+) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
+    """Return places and soft labels of the rows of some folds, and those of rows beyond.
+
+    A soft label is the geometric mean of the teachers' opinions, each row by those that lacked it.
+    """
+    source, labels = task.source, task.source.hard_labels
+    splits = list(folds(labels, FOLDS, task.seed).split(source.inputs, labels))[:parts]
+
+    def opinion(teacher: Learner, number: int) -> Floats:
+        training, others = splits[number]
         part = replace(task, source=source[training], checkpoint=None, title="")
-        answers = [
-            teacher.fit(part).log_probabilities(source.inputs[others]) for teacher in teachers
-        ]
-        found[others] = softmax(np.mean(answers, axis=0), axis=1)
-    return found
+        asked = np.concatenate([source.inputs[others], beyond])
+        return teacher.fit(part).log_probabilities(asked)
+
+    pairs = [(teacher, number) for number in range(parts) for teacher in teachers]
+    found = at_once([partial(opinion, *pair) for pair in pairs])
+    size = len(teachers)
+    means = [np.mean(found[n * size : (n + 1) * size], axis=0) for n in range(parts)]
+    known = [len(others) for _, others in splits]
+    places = np.concatenate([others for _, others in splits])
+    order = np.argsort(places)
+    own = np.concatenate([mean[:rows] for mean, rows in zip(means, known, strict=True)])[order]
+    others = np.mean([mean[rows:] for mean, rows in zip(means, known, strict=True)], axis=0)
+    return places[order], softmax(own, axis=1), softmax(others, axis=1)

@@ -7,7 +7,6 @@ from halfseen.networks.training.batches import Batch, Batches, LabelledRows, Res
 from halfseen.networks.training.choice import EpochChoice, chosen_epochs
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, plan_phases
-from halfseen.networks.training.progress import FitBar, Progress, ProgressBar
 from halfseen.networks.training.schedules import annealed_rate, ramp
 
 __all__ = [
@@ -17,13 +16,10 @@ __all__ = [
     "Batches",
     "EpochChoice",
     "EpochHook",
-    "FitBar",
     "History",
     "LabelledRows",
     "MaskNoise",
     "Phase",
-    "Progress",
-    "ProgressBar",
     "ResidentBatches",
     "Rows",
     "Trainer",

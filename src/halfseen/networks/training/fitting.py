@@ -31,7 +31,6 @@ from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBa
 from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
-from halfseen.networks.training.progress import Progress
 from halfseen.networks.training.stacking import (
     StackedBatches,
     can_be_stacked,
@@ -40,6 +39,7 @@ from halfseen.networks.training.stacking import (
 )
 from halfseen.options import Options, make_options
 from halfseen.parallel import present_ranks
+from halfseen.progress import Progress
 
 __all__ = ["TrainingProblem", "fit_objective", "fit_together", "resolve_device", "sample_of"]
 

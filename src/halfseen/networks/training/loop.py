@@ -28,9 +28,9 @@ from halfseen.networks.training.checkpoints import (
 from halfseen.networks.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
 from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
 from halfseen.networks.training.phases import Phase
-from halfseen.networks.training.progress import Progress
 from halfseen.networks.training.schedules import ramp
 from halfseen.parallel import Ranks, present_ranks
+from halfseen.progress import Progress
 
 __all__ = ["EpochHook", "History", "Trainer", "derived_seed"]
 

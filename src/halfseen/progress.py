@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from halfseen.networks.terms import loss_words
-from halfseen.networks.training.phases import Phase
-
 __all__ = ["FitBar", "Progress", "ProgressBar"]
+
+NO_LOSSES = frozenset({"strength", "learning_rate", "seconds"})
+"""Numbers of an epoch's record that are not shown."""
+
+
+class Epochs(Protocol):
+    """What is shown of some epochs."""
+
+    @property
+    def name(self) -> str:
+        """What they do."""
+
+    @property
+    def epochs(self) -> int:
+        """How many there are."""
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -22,10 +34,10 @@ class Progress(AbstractContextManager["Progress"]):
     def __exit__(self, *raised: object) -> None:
         """End the display."""
 
-    def start(self, phases: Sequence[Phase], done: int) -> None:
+    def start(self, phases: Sequence[Epochs], done: int) -> None:
         """Take note of the phases, of which `done` epochs were finished by an earlier run."""
 
-    def step(self, phase: Phase, epoch: int, step: int, steps: int) -> None:
+    def step(self, phase: Epochs, epoch: int, step: int, steps: int) -> None:
         """Take note of one step."""
 
     def end_epoch(self, record: Mapping[str, Any]) -> None:
@@ -89,13 +101,13 @@ class ProgressBar(Progress):
         else:
             self._bar.stop()
 
-    def start(self, phases: Sequence[Phase], done: int) -> None:
+    def start(self, phases: Sequence[Epochs], done: int) -> None:
         """Open the bar over all epochs."""
         epochs = sum(phase.epochs for phase in phases)
         self._done = done
         self._task = self._bar.add_task(self.title, total=epochs, completed=done, losses="")
 
-    def step(self, phase: Phase, epoch: int, step: int, steps: int) -> None:
+    def step(self, phase: Epochs, epoch: int, step: int, steps: int) -> None:
         """Move the bar within an epoch."""
         self._bar.update(
             self._task,
@@ -106,5 +118,10 @@ class ProgressBar(Progress):
     def end_epoch(self, record: Mapping[str, Any]) -> None:
         """Show the epoch's losses."""
         self._done += 1
-        losses = "  ".join(f"{name} {record[name]:.3g}" for name in loss_words() if name in record)
+        shown = {
+            name: value
+            for name, value in record.items()
+            if isinstance(value, float) and name not in NO_LOSSES
+        }
+        losses = "  ".join(f"{name} {value:.3g}" for name, value in shown.items())
         self._bar.update(self._task, completed=self._done, losses=losses)

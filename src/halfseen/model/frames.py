@@ -1,0 +1,124 @@
+"""What a person hands over in Python, fitted: data frames, arrays or images to one model."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.errors import InputError, OptionError
+from halfseen.front.frames import (
+    Images,
+    label_column,
+    read_frame,
+    split_stacked,
+    target_label_column,
+)
+from halfseen.front.fronts import ImageFront
+from halfseen.front.images import image_blocks, prepare_images
+from halfseen.front.labels import FEWEST_ROWS
+from halfseen.front.pairing import understand_frames
+from halfseen.front.roles import Missing
+from halfseen.front.tables import ArrowTable
+from halfseen.members import Sample
+from halfseen.model.fitting import Hooks, fit_images, fit_tables
+from halfseen.model.model import Model
+from halfseen.model.settings import FitSettings, needs_complete_target
+
+
+@dataclass(frozen=True)
+class FrameFit:
+    """A fitted model, and what an estimator tells of the rows that it was given."""
+
+    model: Model
+    classes: npt.NDArray[Any]
+    features: int
+    names: tuple[str, ...] | None
+    """Of the columns, where they had any."""
+    notes: list[str]
+
+
+def fit_frames(
+    X: Any,
+    y: Any,
+    X_target: Any,
+    settings: FitSettings,
+    hooks: Hooks,
+    *,
+    y_target: Any = None,
+    sample_domain: Any = None,
+    missing: Missing = None,
+    **columns: Any,
+) -> FrameFit:
+    """Fit a model, as :meth:`halfseen.AdaptationImputationClassifier.fit` says.
+
+    `columns` are what is said of them: keep, categorical and drop.
+    """
+    if sample_domain is not None:
+        if X_target is not None:
+            raise OptionError("Give either X_target or sample_domain, not both.")
+        if y_target is not None:
+            raise OptionError("y_target goes with X_target, not with sample_domain.")
+        X, y, X_target = split_stacked(X, y, sample_domain)
+    source = read_frame(X, "the source")
+    target = None if X_target is None else read_frame(X_target, "the target")
+    settings.check("image" if isinstance(source, Images) else "table")
+    if y_target is not None and (target is None or isinstance(source, Images)):
+        raise OptionError("y_target needs X_target, and tables: images do not use it.")
+    labels, column = label_column(y, len(source))
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise InputError(
+            f"The source labels hold one class, {labels.tolist()[0]!r}; two or more are needed "
+            "to learn a classifier."
+        )
+    if target is None:
+        warnings.warn(
+            "No target was given: the source's own rows without the missing block stand in "
+            "for it. Pass X_target=... to adapt to a shifted target.",
+            stacklevel=3,
+        )
+    if isinstance(source, Images):
+        if isinstance(target, ArrowTable):
+            raise InputError("The source holds images and the target is a table.")
+        model = _fit_images(source, target, labels, missing, settings, hooks)
+        return FrameFit(model, classes, source.array.shape[1], None, [])
+    if isinstance(target, Images):
+        raise InputError("The source is a table and the target holds images.")
+    known = None
+    if y_target is not None and target is not None:
+        known = target_label_column(y_target, len(target))
+    found = understand_frames(
+        source,
+        column,
+        target,
+        missing=missing,
+        complete=needs_complete_target(settings.models),
+        fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
+        target_labels=known,
+        **columns,
+    )
+    model = fit_tables(found, settings, hooks).model
+    names = None if source.positional else source.names
+    return FrameFit(model, classes, len(source.names), names, found.notes)
+
+
+def _fit_images(
+    source: Images,
+    target: Images | None,
+    labels: npt.NDArray[Any],
+    missing: Missing,
+    settings: FitSettings,
+    hooks: Hooks,
+) -> Model:
+    complete = needs_complete_target(settings.models)
+    blocks = image_blocks(source, target, missing, complete=complete)
+    classes, positions = np.unique(labels, return_inverse=True)
+    sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
+    shown = Images(source.array, "the target") if target is None else target
+    rows = prepare_images(shown, blocks, complete=complete)
+    front = ImageFront(blocks, tuple(classes.tolist()))
+    return fit_images(front, sample, rows, settings, hooks).model
