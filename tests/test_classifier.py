@@ -17,7 +17,6 @@ from torch import nn
 
 from halfseen import AdaptationImputationClassifier, Blocks, InputError, OptionError
 from halfseen.front import frames as reading
-from halfseen.selection import SCORES
 from tiny import EPOCHS, TINY, classifier
 
 COLUMNS = ["age", "chol", "rate", "thal"]
@@ -259,14 +258,6 @@ def test_every_preset_runs_on_tables(preset, divergence):
     assert np.isfinite(model.predict_proba(target)).all()
 
 
-def test_stochastic_generator_in_the_estimator():
-    source, labels, target = domains()
-    options = {"generator.noise_size": 3, "generator.prediction_samples": 4}
-    model = classifier(options=options, missing=[3])
-    model.fit(source, labels, target)
-    assert np.array_equal(model.predict_proba(target), model.predict_proba(target))
-
-
 def test_progress_bar_names_phases_and_losses(capsys):
     source, labels, target = domains()
     classifier(missing=[3], verbose=1).fit(source, labels, target)
@@ -275,82 +266,14 @@ def test_progress_bar_names_phases_and_losses(capsys):
     assert "imputation 1." in shown
 
 
-@pytest.mark.parametrize("score", ["dev", "mutual_information"])
-def test_epochs_are_chosen_by_a_score_that_needs_no_target_label(score):
-    source, labels, target = domains(160)
-    target[:, 3] = np.nan
-    settings = {"options": {"training.joint_epochs": 6}, "random_state": 3}
-    model = classifier(**settings, epoch_choice=score, refine=True)
-    model.fit(source, labels, X_target=target)
-    for phase in ("joint", "refine"):
-        records = [record for record in model.history_ if record["phase"] == phase]
-        best = SCORES[score].best([record["score"] for record in records])
-        assert model.chosen_epoch_[phase] == best + 1
-    last = classifier(**settings).fit(source, labels, X_target=target)
-    assert last.chosen_epoch_ == {"warm-up": 1, "joint": 6}
-    assert not any("score" in record for record in last.history_)
-
-
-def test_a_chosen_epoch_is_the_model_that_the_score_saw():
-    """Training as long as the chosen epoch gives the same predictions."""
-    source, labels, target = domains(160)
-    target[:, 3] = np.nan
-    seen = {}
-
-    def keep(objective, record):
-        seen[record["phase"], record["epoch"]] = objective.networks(torch.zeros(1, 4)).detach()
-
-    model = classifier(
-        model="Adaptation-IgnoreComponent",
-        options={"training.joint_epochs": 8, "training.learning_rate": 0.03},
-        epoch_choice="source_loss",
-        on_epoch=keep,
-    ).fit(source, labels, X_target=target)
-    chosen = model.chosen_epoch_["joint"]
-    assert torch.equal(model.networks_(torch.zeros(1, 4)), seen["joint", chosen])
-
-
-def test_patience_and_held_out_rows():
-    source, labels, target = domains(160)
-    options = {"training.joint_epochs": 30, "training.learning_rate": 0.05}
-    settings = {"options": options, "missing": [3]}
-    model = classifier(**settings, epoch_choice="source_loss", patience=2)
-    model.fit(source, labels, target)
-    joint = [record for record in model.history_ if record["phase"] == "joint"]
-    assert len(joint) == model.chosen_epoch_["joint"] + 2 < 30
+def test_seeds_that_are_none_are_refused():
+    source, labels, target = domains()
     for wrong, message in (
-        ({"epoch_choice": "accuracy"}, "epoch_choice='accuracy' is unknown"),
-        ({"epoch_choice": "agreement"}, "epoch_choice='agreement' is unknown"),
-        ({"patience": 3}, "name one in epoch_choice"),
-        ({"epoch_choice": "dev", "patience": 0}, "patience=0"),
-        ({"epoch_choice": "dev", "held_out": 1.5}, "held_out=1.5"),
         ({"random_state": 10**30}, "The seed 1000.* must be a whole number from 0 to 4294967295"),
         ({"random_state": -1}, "The seed -1 must be"),
     ):
         with pytest.raises(OptionError, match=message):
             classifier(missing=[3], **wrong).fit(source, labels, target)
-
-
-def test_an_interrupted_fit_chooses_the_same_epoch(tmp_path):
-    source, labels, target = domains()
-    settings = {
-        "missing": [3],
-        "options": {"training.joint_epochs": 5},
-        "epoch_choice": "importance_weighted",
-    }
-
-    def interrupt(objective, record):
-        if record["phase"] == "joint" and record["epoch"] == 4:
-            raise KeyboardInterrupt
-
-    path = tmp_path / "unfinished"
-    with pytest.raises(KeyboardInterrupt):
-        classifier(**settings, checkpoint=path, on_epoch=interrupt).fit(source, labels, target)
-    resumed = classifier(**settings, checkpoint=path)
-    resumed.fit(source, labels, target)
-    whole = classifier(**settings).fit(source, labels, target)
-    assert resumed.chosen_epoch_ == whole.chosen_epoch_
-    assert np.array_equal(resumed.predict_proba(target), whole.predict_proba(target))
 
 
 def mixed(rows=120, seed=0):

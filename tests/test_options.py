@@ -45,7 +45,7 @@ def test_every_option_says_what_it_is():
             "no option 'learning_rate'. Did you mean 'training.learning_rate'",
         ),
         ({"networks.dropout": 0.1}, "Did you mean 'networks.classifier_dropout'"),
-        ({"networks.dropout": 0.1}, "The options of networks are latent_activation, classifier_w"),
+        ({"networks.dropout": 0.1}, "The options of networks are classifier_widths, c"),
         ({"refine_threshold": 0.9}, "Did you mean 'refinement.threshold'"),
         ({"xyz": 1}, "no option 'xyz'. The groups of options are images, tables"),
         ({"images.channels": (8,)}, r"images.channels does not apply to tables\."),

@@ -17,6 +17,7 @@ from halfseen.errors import InputError
 __all__ = [
     "Floats",
     "Integers",
+    "Matrix",
     "Tensor",
     "labels",
     "matrix",
@@ -26,6 +27,8 @@ __all__ = [
     "vector",
 ]
 
+Matrix = npt.NDArray[np.float32]
+"""Prepared rows: inputs in single precision."""
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensor = npt.NDArray[Any]

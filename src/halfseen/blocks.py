@@ -15,8 +15,6 @@ from halfseen.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Array", "Blocks", "View"]
-
 Array = TypeVar("Array", "torch.Tensor", npt.NDArray[np.float32])
 View = Literal["full", "zero", "ignore"]
 """What a model without imputation is shown: (x1, x2), (x1, 0) or x1 alone."""

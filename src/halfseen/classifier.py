@@ -31,7 +31,7 @@ __all__ = ["AdaptationImputationClassifier"]
 
 _AS_GIVEN = (
     "effort", "align", "preset", "divergence", "refine", "device", "encoder", "augmentation",
-    "on_epoch", "epoch_choice", "held_out", "patience",
+    "on_epoch",
 )  # fmt: skip
 """Parameters that settings of a fit have under the same name."""
 
@@ -63,13 +63,13 @@ class AdaptationImputationClassifier(
         Adaptation- or Source- with IgnoreComponent (the observed inputs alone), ZeroImputation
         (zeros in the missing block) or Full (a target that lacks nothing, as benchmarks have).
     members : list of {"networks", "boosted_trees", "forest", "regression"}, optional
-        What learns beside each other. By default all of them for tables (no networks where
-        columns have drifted, or with ``effort="quick"``), and networks alone for images and for
-        presets that repeat the paper.
+        What learns beside each other. By default trees and regression for tables, with networks
+        at ``effort="best"`` or where a setting of theirs is given (`options`, `model`, `refine`,
+        ...), and networks alone for images and for presets that repeat the paper.
     effort : {"quick", "default", "best"}
-        How long a fit may take. ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` has the networks of five folds answer together,
-        however many rows there are.
+        How long a fit may take. ``quick`` leaves teachers out for tables, and gives images a
+        fifth of the steps; ``best`` adds networks to tables and has those of five folds answer
+        together, however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target
         rows are far from those of the source.
@@ -99,10 +99,6 @@ class AdaptationImputationClassifier(
         can be deleted when the model is there.
     on_epoch : callable, optional
         Called after each epoch with the objective and its record.
-    epoch_choice, held_out, patience
-        Which epoch of the joint phase, and of refinement, is kept: the last, or the best by one
-        of halfseen.selection.ONE_FIT_SCORES, which use no target label; the share of source rows
-        that is scored on, not trained on; how many epochs without a better score end a phase.
 
     Attributes
     ----------
@@ -163,9 +159,6 @@ class AdaptationImputationClassifier(
         verbose: int = 0,
         checkpoint: str | Path | None = None,
         on_epoch: EpochHook | None = None,
-        epoch_choice: str = "last",
-        held_out: float = 0.2,
-        patience: int | None = None,
     ) -> None:
         self.missing = missing
         self.keep = keep
@@ -186,9 +179,6 @@ class AdaptationImputationClassifier(
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.on_epoch = on_epoch
-        self.epoch_choice = epoch_choice
-        self.held_out = held_out
-        self.patience = patience
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also given options, as ``group__name``."""
@@ -332,13 +322,6 @@ class AdaptationImputationClassifier(
     def history_(self) -> list[dict[str, Any]]:
         """One record per epoch: its phase and the mean of each named loss."""
         return self._fitted().history
-
-    @property
-    def chosen_epoch_(self) -> dict[str, int]:
-        """The epoch whose weights each phase ended with."""
-        from halfseen.networks.training import chosen_epochs
-
-        return chosen_epochs(self.history_)
 
     def predict_proba(
         self, X: Any, *, target_prior: npt.ArrayLike | None = None

@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _REMEDIES = {
     errno.ENOSPC: "free some space, or name a place on another disk",
@@ -68,6 +72,24 @@ def capitalized(phrase: str) -> str:
     ('The source', 'a.csv')
     """
     return f"T{phrase[1:]}" if phrase.startswith("the ") else phrase
+
+
+def one_line(error: Exception) -> str:
+    r"""Return what a library says, on one line and without a full stop, to be quoted.
+
+    Examples
+    --------
+    >>> one_line(ValueError("not\n  a number."))
+    'not a number'
+    """
+    return " ".join(str(error).split()).rstrip(".")[:300]
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return which field pydantic refuses first, and why."""
+    fault = error.errors()[0]
+    place = ".".join(str(part) for part in fault["loc"])
+    return f"{place}: {fault['msg']}" if place else str(fault["msg"])
 
 
 def reason(error: OSError) -> str:

@@ -16,7 +16,7 @@ mean, by rows, of what each rank's part of the batch says by itself:
 - refinement averages over the rows that a rank selects among its own;
 - reconstruction="norm" takes the norm of a rank's own rows, so that its gradient is smaller
   by the square root of the number of ranks;
-- dropout, noise and augmentation are drawn by every rank for itself.
+- dropout and augmentation are drawn by every rank for itself.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ import json
 import pytest
 from tables_cli import TINY, halfseen, source_table, target_table, write
 
-from halfseen.rehearsal import BASELINES, MODELS
-from halfseen.rehearsal.stage import RehearsalStage
+from halfseen.rehearsal import BASELINES, MODELS, RehearsalStage
 
 pytestmark = pytest.mark.usefixtures("one_penalty")
 

@@ -113,10 +113,10 @@ def test_nothing_there(tmp_path, out):
 
 def test_a_model_that_has_no_graph_says_that_its_answers_were_not_tested(tmp_path):
     inputs = np.random.default_rng(0).normal(size=(40, 3))
-    options = {"generator.noise_size": 2}
-    model = classifier(missing=[2], options=options).fit(inputs, np.arange(40) % 2, X_target=inputs)
+    model = classifier(model="Source-Full")
+    model.fit(inputs, np.arange(40) % 2, X_target=inputs)
     model.save(tmp_path / "model")
     run = halfseen("verify", tmp_path / "model")
     assert run.code == 0, run.err
     assert "not tested" in run.out
-    assert "random noise" in run.out
+    assert "needs the missing block" in run.out

@@ -163,6 +163,36 @@ def test_settings_are_checked_before_any_work(given, message, found, tmp_path):
         fitted(found, **given)
 
 
+TREES_AND_REGRESSION = ("boosted_trees", "forest", "regression")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"effort": "best"},
+        {"options": {"training.joint_epochs": 3}},
+        {"models": ("Source-IgnoreComponent",)},
+        {"divergence": "transport"},
+        {"refine": True},
+        {"effort": "quick", "refine": True},
+    ],
+    ids=str,
+)
+def test_networks_join_a_table_where_they_are_asked_for(given):
+    assert FitSettings().members_for("table") == TREES_AND_REGRESSION
+    assert FitSettings(effort="quick", align=False, seed=3).members_for("table") == (
+        TREES_AND_REGRESSION
+    )
+    assert FitSettings(**given).members_for("table") == ("networks", *TREES_AND_REGRESSION)
+
+
+@pytest.mark.parametrize("given", [{"preset": "paper"}, {}], ids=str)
+def test_images_and_presets_of_the_paper_have_networks_alone(given):
+    assert FitSettings(**given).members_for("image") == ("networks",)
+    if given:
+        assert FitSettings(**given).members_for("table") == ("networks",)
+
+
 def streams(found: Understanding, share: float = 0.25) -> tuple[RowStream, RowStream]:
     source = RowStream(found.source.table, found.schema, is_source=True, share=share)
     return source, RowStream(found.target.table, found.schema, is_source=False)
@@ -328,7 +358,7 @@ def test_a_fit_tells_how_many_parts_are_left(found, monkeypatch):
     settings = FitSettings(members=("boosted_trees", "regression"), effort="quick")
     fit_tables(found, settings, Hooks(part=lambda *part: told.append(part)))
     assert [part[1:] for part in told] == [(done, 6) for done in range(6)]
-    assert told[1][0] == "logistic regression, observed columns, part 1 of 2"
+    assert told[1][0] == "logistic regression, part 1 of 2"
 
 
 def test_without_networks_there_is_nothing_to_choose(found, monkeypatch):

@@ -189,16 +189,9 @@ def test_hidden_rows_cost_one_image():
 def test_the_plain_layers_run_where_the_fast_path_does_not_apply():
     x = torch.zeros(4, 1, 32, 32)
     assert stages_of(ConvEncoder((1, 32, 32)).layers, x) is not None
-    assert stages_of(ConvEncoder((1, 32, 32), normalize="layer").layers, x) is None
     assert stages_of(ConvEncoder((1, 32, 32)).layers, x.to("meta")) is None
     synchronised = nn.SyncBatchNorm.convert_sync_batchnorm(ConvEncoder((1, 32, 32)))
     assert stages_of(synchronised.layers, x) is None
-
-
-def test_layer_normalised_encoders_give_the_plain_latents():
-    encoder = ConvEncoder((1, 32, 32), channels=(4, 5, 6), normalize="layer").double()
-    x = images(4, 1, (0, 16))
-    assert_same_tensors([encoder(x, (0, 16))], [plain(encoder, x)])
 
 
 def test_one_image_in_training_fails_as_the_plain_layers_do():

@@ -6,7 +6,6 @@ from torch import nn
 from halfseen import Blocks, preset
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
-from halfseen.networks.predictor import Predictor
 from halfseen.options import make_options
 from tiny import NETWORKS
 
@@ -108,28 +107,6 @@ def test_target_statistics_replace_the_running_ones():
     assert torch.allclose(first.running_var, hidden.var(0), rtol=1e-4)
     untouched = networks.missing_encoder.layers[1]
     assert torch.equal(untouched.running_mean, torch.zeros_like(untouched.running_mean))
-
-
-def test_stochastic_generator_draws_and_averages():
-    options = make_options({"generator.noise_size": 4}, SMALL)
-    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options).eval()
-    with torch.no_grad():
-        networks.generator[0].weight.mul_(10)
-    rows = torch.randn(8, 5).numpy()
-    state = torch.random.get_rng_state()
-
-    def probabilities(samples, seed):
-        drawn = make_options({"generator.prediction_samples": samples}, options)
-        return np.exp(Predictor(networks, drawn, seed).log_probabilities(rows))
-
-    one = probabilities(samples=1, seed=1)
-    many = [probabilities(samples=64, seed=seed) for seed in range(8)]
-    few = [probabilities(samples=2, seed=seed) for seed in range(8)]
-    assert np.array_equal(one, probabilities(samples=1, seed=1))
-    assert torch.equal(state, torch.random.get_rng_state()), "the caller's generator moved"
-    spread = [np.stack(draws).std(0, ddof=1).mean() for draws in (few, many)]
-    assert 0 < spread[1] < spread[0] / 2, "averaging 32 times more draws must steady the answer"
-    assert np.allclose(one.sum(1), 1, atol=1e-6)
 
 
 def test_standardized_images_have_no_brightness_and_no_contrast():

@@ -8,10 +8,9 @@ from halfseen import Blocks, preset
 from halfseen.networks.divergences import transport_cost
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.terms.imputation import reconstruction_loss
-from halfseen.networks.terms.refinement import (
+from halfseen.networks.terms.paper import (
+    reconstruction_loss,
     refinement_losses,
-    select_confident,
 )
 from halfseen.networks.training import Batch
 from halfseen.options import make_options
@@ -188,7 +187,7 @@ def test_detached_true_latent_leaves_g2_to_the_labels(batch):
 
 
 def fixed_losses(logits):
-    return refinement_losses(logits, *select_confident(logits, threshold=0.95))
+    return refinement_losses(logits, threshold=0.95)
 
 
 def test_refinement_is_the_corrected_equation():

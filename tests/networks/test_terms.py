@@ -12,8 +12,9 @@ from halfseen import OptionError
 from halfseen.networks import terms
 from halfseen.networks.methods import method_named
 from halfseen.networks.nets import build_networks
-from halfseen.networks.terms import Part, State, Term, TermSettings, Views, loss_words, register
-from halfseen.networks.terms.classification import classification_loss
+from halfseen.networks.terms import Part, State, Term, TermSettings, loss_words, register
+from halfseen.networks.terms.paper import classification_loss
+from halfseen.networks.terms.term import Views
 from halfseen.networks.training import Batch, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options

@@ -18,7 +18,7 @@ from halfseen.networks.terms.averaged_teacher import (
     label_loss,
     move_average,
 )
-from halfseen.networks.training import Batch, EpochChoice
+from halfseen.networks.training import Batch
 from halfseen.options import make_options
 
 
@@ -165,17 +165,6 @@ def test_epochs_are_looked_at_as_they_would_predict_and_training_goes_on_undistu
     hooked, _ = fit(options_with(), on_epoch=hook)
     assert same(weights(plain), weights(hooked))
     assert torch.equal(seen[-1], flat(hooked.networks))
-
-
-def test_a_chosen_epoch_brings_its_average_with_it():
-    seen = {}
-
-    def score(objective):
-        seen[len(seen)] = flat(objective.networks).clone()
-        return float(len(seen) != 2)  # the second is the best
-
-    chosen, _ = fit(options_with(), refine=False, epoch_choice=EpochChoice("second", score))
-    assert torch.equal(seen[1], flat(chosen.networks))
 
 
 @pytest.mark.parametrize("stop_after", [1, 3, 5])

@@ -8,11 +8,12 @@ from test_training_loop import OPTIONS, fit, problem, same, weights
 from halfseen import OptionError
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
+from halfseen.networks.terms import conditional_alignment
 from halfseen.networks.terms.conditional_alignment import entropy_weights, outer_product
 from halfseen.networks.training import Batch
 from halfseen.options import make_options
 
-QUIET = {"networks.classifier_dropout": 0.0, "generator.noise_size": 0, "tables.dropout": 0.0}
+QUIET = {"networks.classifier_dropout": 0.0, "tables.dropout": 0.0}
 
 
 def objective_with(**settings):
@@ -22,6 +23,12 @@ def objective_with(**settings):
     )
     method = method_named("Adaptation-Imputation")
     return build_objective(problem().blocks, method, 2, options).double()
+
+
+def project(monkeypatch, size):
+    """Let products of any size be projected."""
+    monkeypatch.setattr(conditional_alignment, "LARGEST_PRODUCT", 0)
+    monkeypatch.setattr(conditional_alignment, "RANDOM_SIZE", size)
 
 
 @pytest.fixture
@@ -50,8 +57,10 @@ def test_entropy_weights_are_their_formula_and_survive_certainty():
 
 @pytest.mark.parametrize("kind", ["outer", "random"])
 @pytest.mark.parametrize("entropy", [True, False])
-def test_the_loss_is_that_of_the_paper(batch, kind, entropy):
-    objective = objective_with(map=kind, entropy=entropy, random_size=32)
+def test_the_loss_is_that_of_the_paper(batch, kind, entropy, monkeypatch):
+    if kind == "random":
+        project(monkeypatch, 32)
+    objective = objective_with(entropy=entropy)
     loss = objective("joint", batch)["conditional_alignment"].item()
     term, networks = objective.terms["conditional_alignment"], objective.networks
     latents = networks.latents(batch.source, batch.target, detach_generator_input=False)
@@ -68,15 +77,16 @@ def test_the_loss_is_that_of_the_paper(batch, kind, entropy):
     assert loss == pytest.approx(expected)
 
 
-def test_random_maps_keep_inner_products_on_average():
-    objective = objective_with(map="random", random_size=20_000)
+def test_random_maps_keep_inner_products_on_average(monkeypatch):
+    project(monkeypatch, 20_000)
+    objective = objective_with()
     term = objective.terms["conditional_alignment"]
     z, p = torch.rand(2, 16, dtype=torch.float64), torch.rand(2, 2, dtype=torch.float64)
     exact, random = outer_product(z, p), term._seen(z, p, 1.0)
     assert (random[0] @ random[1]).item() == pytest.approx((exact[0] @ exact[1]).item(), rel=0.1)
 
 
-def test_auto_projects_what_is_large():
+def test_what_is_large_is_projected():
     assert not objective_with().terms["conditional_alignment"].is_random
     wide = make_options({"tables.latent_size": 2000}, objective_with().options)
     built = build_objective(problem().blocks, method_named("Adaptation-Imputation"), 2, wide)

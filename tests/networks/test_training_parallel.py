@@ -15,7 +15,6 @@ from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.training import (
     Batch,
-    EpochChoice,
     LabelledRows,
     ResidentBatches,
     Rows,
@@ -107,22 +106,15 @@ def halves(batch: Batch) -> list[Batch]:
     return [Batch(*(rows[part] for rows in batch[:3])) for part in parts]
 
 
-class Score:
-    """The loss of some epochs is better than others; only the first process may be asked."""
-
-    def __call__(self, objective):
-        assert present_ranks().is_first
-        return float(sum(parameter.detach().sum() for parameter in objective.parameters()))
-
-
 def whole_fit(checkpoint=None, kept=None):
-    """A fit whose every step is one of the whole batch, with a chosen epoch.
+    """A fit whose every step is one of the whole batch.
 
     `kept` gets a copy of the checkpoint as it is in the middle of the second joint epoch.
     """
     seen = []
 
     def hook(objective, record):
+        assert present_ranks().is_first
         seen.append(record["epoch"])
         if kept is not None and len(seen) == 3:
             shutil.copy(checkpoint, kept)
@@ -131,7 +123,6 @@ def whole_fit(checkpoint=None, kept=None):
         PLAIN,
         refine=False,
         checkpoint=checkpoint,
-        epoch_choice=EpochChoice("sum", Score()),
         on_epoch=hook,
     )
     return objective.state_dict(), history, seen
@@ -206,7 +197,7 @@ def test_a_fit_of_two_is_the_fit_of_one(alone, ranks):
         torch.testing.assert_close(ranks[0]["state"][name], tensor, rtol=1e-3, atol=1e-5)
     for record, other in zip(history, ranks[0]["history"], strict=True):
         assert set(other) == set(record)
-        for name in ("classification", "adaptation", "score", "chosen"):
+        for name in ("classification", "adaptation"):
             if name in record:
                 assert other[name] == pytest.approx(record[name], rel=1e-3)
     assert ranks[0]["seen"] == seen == [1, 1, 2, 3]

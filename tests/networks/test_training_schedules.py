@@ -127,8 +127,3 @@ def test_an_automatic_batch_of_images_is_half_as_large():
             options, method_named("Adaptation-Full"), Steps(9), rows=9000, refine=False
         )
         assert phases[-1].batch_size == rows
-
-
-def test_source_models_cannot_be_refined():
-    with pytest.raises(ValueError, match="Source-Full does not adapt"):
-        plan(preset("paper"), "Source-Full")

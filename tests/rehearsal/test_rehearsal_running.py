@@ -16,9 +16,7 @@ from halfseen.front.roles import Roles
 from halfseen.members import Sample
 from halfseen.model.fitting import Hooks
 from halfseen.model.settings import FitSettings
-from halfseen.rehearsal import Rehearsal, RehearsedRun, rehearse
-from halfseen.rehearsal.running import _choices
-from halfseen.rehearsal.stage import RehearsalStage
+from halfseen.rehearsal import Rehearsal, RehearsalStage, RehearsedRun, _choices, rehearse
 from halfseen.selection import ONE_FIT_SCORES
 from tiny import TINY
 
@@ -67,7 +65,7 @@ def test_a_rehearsal_measures_every_model_with_every_seed(found):
     sentences = []
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
     settings = FitSettings(models=models, **NETWORKS)
-    result = rehearse(found, settings, seeds=2, say=sentences.append)
+    result = rehearse(found, settings, seeds=2, say=sentences.append)[""]
     assert len(result.runs) == 2 * 4
     assert {choice.score for choice in result.choices} == {*ONE_FIT_SCORES, "agreement"}
     for run in result.runs:

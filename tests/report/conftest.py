@@ -17,7 +17,7 @@ from halfseen.report.page import write_page
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     folder = tmp_path_factory.mktemp("hostile")
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
-    settings = FitSettings(models=models, options=TINY | {"generator.noise_size": 2})
+    settings = FitSettings(models=models, options=TINY)
     with pytest.MonkeyPatch.context() as patched:  # one part held out, as with many rows
         patched.setattr(rows, "SMALL", 0)
         choose = Fit._chosen  # thirty held-out rows may prefer either; the report is of the first

@@ -6,7 +6,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from test_selection_epochs import learner
+from test_selection_models import learner
 
 from halfseen import AdaptationImputationClassifier, InputError, OptionError
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Evidence, evaluate, make_scorer

@@ -19,7 +19,6 @@ from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
-from halfseen.selection.scoring import UnderTraining
 
 BLOCKS = Blocks.columns(4, [3])
 OPTIONS = make_options(
@@ -156,15 +155,3 @@ def test_scores_that_one_model_cannot_give_are_refused() -> None:
         evaluate(untrained(), evidence(), ("agreement",))
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
         evaluate(untrained(), evidence(), ("accuracy",))
-
-
-@pytest.mark.parametrize("balanced", [True, False])
-def test_class_proportions_are_given_back_to_predictions_on_the_way(balanced: bool) -> None:
-    """As the member does at the end; without balanced training they were never taken."""
-    options = make_options({"training.balanced": balanced}, OPTIONS)
-    networks, given = trained_networks(), evidence()
-    plain = Observed(Predictor(networks, options), given).target_probabilities
-    expected = plain * ([0.9, 0.1] if balanced else [0.5, 0.5])
-    for labels in (np.repeat([0, 1], [90, 10]), np.full((50, 2), [0.9, 0.1])):  # hard and soft
-        weighed = Observed(UnderTraining(networks, options, labels), given).target_probabilities
-        assert np.allclose(weighed, expected / expected.sum(1, keepdims=True))

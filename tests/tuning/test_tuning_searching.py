@@ -15,7 +15,7 @@ from halfseen import (
 )
 from halfseen.networks.methods import method_named
 from halfseen.selection import Evidence, evaluate
-from halfseen.selection.epochs import split_held_out
+from halfseen.splitting import held_out_share
 from halfseen.tuning import paper_space, search, searching
 from halfseen.tuning.journal import _seal
 
@@ -50,7 +50,7 @@ def test_the_best_settings_win_and_the_given_ones_are_tried_first():
     assert [(t.number, t.value) for t in seen] == [(t.number, t.value) for t in found.trials]
 
     X, y, target = domains()
-    train, held = split_held_out(np.unique(y, return_inverse=True)[1], 0.2, 0)
+    train, held = held_out_share(np.unique(y, return_inverse=True)[1], 0.2, 0)
     best = found.applied_to(model()).fit(X[train], y[train], X_target=target).model_
     rows = (X[held], y[held], target, X[train])
     again = evaluate(best, Evidence.prepared(best.prepare, best.classes_, *rows), ("source_loss",))
@@ -223,7 +223,7 @@ def test_a_storage_that_cannot_be_written_is_said(tmp_path):
 
 
 def test_a_trial_that_diverges_counts_and_is_told():
-    unbounded = {"networks.latent_activation": "none", "training.gradient_clip": None}
+    unbounded = {"training.gradient_clip": None}
     found = search(
         model(options=unbounded),
         *domains(),

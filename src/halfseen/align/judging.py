@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import softmax
 from sklearn.neighbors import NearestNeighbors
 
-from halfseen.arrays import Floats
-
-__all__ = ["FAR", "drift_of", "implausibility", "judged_weights"]
-
-Matrix = npt.NDArray[np.float32]
+from halfseen.arrays import Floats, Matrix
 
 MOST_COMPARED = 1_500
 NEIGHBOURS = 5

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnMap", "Continuous", "continuous_columns"]
 
-Matrix = npt.NDArray[np.float32]
-Positions = npt.NDArray[np.int64]
 
 LIMIT = 20.0
 """Mapped values are kept within minus and plus this many standard deviations."""
@@ -42,7 +40,7 @@ class Continuous:
         Whether that is a logarithm already.
     """
 
-    positions: Positions
+    positions: Integers
     mean: Floats
     scale: Floats
     logged: npt.NDArray[np.bool_]
@@ -86,7 +84,7 @@ class ColumnMap:
            [ 1.,  5.]], dtype=float32)
     """
 
-    positions: Positions
+    positions: Integers
     mean: Floats
     scale: Floats
     logarithm: npt.NDArray[np.bool_]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from halfseen.cli.arguments import Effort, ReportDetail
+from halfseen.cli.arguments import Effort, ReportDetail, Task
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
@@ -28,6 +29,7 @@ class FitConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: str
+    task: Task = Field("auto", description="classification, regression, or auto")
     missing: list[str] = []
     keep: list[str] = []
     categorical: list[str] = []
@@ -65,20 +67,11 @@ class FitConfig(BaseModel):
         """Return what is said of the columns."""
         from halfseen.front.dates import read_dates
         from halfseen.front.roles import Roles
-        from halfseen.front.schema import class_name
+        from halfseen.labels import class_name
 
-        return Roles(
-            self.label,
-            tuple(self.missing),
-            tuple(self.keep),
-            tuple(self.categorical),
-            tuple(self.drop),
-            tuple(self.id),
-            None if self.positive is None else class_name(self.positive),
-            numeric=tuple(self.numeric),
-            dates=read_dates(self.dates),
-            target_labels=self.target_labels,
-        )
+        positive = None if self.positive is None else class_name(self.positive)
+        own = {"positive": positive, "dates": read_dates(self.dates)}
+        return Roles(**self._shared_with(Roles) | own)
 
     def open(self, path: Path) -> TableFiles:
         """Open a table, with the names and the parts of dates that are said for its columns."""
@@ -90,20 +83,16 @@ class FitConfig(BaseModel):
         """Return what is said of the training."""
         from halfseen.model.settings import FitSettings
 
-        settings = FitSettings(
-            models=tuple(dict.fromkeys(self.models)),
-            preset=self.preset,
-            divergence=self.divergence,
-            options=self.options,
-            refine=self.refine,
-            seed=self.seed,
-            memory=self.memory_mib * 2**20,
-            members=None if self.members is None else tuple(self.members),
-            effort=self.effort,
-            align=self.align,
-        )
+        own = {"models": tuple(dict.fromkeys(self.models)), "memory": self.memory_mib * 2**20}
+        settings = FitSettings(**self._shared_with(FitSettings) | own)
         settings.check()
         return settings
+
+    def _shared_with(self, kind: type) -> dict[str, Any]:
+        """Return the settings that a dataclass has under the same names."""
+        names = [each.name for each in fields(kind) if each.name in type(self).model_fields]
+        values = {name: getattr(self, name) for name in names}
+        return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
 
 
 def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:

@@ -122,6 +122,7 @@ def _fit_part(
 ) -> tuple[Any, dict[str, Any]]:
     """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse, table_alarms
+    from halfseen.members import NETWORKS
     from halfseen.model.fitting import Hooks, fit_tables, is_resident
     from halfseen.networks.methods import method_named
 
@@ -133,16 +134,14 @@ def _fit_part(
     show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
-    shown = (
-        "equally often, by oversampling" if options.training.balanced else "as often as they occur"
-    )
-    terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
+    if found.class_counts:
+        balanced = options.training.balanced
+        shown = "equally often, by oversampling" if balanced else "as often as they occur"
+        terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    members = " and ".join(settings.members_for("table"))
-    terminal.say(
-        f"Models: {', '.join(settings.models)}; members: {members}; tables {where}; seed "
-        f"{settings.seed}."
-    )
+    members = settings.members_for("table", found.schema.label_kind)
+    models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
+    terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
     if ranks.size > 1:
         terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)

@@ -62,7 +62,7 @@ def rehearse(
     """
     from halfseen.files import write_text
     from halfseen.networks.methods import method_named
-    from halfseen.rehearsal import MODELS, rehearse_sites
+    from halfseen.rehearsal import MODELS
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
@@ -84,17 +84,16 @@ def rehearse(
         )
     print_understanding(found, terminal.console)
     terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
-    how: dict[str, Any] = {
-        "seeds": seeds,
-        "rows": rows,
-        "progress": terminal.progress,
-        "say": terminal.say,
-    }
     try:
-        if len(paths[0]) > 1:
-            by_site = rehearse_sites(found, training, **how)
-        else:
-            by_site = {"": run(found, training, share=share, **how)}
+        by_site = run(
+            found,
+            training,
+            seeds=seeds,
+            share=share,
+            rows=rows,
+            progress=terminal.progress,
+            say=terminal.say,
+        )
     except KeyboardInterrupt:
         plain(terminal.errors, "Nothing was written; the runs finished so far stand above.")
         raise

@@ -14,8 +14,6 @@ from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, two_domains
 from halfseen.evidence.features import DomainSeparation, told_apart
 
-__all__ = ["Carving", "carve_pseudo_target", "carving_of"]
-
 FEWEST_ROWS = 30
 """Of the slice, and of the rest."""
 _SMALLEST = 1e-6

@@ -24,16 +24,6 @@ from halfseen.evidence.density_ratio import (
     two_domains,
 )
 
-__all__ = [
-    "DomainSeparation",
-    "FeatureShift",
-    "adjusted_p_values",
-    "category_shift",
-    "domain_separation",
-    "feature_shift",
-    "population_stability",
-]
-
 BINS = 10
 """Of the population stability index."""
 FOLDS = 5
@@ -162,13 +152,7 @@ def category_shift(name: str, source: npt.ArrayLike, target: npt.ArrayLike) -> F
 
 
 def adjusted_p_values(p_values: npt.ArrayLike) -> Floats:
-    """Correct p-values for their number by Holm's method: each compares with the level as it is.
-
-    Examples
-    --------
-    >>> adjusted_p_values([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
+    """Correct p-values for their number by Holm's method: each compares with the level as it is."""
     p = vector("p_values", p_values)
     order = np.argsort(p)
     adjusted = np.empty_like(p)
@@ -177,11 +161,7 @@ def adjusted_p_values(p_values: npt.ArrayLike) -> Floats:
 
 
 def domain_separation(
-    source: npt.ArrayLike,
-    target: npt.ArrayLike,
-    *,
-    classifier: Any = None,
-    random_state: int = 0,
+    source: npt.ArrayLike, target: npt.ArrayLike, *, classifier: Any = None, random_state: int = 0
 ) -> DomainSeparation:
     """Measure how far apart the domains are, on inputs or on latents.
 

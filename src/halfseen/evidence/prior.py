@@ -8,8 +8,6 @@ import numpy.typing as npt
 from halfseen.arrays import Floats, normalized, probabilities, vector
 from halfseen.errors import InputError
 
-__all__ = ["correct_probabilities"]
-
 
 def correct_probabilities(
     source_model_probabilities: npt.ArrayLike,

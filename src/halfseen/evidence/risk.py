@@ -13,13 +13,6 @@ from halfseen.arrays import Floats, same_length, vector
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import check_weights, effective_sample_size
 
-__all__ = [
-    "RiskEstimate",
-    "deep_embedded_validation",
-    "importance_weighted_validation",
-    "source_validation",
-]
-
 
 @dataclass(frozen=True)
 class RiskEstimate:

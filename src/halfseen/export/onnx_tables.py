@@ -13,8 +13,6 @@ from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.preprocessing import as_categories, as_numbers
 from halfseen.graph import GraphBuilder
 
-__all__ = ["GAP", "add_preprocessing", "graph_input"]
-
 GAP = ""
 """How a categorical input says that a value is missing; ONNX has no null."""
 
@@ -126,16 +124,7 @@ def _add_zeros(builder: GraphBuilder, first_input: str) -> str:
 def graph_input(
     column: NumberColumn | CategoryColumn, values: Any, *, where: str, first_row: int = 1
 ) -> npt.NDArray[Any]:
-    """Return an Arrow column as the graph takes it: numbers with NaN, or texts with GAP.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> shop = CategoryColumn(kind="categorical", name="shop", role="observed", fill="a",
-    ...                       indicator=False, categories=("a", "b"), other=True, values="text")
-    >>> graph_input(shop, pa.array(["b", None]), where="the table").tolist()
-    ['b', '']
-    """
+    """Return an Arrow column as the graph takes it: numbers with NaN, or texts with GAP."""
     if isinstance(column, NumberColumn):
         return as_numbers(
             values, column.name, where=where, first_row=first_row, strays=column.strays

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from halfseen.errors import InputError, installed_by
+from halfseen.errors import InputError, installed_by, one_line
 from halfseen.front.csv_text import NULLS
-from halfseen.front.schema import class_name
+from halfseen.labels import class_name
 
 LARGEST = 128 * 2**20
 """Bytes that a workbook may unpack to."""
@@ -59,8 +59,7 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
     except InputError:
         raise
     except Exception as error:  # openpyxl lets through what XML and ZIP readers raise
-        text = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"{path} cannot be read as Excel: {text[:200]}.") from None
+        raise InputError(f"{path} cannot be read as Excel: {one_line(error)}.") from None
 
 
 def _rows(path: Path, cells: Any) -> list[Sequence[Any]]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
-from halfseen.errors import InputError
+from halfseen.errors import InputError, one_line
 from halfseen.front import excel, ipc, parquet
 from halfseen.front.csv_text import (
     NOT_UTF8,
@@ -331,8 +331,7 @@ def _reading(path: Path, format: Format, *, explain: bool = True) -> Iterator[No
 
 
 def _unreadable(path: Path, format: Format, error: Exception) -> InputError:
-    text = " ".join(str(error).split()).rstrip(".")
-    return InputError(f"{path} cannot be read as {format}: {text[:300]}.")
+    return InputError(f"{path} cannot be read as {format}: {one_line(error)}.")
 
 
 def _sha256(path: Path) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, column_or_1d
 
-from halfseen.errors import InputError, capitalized
+from halfseen.errors import InputError, capitalized, one_line
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.tables import ArrowTable
 
@@ -45,7 +45,7 @@ def read_frame(X: Any, where: str) -> ArrowTable | Images:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise InputError(
-            f"{capitalized(where)} has a column more than once: {' '.join(str(error).split())}."
+            f"{capitalized(where)} has a column more than once: {one_line(error)}."
         ) from None
     if isinstance(frame, nw.DataFrame):
         return _from_frame(frame, where)
@@ -100,7 +100,7 @@ def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise InputError(
                 f"Column {name!r} of {where} holds values of several kinds: "
-                f"{' '.join(str(error).split())}. Make them all numbers or all texts."
+                f"{one_line(error)}. Make them all numbers or all texts."
             ) from None
     return ArrowTable(pa.table(columns, names), where)
 
@@ -139,7 +139,7 @@ def label_column(y: Any, rows: int) -> tuple[npt.NDArray[Any], pa.Array]:
         return labels, pa.array(labels.tolist())
     except (pa.ArrowException, TypeError) as error:
         raise InputError(
-            f"The source labels hold values of several kinds: {' '.join(str(error).split())}."
+            f"The source labels hold values of several kinds: {one_line(error)}."
         ) from None
 
 
@@ -159,7 +159,7 @@ def target_label_column(y: Any, rows: int) -> pa.Array:
         return pa.array(known)
     except (pa.ArrowException, TypeError) as error:
         raise InputError(
-            f"The labels in y_target hold values of several kinds: {' '.join(str(error).split())}."
+            f"The labels in y_target hold values of several kinds: {one_line(error)}."
         ) from None
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from halfseen.errors import InputError
 from halfseen.front.inference import Doubt, Understanding, understand
+from halfseen.front.preprocessing import is_text
 from halfseen.front.roles import Roles, spelling
 from halfseen.front.tables import PooledTable, Table
 
@@ -52,8 +53,7 @@ def understand_sites(
                 "from: every source needs it."
             )
     source = pooled(sources)
-    apart = {roles.label, *roles.id, *roles.drop}
-    candidates = [name for name in source.names if name not in apart]
+    candidates = [name for name in source.names if name not in roles.apart]
     patterns = {site: _pattern(table, candidates, roles) for site, table in targets.items()}
     different = list(dict.fromkeys(pattern for pattern in patterns.values() if pattern))
     whole = [site for site, pattern in patterns.items() if not pattern]
@@ -100,16 +100,12 @@ def empty_columns(table: Table, columns: Sequence[str]) -> list[str]:
 
 
 def _has_value(column: Any) -> bool:
-    if pa.types.is_null(column.type):
-        return False
-    known = column.filter(pc.is_valid(column))
-    if pa.types.is_dictionary(known.type):
-        known = known.dictionary_decode()
-    if pa.types.is_floating(known.type):
-        return bool(pc.any(pc.invert(pc.is_nan(known))).as_py())
-    if pa.types.is_string(known.type) or pa.types.is_large_string(known.type):
-        return bool(pc.any(pc.not_equal(known, "")).as_py())
-    return len(known) > 0
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    empty = pc.is_null(column, nan_is_null=True)
+    if is_text(column.type):
+        empty = pc.or_kleene(empty, pc.equal(column.cast(pa.large_string()), ""))
+    return not pc.all(empty, min_count=0).as_py()
 
 
 def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Table]:

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from halfseen.arrays import Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
+from halfseen.labels import LabelKind
 from halfseen.members.networks_graph import add_networks
 from halfseen.members.registry import MEMBERS, NETWORKS
 from halfseen.members.tasks import Sample, Task
@@ -24,14 +25,11 @@ from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import Augmentation, EpochHook, History, LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, fit_together
 from halfseen.options import Options, make_options
-from halfseen.selection import choose_epochs_by
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
 __all__ = ["NetworksLearner", "NetworksMember", "restore_prior"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(eq=False)
@@ -40,7 +38,7 @@ class NetworksMember(Predictor):
 
     Parameters
     ----------
-    networks, options, seed
+    networks, options
         As for :class:`~halfseen.networks.predictor.Predictor`.
     history
         One record per epoch.
@@ -55,12 +53,19 @@ class NetworksMember(Predictor):
     own_encoder: bool = False
     objective: Objective | None = None
 
+    def answer(self, rows: Matrix) -> Floats:
+        """Return log-probabilities, the missing block hidden."""
+        return self.log_probabilities(rows)
+
+    def complete_answer(self, rows: Matrix) -> Floats | None:
+        """Return the same with the missing block; None if the model makes no use of it."""
+        return self.complete_log_probabilities(rows)
+
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
         return {
             "method": self.method.name,
             "options": self.options.model_dump(mode="json"),
-            "seed": self.seed,
             "own_encoder": self.own_encoder,
             "history": self.history,
         }
@@ -76,7 +81,7 @@ class NetworksMember(Predictor):
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        n_classes: int,
+        label_kind: LabelKind,
         *,
         encoder: nn.Module | EncoderFactory | None = None,
         **given: Any,
@@ -87,15 +92,12 @@ class NetworksMember(Predictor):
                 "it has an encoder of your own, which a folder does not hold: give it again, as "
                 "in halfseen.load(folder, encoder=MyEncoder)."
             )
-        seed = int(description["seed"])
-        if not 0 <= seed < 2**32:
-            raise InputError(f"its seed {seed} is no number from 0 to {2**32 - 1}.")
         options = make_options(description["options"])
         method = method_named(description["method"])
         given_tensors = {name: torch.tensor(array) for name, array in tensors.items()}
 
         def build() -> Networks:
-            return build_networks(blocks, method, n_classes, options, encoder)
+            return build_networks(blocks, method, label_kind.outputs, options, encoder)
 
         if encoder is None:
             # Shapes first, without memory: what JSON says must not allocate what no tensor fills.
@@ -107,7 +109,7 @@ class NetworksMember(Predictor):
         networks.load_state_dict(given_tensors)
         own = bool(description["own_encoder"])
         history = list(description["history"])
-        return cls(networks.eval(), options, seed, history, own)
+        return cls(networks.eval(), options, history, own)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add ẑ_T = (g1(x1), r(g1(x1))) and f to an ONNX graph."""
@@ -126,10 +128,8 @@ class NetworksLearner:
         Whether a model that adapts ends with self-training.
     device, encoder, augmentation, on_epoch
         As for :func:`halfseen.networks.training.fitting.fit_objective`.
-    epoch_choice, held_out, patience
-        The score without target labels by which an epoch is kept (``last`` keeps the last), the
-        share of rows that it is computed on, and how many epochs without a better one end a
-        phase.
+    evaluations
+        The most epochs of a phase that `on_epoch` is told of; all by default.
     """
 
     method: Method
@@ -140,9 +140,6 @@ class NetworksLearner:
     augmentation: Augmentation | None = None
     on_epoch: EpochHook | None = None
     evaluations: int | None = None
-    epoch_choice: str = "last"
-    held_out: float = 0.2
-    patience: int | None = None
 
     @property
     def name(self) -> str:
@@ -153,12 +150,14 @@ class NetworksLearner:
         """Train on the rows of several tasks, which differ in their source; at once if possible."""
         first = tasks[0]
         plain = self.encoder is None and self.augmentation is None and self.on_epoch is None
-        if len(tasks) == 1 or not plain or self.refine or self.epoch_choice != "last":
+        if len(tasks) == 1 or not plain or self.refine:
             return [self.fit(task) for task in tasks]
         target = Rows(torch.from_numpy(np.ascontiguousarray(first.target)))
         trained = fit_together(
             [
-                TrainingProblem.resident(t.blocks, _labelled(t.source), target, t.n_classes)
+                TrainingProblem.resident(
+                    t.blocks, _labelled(t.source), target, t.label_kind.outputs
+                )
                 for t in tasks
             ],
             self.method,
@@ -176,26 +175,18 @@ class NetworksLearner:
         """Train on the rows of a task, from its checkpoint where there is one."""
         source = _labelled(task.source)
         target = Rows(torch.from_numpy(np.ascontiguousarray(task.target)))
-        choice = None
         if task.stream is None:
-            source, choice = choose_epochs_by(
-                self.epoch_choice,
-                source,
-                target,
-                held_out=self.held_out,
-                patience=self.patience,
-                seed=task.seed,
-            )
-            problem = TrainingProblem.resident(task.blocks, source, target, task.n_classes)
-        elif self.epoch_choice != "last":
-            raise OptionError(
-                f"epoch_choice={self.epoch_choice!r} needs rows in memory, and these are streamed "
-                "from disk: give more memory, or keep the last epoch."
-            )
+            problem = TrainingProblem.resident(task.blocks, source, target, task.label_kind.outputs)
         else:
             batches, rows = task.stream
             problem = TrainingProblem(
-                task.blocks, task.n_classes, batches, rows, source, target, task.fingerprint
+                task.blocks,
+                task.label_kind.outputs,
+                batches,
+                rows,
+                source,
+                target,
+                task.fingerprint,
             )
         title = f"{self.method.name}, {task.title}" if task.title else self.method.name
         trained = fit_objective(
@@ -210,7 +201,6 @@ class NetworksLearner:
             progress=task.progress(title),
             on_epoch=self.on_epoch,
             checkpoint=task.checkpoint,
-            epoch_choice=choice,
             evaluations=self.evaluations,
         )
         return self._member(task, *trained)
@@ -218,17 +208,9 @@ class NetworksLearner:
     def _member(self, task: Task, objective: Objective, history: History) -> NetworksMember:
         networks = objective.networks.cpu()
         if self.options.training.balanced and task.blocks.is_table:
-            restore_prior(networks, _counts(task.source, task.n_classes))
+            restore_prior(networks, task.label_kind.targets(task.source.labels).sum(0))
         own = self.encoder is not None
-        return NetworksMember(networks, objective.options, task.seed, history, own, objective)
-
-    def check(self) -> None:
-        """Refuse settings that contradict each other, before any work."""
-        if self.refine and not self.method.adapts:
-            raise OptionError(
-                f"{self.method.name} does not adapt, so there is nothing to refine: choose a model "
-                "that adapts, or leave refine out."
-            )
+        return NetworksMember(networks, objective.options, history, own, objective)
 
 
 def _labelled(sample: Sample) -> LabelledRows:
@@ -236,13 +218,6 @@ def _labelled(sample: Sample) -> LabelledRows:
     labels = torch.from_numpy(sample.labels)
     inputs = torch.from_numpy(np.ascontiguousarray(sample.inputs))
     return LabelledRows(inputs, labels if labels.ndim == 1 else labels.float(), weights)
-
-
-def _counts(sample: Sample, n_classes: int) -> npt.NDArray[Any]:
-    if sample.labels.ndim == 2:
-        shares: npt.NDArray[Any] = sample.labels.sum(0)
-        return shares
-    return np.bincount(sample.labels, minlength=n_classes)
 
 
 @torch.no_grad()

@@ -37,11 +37,6 @@ def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
     rows
         Name of the float matrix of target rows, or of the tensor of images.
     """
-    if networks.noise_size:
-        raise InputError(
-            "This model imputes with random noise (noise_size > 0), which an exported graph could "
-            "not repeat; fit with noise_size = 0 to export it."
-        )
     blocks, view = networks.blocks, networks.method.target_view
 
     shown = rows
@@ -115,15 +110,10 @@ def _add(builder: GraphBuilder, layer: nn.Module, value: str) -> str:
             assert layer.running_var is not None
             learned = constants(layer.weight, layer.bias, layer.running_mean, layer.running_var)
             return builder.node("BatchNormalization", value, *learned, epsilon=layer.eps)
-        case nn.LayerNorm():
-            learned = constants(layer.weight, layer.bias)
-            return builder.node("LayerNormalization", value, *learned, epsilon=layer.eps)
         case nn.ReLU():
             return builder.node("Relu", value)
         case nn.Sigmoid():
             return builder.node("Sigmoid", value)
-        case nn.Tanh():
-            return builder.node("Tanh", value)
         case nn.Identity() | nn.Dropout():
             return value
     raise InputError(

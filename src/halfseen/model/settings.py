@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from halfseen.errors import OptionError
+from halfseen.labels import Classes, LabelKind
 from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
 from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.options import Inputs, Options, Preset, make_options, preset
@@ -22,13 +23,16 @@ __all__ = ["Effort", "FitSettings", "needs_complete_target"]
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 Effort = Literal["quick", "default", "best"]
+EFFORTS = get_args(Effort)
+KindOfLabel = LabelKind | type[LabelKind]
 TREES_AND_LINES = ("boosted_trees", "forest", "regression")
-EFFORTS: dict[str, tuple[str, ...]] = {
-    "quick": TREES_AND_LINES,
-    "default": ("networks", *TREES_AND_LINES),
-    "best": ("networks", *TREES_AND_LINES),
-}
-"""The members of a table's model at each effort, the simplest last."""
+"""The members of a table's model, the simplest last; networks join them where they are asked for.
+
+On 33 development problems they brought nothing on average (docs/results/tables.md), and took most
+of the time.
+"""
+OF_NETWORKS = ("models", "divergence", "refine", "encoder", "augmentation", "on_epoch")
+"""Settings, beside the options, that networks alone have."""
 STREAMED: dict[str, Any] = {
     "training.batch_size": 1024,
     "training.warmup_batch_size": 1024,
@@ -49,11 +53,12 @@ class FitSettings:
     models
         Names of the paper's models to choose from.
     members
-        What learns beside each other; by default all kinds for tables, and networks alone for
-        images and for presets that repeat the paper.
+        What learns beside each other; by default trees and regression for tables, with networks
+        at the best effort or where a setting of theirs is given, and networks alone for images
+        and for presets that repeat the paper.
     effort
-        How long a fit may take: ``quick`` leaves networks and teachers out for tables, and gives
-        images a fifth of the steps; ``best`` holds rows in memory out in five folds, whose
+        How long a fit may take: ``quick`` leaves teachers out for tables, and gives images a fifth
+        of the steps; ``best`` adds networks and holds rows in memory out in five folds, whose
         networks answer together.
     align
         Whether drifted columns are mapped; by default where target rows are far from the source.
@@ -67,7 +72,7 @@ class FitSettings:
         Bytes of prepared rows up to which tables are held in memory.
     measure
         Whether to hold rows out to measure on, even where nothing is chosen or weighed by them.
-    device, encoder, augmentation, on_epoch, epoch_choice, held_out, patience
+    device, encoder, augmentation, on_epoch
         As for :class:`halfseen.members.NetworksLearner`.
     """
 
@@ -86,11 +91,8 @@ class FitSettings:
     encoder: nn.Module | EncoderFactory | None = None
     augmentation: Augmentation | None = None
     on_epoch: EpochHook | None = None
-    epoch_choice: str = "last"
-    held_out: float = 0.2
-    patience: int | None = None
 
-    def check(self, inputs: Inputs = "table") -> None:
+    def check(self, inputs: Inputs = "table", label_kind: KindOfLabel = Classes) -> None:
         """Refuse what contradicts itself, before any work."""
         if not self.models:
             raise OptionError(f"Name at least one model of {[m.name for m in METHODS]}.")
@@ -104,11 +106,16 @@ class FitSettings:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
-        kinds = self.members_for(inputs)
+        kinds = self.members_for(inputs, label_kind)
         known = [NETWORKS, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
+        if NETWORKS in kinds and not label_kind.networks:
+            raise OptionError(
+                f"Networks learn classes, and {label_kind.task} predicts amounts: choose among "
+                f"members={list(LEARNERS)}, with the default preset."
+            )
         if inputs == "image" and kinds != (NETWORKS,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
         if self.refine and not any(method.adapts for method in methods):
@@ -121,13 +128,21 @@ class FitSettings:
         if NETWORKS in kinds:
             member_named(NETWORKS)  # PyTorch is there before anybody limits its threads
 
-    def members_for(self, inputs: Inputs) -> tuple[str, ...]:
+    def members_for(self, inputs: Inputs, label_kind: KindOfLabel = Classes) -> tuple[str, ...]:
         """Return the kinds of members, the simplest last."""
         if self.members is not None:
             return tuple(self.members)
         if inputs == "image" or self.preset != "default":
             return ("networks",)
-        return EFFORTS[self.effort]
+        if label_kind.networks and (self.effort == "best" or self._asks_for_networks):
+            return (NETWORKS, *TREES_AND_LINES)
+        return TREES_AND_LINES
+
+    @property
+    def _asks_for_networks(self) -> bool:
+        """Whether a setting differs from its default that means nothing without networks."""
+        plain = {entry.name: entry.default for entry in fields(self)}
+        return bool(self.options) or any(getattr(self, n) != plain[n] for n in OF_NETWORKS)
 
     def teaches(self, inputs: Inputs) -> bool:
         """Whether trees learn from soft labels of teachers that see the complete source."""
@@ -157,7 +172,14 @@ class FitSettings:
         # Oversampling needs all rows at hand.
         return make_options({"training.balanced": False}, chosen)
 
-    def learners(self, method: Method, *, inputs: Inputs, resident: bool) -> tuple[Learner, ...]:
+    def learners(
+        self,
+        method: Method,
+        *,
+        inputs: Inputs,
+        resident: bool,
+        label_kind: KindOfLabel = Classes,
+    ) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
         kinds = self.members_for(inputs)
         if NETWORKS not in kinds:
@@ -172,10 +194,6 @@ class FitSettings:
             self.encoder,
             self.augmentation,
             self.on_epoch,
-            None,
-            self.epoch_choice,
-            self.held_out,
-            self.patience,
         )
         return tuple(networks if kind == NETWORKS else LEARNERS[kind]() for kind in kinds)
 

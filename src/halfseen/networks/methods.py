@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from halfseen.blocks import View
 from halfseen.errors import OptionError
 
-__all__ = ["METHODS", "Method", "method_named"]
-
 
 @dataclass(frozen=True)
 class Method:
@@ -41,13 +39,7 @@ METHODS: tuple[Method, ...] = (
 
 
 def method_named(name: str) -> Method:
-    """Return a row of the table.
-
-    Examples
-    --------
-    >>> method_named("Adaptation-Imputation").imputes
-    True
-    """
+    """Return a row of the table."""
     for method in METHODS:
         if method.name == name:
             return method

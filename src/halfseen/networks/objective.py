@@ -9,22 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
-from halfseen.networks.batch import Batch
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import EncoderFactory, Networks, build_networks
-from halfseen.networks.terms import (
-    Losses,
-    Part,
-    PhaseName,
-    Setup,
-    State,
-    Term,
-    Views,
-    make_terms,
-)
+from halfseen.networks.terms import make_terms
+from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
 from halfseen.options import Options
-
-__all__ = ["Losses", "Objective", "PhaseName", "build_objective"]
 
 
 class Objective(nn.Module):

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
 
-__all__ = ["Predictor"]
-
-Matrix = npt.NDArray[np.float32]
 _CHUNK = 1024
 """Rows that are asked about at a time: they stay in cache."""
 _BATCH = 128
@@ -31,18 +26,11 @@ _BATCH = 128
 class Predictor:
     """Networks as they predict.
 
-    Parameters
-    ----------
-    networks
-        g1, g2, r and f.
-    options, seed
-        Settings of the training; the seed is also that of a stochastic generator's noise, so
-        that the same rows get the same answer.
+    `options` are the settings of their training.
     """
 
     networks: Networks
     options: Options
-    seed: int = 0
 
     @property
     def method(self) -> Method:
@@ -50,32 +38,19 @@ class Predictor:
         return self.networks.method
 
     def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return log-probabilities of rows whose missing block is hidden.
-
-        With a stochastic generator, the probabilities of several imputations are averaged.
-        """
-        networks = self.networks
-        samples = self.options.generator.prediction_samples if networks.noise_size else 1
-
-        def averaged(chunk: Tensor) -> Tensor:
-            drawn = torch.stack([networks(chunk).double().log_softmax(1) for _ in range(samples)])
-            return drawn[0] if samples == 1 else drawn.logsumexp(0) - math.log(samples)
-
-        return self._asked(rows, averaged, self.seed)
+        """Return log-probabilities of rows whose missing block is hidden."""
+        return self._asked(rows, lambda chunk: _log_probabilities(self.networks(chunk)))
 
     def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
         """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
         if not self.method.imputes:
             return None
-
-        def scored(chunk: Tensor) -> Tensor:
-            return self.networks.complete_logits(chunk).double().log_softmax(1)
-
-        return self._asked(rows, scored)
+        logits = self.networks.complete_logits
+        return self._asked(rows, lambda chunk: _log_probabilities(logits(chunk)))
 
     def latents(self, rows: Matrix) -> Matrix:
         """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden."""
-        return self._asked(rows, self.networks.target_latent, self.seed)
+        return self._asked(rows, self.networks.target_latent)
 
     compared_in = latents
     """Domains are compared in the latents."""
@@ -110,18 +85,18 @@ class Predictor:
         return next(self.networks.parameters()).device
 
     @torch.no_grad()
-    def _asked(
-        self, rows: Matrix, function: Callable[[Tensor], Tensor], seed: int = 0
-    ) -> npt.NDArray[Any]:
+    def _asked(self, rows: Matrix, function: Callable[[Tensor], Tensor]) -> npt.NDArray[Any]:
         networks, device = self.networks, self._device
         chunks = torch.split(torch.from_numpy(rows), _CHUNK)
         training = networks.training
         networks.eval()
         try:
-            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-                torch.manual_seed(seed)
-                found = torch.cat([function(chunk.to(device)).cpu() for chunk in chunks])
+            found = torch.cat([function(chunk.to(device)).cpu() for chunk in chunks])
         finally:
             networks.train(training)
         array: npt.NDArray[Any] = found.numpy()
         return array
+
+
+def _log_probabilities(logits: Tensor) -> Tensor:
+    return logits.double().log_softmax(1)

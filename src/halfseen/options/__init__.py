@@ -7,21 +7,12 @@ authors' code, ``preset("default", ...)`` is our own choice (docs/defaults.md sa
 
 from __future__ import annotations
 
-from halfseen.options.groups import (
-    Activation,
-    Group,
-    Initialization,
-    Inputs,
-    Normalization,
-    Options,
-)
-from halfseen.options.making import make_options
-from halfseen.options.names import GROUPS, dotted, nested, option_names
+from halfseen.options.groups import Group, Initialization, Inputs, Normalization, Options
+from halfseen.options.making import GROUPS, dotted, make_options, nested, option_names
 from halfseen.options.presets import Preset, preset
 
 __all__ = [
     "GROUPS",
-    "Activation",
     "Group",
     "Initialization",
     "Inputs",

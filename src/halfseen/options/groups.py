@@ -6,24 +6,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-__all__ = [
-    "Activation",
-    "GeneratorOptions",
-    "Group",
-    "ImageNetworks",
-    "Initialization",
-    "Inputs",
-    "NetworkOptions",
-    "Normalization",
-    "ObjectiveOptions",
-    "Options",
-    "RefinementOptions",
-    "TableNetworks",
-    "TrainingOptions",
-]
-
-Normalization = Literal["batch", "layer", "none"]
-Activation = Literal["sigmoid", "tanh", "relu", "none"]
+Normalization = Literal["batch", "none"]
 Initialization = Literal["torch", "reference"]
 ImageAugmentation = Literal[
     "auto", "affine", "wide", "mild", "light", "mild-light", "wide+light", "mild+light"
@@ -72,9 +55,6 @@ class TableNetworks(Group):
 class NetworkOptions(Group):
     """What all networks share, and the classifier f and the critics D1 and D2."""
 
-    latent_activation: Activation = Field(
-        default="sigmoid", description="last activation of g1, g2, r"
-    )
     classifier_widths: Widths = Field(default=(100, 100), description="hidden layers of f")
     classifier_dropout: Share = Field(default=0.5, description="after f's first layer")
     critic_widths: Widths = Field(default=(512, 512), description="hidden layers of D1 and D2")
@@ -91,10 +71,6 @@ class GeneratorOptions(Group):
     """The generator r, which imputes latents."""
 
     widths: Widths = Field(default=(512, 512), description="hidden layers of r")
-    noise_size: Count = Field(
-        default=0, description="noise inputs of r; 0 is a deterministic generator"
-    )
-    prediction_samples: Size = Field(default=1, description="imputations averaged at prediction")
 
 
 class ObjectiveOptions(Group):

@@ -9,8 +9,6 @@ from halfseen.errors import OptionError
 from halfseen.options.groups import ImageNetworks, Inputs, Options, TableNetworks
 from halfseen.options.making import make_options
 
-__all__ = ["Preset", "encoder_for", "preset"]
-
 Preset = Literal["default", "paper", "reference"]
 
 
@@ -142,12 +140,14 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "training.gradient_clip": 10.0,
         },
         "image": {
-            "images.channels": (32, 32, 128),
+            "images.channels": (32, 32, 256),
+            "networks.classifier_dropout": 0.1,
             "images.standardize": "auto",
             "training.learning_rate": 3e-3,
             "training.warmup_epochs": 0,
             "training.epoch_steps": 100,
             "objective.adaptation_latent": "observed",
+            "objective.detach_generator_input": True,
             "training.augmentation": "auto",
             "training.target_augmentation": "auto",
         },

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from halfseen.alarms import Alarm
-from halfseen.errors import InputError
+from halfseen.errors import InputError, first_fault
 from halfseen.front.files import TableFiles
 from halfseen.front.fronts import TableFront, front_from_dict
 from halfseen.front.schema import TableSchema
@@ -174,11 +174,8 @@ def _stored_facts(folder: Path, description: Description) -> ReportFacts | None:
     try:
         return ReportFacts.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
         raise InputError(
-            f"{path} cannot be understood: {place}: {first['msg']}. Delete it for a report "
-            "without it."
+            f"{path} cannot be understood: {first_fault(error)}. Delete it for a report without it."
         ) from None
 
 

@@ -6,7 +6,7 @@ never opens it; it names the SHA-256 of the tensors that it belongs to. ``model.
 SHA-256 of the tensors and a seal over itself, so that one changed bit anywhere is noticed.
 
 The format has a number. A folder of a newer format, or of an older one (1 had one network and no
-members, 2 had other weights), is refused with a sentence, never guessed at.
+members, 2 other weights, 3 more options), is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
@@ -26,25 +26,10 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from halfseen.arrays import Tensor
-from halfseen.errors import InputError, reason
+from halfseen.errors import InputError, first_fault, reason
 from halfseen.files import folder_written_whole, recover
 
-__all__ = [
-    "FORMAT",
-    "PATTERNS",
-    "Description",
-    "check_replaceable",
-    "fill_folder",
-    "library_versions",
-    "part_folder",
-    "read_description",
-    "read_folder",
-    "read_patterns",
-    "read_report",
-    "write_folder",
-]
-
-FORMAT = 3
+FORMAT = 4
 TENSORS = "model.safetensors"
 DESCRIPTION = "model.json"
 REPORT = "report.json"
@@ -55,40 +40,28 @@ LARGEST_DESCRIPTION = 64 * 2**20
 
 
 class Description(BaseModel):
-    """All of a model but its tensors: what ``model.json`` holds.
-
-    Parameters
-    ----------
-    format
-        Number of the folder's format.
-    front
-        How rows become inputs: the schema of a table, or the blocks of images.
-    members, weights
-        What learned, each with its kind and settings, and how much each counts.
-    seed
-        Of the fit.
-    metrics, training_data
-        How good it was on held-out rows, and fingerprints of what it learned from.
-    versions
-        Of halfseen and the libraries that the model was trained with.
-    sha256
-        Of the tensor file.
-    seal
-        SHA-256 of all of the above.
-    """
+    """All of a model but its tensors: what ``model.json`` holds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: int = FORMAT
     front: dict[str, Any]
+    """How rows become inputs: the schema of a table, or the blocks of images."""
     members: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    """What learned, each with its kind and settings."""
     weights: dict[str, Any]
+    """How much each counts."""
     seed: int
     metrics: dict[str, Any] = {}
+    """How good it was on held-out rows."""
     training_data: dict[str, Any] = {}
+    """Fingerprints of what it learned from."""
     versions: dict[str, str] = {}
+    """Of halfseen and the libraries that the model was trained with."""
     sha256: str = ""
+    """Of the tensor file."""
     seal: str = ""
+    """SHA-256 of all of the above."""
 
     @property
     def networks(self) -> dict[str, Any]:
@@ -218,7 +191,7 @@ def read_description(folder: str | Path) -> Description:
     try:
         return Description.model_validate(data)
     except ValidationError as error:
-        raise InputError(f"{path} cannot be understood: {_first_problem(error)}.") from None
+        raise InputError(f"{path} cannot be understood: {first_fault(error)}.") from None
 
 
 def read_report(folder: str | Path, description: Description) -> dict[str, Any] | None:
@@ -318,9 +291,3 @@ def _inside(folder: Path, name: str) -> Path:
     if not path.is_file():
         raise InputError(f"{folder} is not a model folder: it has no {name}.")
     return path
-
-
-def _first_problem(error: ValidationError) -> str:
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"{place}: {first['msg']}" if place else str(first["msg"])

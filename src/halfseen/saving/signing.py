@@ -15,8 +15,6 @@ from halfseen.errors import HalfseenError, InputError, reason
 from halfseen.files import write_text
 from halfseen.saving.folder import read_folder
 
-__all__ = ["check_signature", "sign_model", "signature_path"]
-
 _BEGINNING = "halfseen signature 1 "
 _LARGEST_KEY = 2**14
 

@@ -17,8 +17,6 @@ from halfseen.files import locked, sync
 if TYPE_CHECKING:
     from optuna.storages import JournalStorage
 
-__all__ = ["open_journal"]
-
 _BEGINNING = b'{"op_code":'
 """How every line of Optuna's begins."""
 

@@ -19,12 +19,11 @@ from joblib import Parallel, delayed
 
 from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-from halfseen.evidence.registry import SCORES
-from halfseen.evidence.scores import agreement
+from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
 from halfseen.networks.training import derived_seed
-from halfseen.selection.epochs import split_held_out
-from halfseen.selection.scoring import ONE_FIT_SCORES, Evidence, evaluate
+from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
+from halfseen.splitting import held_out_share
 from halfseen.tuning.journal import open_journal
 from halfseen.tuning.spaces import Space, paper_space, with_given, with_settings
 
@@ -33,14 +32,11 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.trial import FrozenTrial
 
-__all__ = ["SearchResult", "SearchTrial", "search"]
-
 AGREEING_FITS = 3
+FEWEST_HELD_OUT = 3
 MOST_PROPOSALS = 10
 """Proposals that may turn out to be old ones before a trial is given up."""
-SAME = (
-    "members", "effort", "align", "refine", "epoch_choice", "held_out", "patience", "random_state",
-)  # fmt: skip
+SAME = ("members", "effort", "align", "refine", "random_state")
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 
@@ -323,7 +319,12 @@ def _spent(study: Study) -> list[FrozenTrial]:
 def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int) -> _Rows:
     labels, _ = label_column(y, len(read_frame(X, "the source")))
     is_held = np.zeros(len(labels), dtype=bool)
-    is_held[split_held_out(labels, held_out, seed)[1]] = True
+    is_held[held_out_share(labels, held_out, seed)[1]] = True
+    if is_held.sum() < FEWEST_HELD_OUT:
+        raise InputError(
+            f"held_out={held_out} of {len(labels)} source rows leaves {is_held.sum()} to measure "
+            f"on; at least {FEWEST_HELD_OUT} are needed."
+        )
     train = take_rows(X, ~is_held), take_rows(y, ~is_held)
     return _Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target)
 

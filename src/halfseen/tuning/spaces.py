@@ -15,8 +15,6 @@ from halfseen.options import Options, dotted, option_names
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-__all__ = ["Space", "paper_space", "with_given", "with_settings"]
-
 RATES = tuple(10**exponent for exponent in (-2, -2.5, -3, -3.5, -4))
 """Learning rates of the paper on digits."""
 SMALL_RATES = (1e-4, 1e-5, 1e-6, 1e-7)
@@ -36,17 +34,6 @@ def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
     The learning rate for every model: the grid of its digits, or that of its ads where the
     model's own rate lies below it. λ_MSE for a model that imputes; λ_OT for one that imputes with
     transport; λ1 for one that adapts with it. With critics the paper keeps those two at one.
-
-    Examples
-    --------
-    >>> from halfseen import preset
-    >>> from halfseen.networks.methods import method_named
-    >>> options = preset("paper", divergence="transport")
-    >>> list(paper_space(method_named("Adaptation-Imputation"), options))
-    ['training.learning_rate', 'objective.reconstruction_weight', 'objective.imputation_weight', \
-'objective.adaptation_weight']
-    >>> list(paper_space(method_named("Source-IgnoreComponent"), options))
-    ['training.learning_rate']
     """
     rates = RATES if options.training.learning_rate >= min(RATES) else SMALL_RATES
     space: dict[str, Sequence[Any]] = {"training.learning_rate": rates}
@@ -66,10 +53,10 @@ def with_settings(
 
     Examples
     --------
-    >>> model = AdaptationImputationClassifier(options={"generator": {"noise_size": 2}})
+    >>> model = AdaptationImputationClassifier(options={"generator": {"widths": [8]}})
     >>> changed = with_settings(model, {"training.learning_rate": 0.01, "refine": True})
     >>> changed.refine, changed.options
-    (True, {'generator.noise_size': 2, 'training.learning_rate': 0.01})
+    (True, {'generator.widths': [8], 'training.learning_rate': 0.01})
     """
     known = estimator.get_params(deep=False)
     for name in settings:

@@ -11,14 +11,13 @@ import pyarrow as pa
 
 from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.front.inference import Understanding
+from halfseen.front.labels import check_classes
 from halfseen.front.tables import Table
 from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import method_named
 from halfseen.tuning.searching import SearchResult, SearchTrial, search
-
-__all__ = ["MOST_ROWS", "estimator_for", "search_tables"]
 
 MOST_ROWS = 20_000
 """Rows of a table that is too large for memory that stand for all in a search."""
@@ -39,6 +38,7 @@ def search_tables(
     Tables that :func:`~halfseen.model.fitting.fit_tables` would stream are sampled.
     """
     schema, resident = found.schema, is_resident(found, settings)
+    check_classes(schema, "A search")
     names = [column.name for column in schema.columns]
     source, target = (
         _rows(part.table, columns, part.rows, resident, settings.seed)

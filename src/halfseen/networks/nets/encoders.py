@@ -11,17 +11,15 @@ from torch import Tensor, nn
 
 from halfseen.errors import InputError, OptionError
 from halfseen.networks.nets.fast_convolution import channels_last, encode, stages_of
-from halfseen.networks.nets.layers import activation, mlp, normalization
-from halfseen.options import Activation, Normalization
-
-__all__ = ["ConvEncoder", "EncoderFactory", "VectorEncoder", "latent_size_of", "make_encoder"]
+from halfseen.networks.nets.layers import mlp, normalization
+from halfseen.options import Normalization
 
 EncoderFactory = Callable[[tuple[int, ...]], nn.Module]
 """Builds an encoder for inputs of one shape; its output must be a (rows, latent) matrix."""
 
 
 class ConvEncoder(nn.Module):
-    """Convolutions with max pooling after the first `pools`, and a final activation (appendix E).
+    """Convolutions with max pooling after the first `pools`, and a final sigmoid (appendix E).
 
     With ``valid`` padding, as in the authors' code, an image of 32x32 ends at 1x1, a latent of
     128; ``same`` padding with three pools gives the paper's latent of 2048.
@@ -43,7 +41,6 @@ class ConvEncoder(nn.Module):
         padding: Literal["valid", "same"] = "valid",
         pools: int = 2,
         normalize: Normalization = "batch",
-        latent_activation: Activation = "sigmoid",
     ) -> None:
         super().__init__()
         if padding not in ("valid", "same"):
@@ -59,7 +56,7 @@ class ConvEncoder(nn.Module):
             ]
             if index < pools:
                 layers.append(nn.MaxPool2d(2))
-            layers.append(activation(latent_activation) if last else nn.ReLU())
+            layers.append(nn.Sigmoid() if last else nn.ReLU())
             inputs = filters
         # Channels-last memory is what CPU convolutions and pooling are fastest with.
         self.layers = nn.Sequential(*layers)
@@ -80,7 +77,7 @@ class ConvEncoder(nn.Module):
 
 
 class VectorEncoder(nn.Module):
-    """A multi-layer perceptron for table columns, with a final activation (appendix E).
+    """A multi-layer perceptron for table columns, with a final sigmoid (appendix E).
 
     Dropout is that of the input and of the first hidden layer. With `linear_path` a linear map
     runs beside the hidden layers, which then start at zero: few rows are often best served by a
@@ -99,7 +96,6 @@ class VectorEncoder(nn.Module):
         widths: Sequence[int] = (128, 128),
         latent_size: int = 128,
         normalize: Normalization = "none",
-        latent_activation: Activation = "sigmoid",
         dropout: float = 0.0,
         linear_path: bool = False,
     ) -> None:
@@ -117,7 +113,7 @@ class VectorEncoder(nn.Module):
         if linear_path:
             last = [layer for layer in self.layers if isinstance(layer, nn.Linear)][-1]
             nn.init.zeros_(last.weight)
-        self.activation = activation(latent_activation)
+        self.activation = nn.Sigmoid()
         self.is_row_wise = normalize != "batch"
         """Whether what becomes of a row does not depend on others."""
 

@@ -24,8 +24,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear, max_pool2d, pad
 
-__all__ = ["Stage", "channels_last", "encode", "stages_of"]
-
 CACHED_IMAGES = 128
 """Images that are encoded at a time where each stands alone."""
 
@@ -57,17 +55,10 @@ def stages_of(layers: nn.Sequential, x: Tensor) -> list[Stage] | None:
 
 
 def encode(stages: list[Stage], x: Tensor, rows: tuple[int, int] | None = None) -> Tensor:
-    """Return the flat latents of a batch of images.
+    """Return the flat latents of a batch of images, channels last in memory.
 
-    Parameters
-    ----------
-    stages
-        Of the encoder.
-    x
-        (images, channels, height, width), channels last in memory.
-    rows
-        First and last plus one of the rows in which images differ; all others must be the same
-        in the whole batch. All rows when not given.
+    `rows` are first and last plus one of those in which images differ; all others must be the
+    same in the whole batch.
     """
     if x.requires_grad:  # what stands for others would get their gradient too
         rows = None

@@ -8,35 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import OptionError
-from halfseen.options import Activation, Initialization, Normalization
-
-__all__ = ["RowWise", "activation", "initialize", "mlp", "normalization", "of_both"]
-
-_ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "sigmoid": nn.Sigmoid,
-    "tanh": nn.Tanh,
-    "relu": nn.ReLU,
-    "none": nn.Identity,
-}
-
-
-def activation(kind: Activation) -> nn.Module:
-    """Return an activation by name."""
-    if kind not in _ACTIVATIONS:
-        raise OptionError(f"activation={kind!r} is unknown; choose one of {list(_ACTIVATIONS)}.")
-    return _ACTIVATIONS[kind]()
+from halfseen.options import Initialization, Normalization
 
 
 def normalization(kind: Normalization, features: int, *, image: bool = False) -> nn.Module:
     """Return a normalisation of `features` units, or of `features` channels of an image."""
     if kind == "batch":
         return nn.BatchNorm2d(features) if image else nn.BatchNorm1d(features)
-    if kind == "layer":
-        # One group over all channels is layer normalisation for an image of any size.
-        return nn.GroupNorm(1, features) if image else nn.LayerNorm(features)
     if kind == "none":
         return nn.Identity()
-    raise OptionError(f"normalization={kind!r} is unknown; choose 'batch', 'layer' or 'none'.")
+    raise OptionError(f"normalization={kind!r} is unknown; choose 'batch' or 'none'.")
 
 
 def mlp(
@@ -46,17 +27,12 @@ def mlp(
     *,
     normalize: Normalization = "none",
     normalize_output: bool = False,
-    output_activation: Activation = "none",
+    output_activation: nn.Module | None = None,
     dropout: float = 0.0,
 ) -> nn.Sequential:
     """Return a fully connected network: hidden ReLU layers of the given widths, then the output.
 
     Dropout follows the first hidden layer alone, as in the paper's classifier.
-
-    Examples
-    --------
-    >>> [type(layer).__name__ for layer in mlp(4, [8], 2, normalize="batch")]
-    ['Linear', 'BatchNorm1d', 'ReLU', 'Linear']
     """
     layers: list[nn.Module] = []
     for index, width in enumerate(widths):
@@ -67,7 +43,8 @@ def mlp(
     layers.append(nn.Linear(inputs, outputs))
     if normalize_output:
         layers.append(normalization(normalize, outputs))
-    layers.append(activation(output_activation))
+    if output_activation is not None:
+        layers.append(output_activation)
     kept = (layer for layer in layers if not isinstance(layer, nn.Identity))
     return nn.Sequential(*kept) if normalize == "batch" else RowWise(*kept)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,14 +20,12 @@ from halfseen.networks.nets.encoders import (
     make_encoder,
 )
 from halfseen.networks.nets.layers import initialize, mlp, of_both
-from halfseen.options import Group, Options
+from halfseen.options import Options
 
 CONTRAST = 0.1
 """Spread below which a difference within an image is taken for noise; pixels lie in [-1, 1]."""
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
 _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
-
-__all__ = ["Latents", "Networks", "build_networks"]
 
 
 @dataclass(frozen=True)
@@ -67,18 +64,10 @@ class Latents:
 
 
 class Networks(nn.Module):
-    """Encoders, generator and classifier of one of the seven models.
+    """Encoders, generator and classifier of one of the seven models: g1, f, and g2 and r.
 
-    Parameters
-    ----------
-    encoder, classifier
-        g1 (the one encoder g of a model without imputation) and f.
-    missing_encoder, generator
-        g2 and r, of an imputing model.
-    noise_size
-        How many noise inputs r takes beside z1.
-    standardize
-        Whether each image is brought to mean 0 and spread 1 of the pixels that the target has.
+    A model without imputation has the first two alone. With `standardize` each image is brought
+    to mean 0 and spread 1 of the pixels that the target has.
     """
 
     def __init__(
@@ -90,14 +79,12 @@ class Networks(nn.Module):
         missing_encoder: nn.Module | None = None,
         generator: nn.Module | None = None,
         *,
-        noise_size: int = 0,
         standardize: bool = False,
     ) -> None:
         super().__init__()
         self.blocks = blocks
         self.standardize = standardize
         self.method = method
-        self.noise_size = noise_size
         self.encoder = encoder
         self.missing_encoder = missing_encoder
         self.generator = generator
@@ -125,9 +112,7 @@ class Networks(nn.Module):
             return Latents(observed_source, observed_target)
         known = observed_source.detach() if detach_generator_input else observed_source
         assert self.generator is not None
-        imputed_source, imputed_target = of_both(
-            self.generator, self._with_noise(known), self._with_noise(observed_target)
-        )
+        imputed_source, imputed_target = of_both(self.generator, known, observed_target)
         return Latents(
             observed_source,
             observed_target,
@@ -149,16 +134,10 @@ class Networks(nn.Module):
         return _pair(observed, self.impute(observed) if self.method.imputes else None)
 
     def impute(self, observed: Tensor) -> Tensor:
-        """ẑ2 = r(z1), or r(z1, ε) with a stochastic generator."""
+        """ẑ2 = r(z1)."""
         assert self.generator is not None
-        imputed: Tensor = self.generator(self._with_noise(observed))
+        imputed: Tensor = self.generator(observed)
         return imputed
-
-    def _with_noise(self, observed: Tensor) -> Tensor:
-        if not self.noise_size:
-            return observed
-        noise = torch.randn(*observed.shape[:-1], self.noise_size, device=observed.device)
-        return torch.cat([observed, noise], dim=-1)
 
     def forward(self, target: Tensor) -> Tensor:
         """Return the logits f(ẑ_T) of target rows."""
@@ -222,15 +201,18 @@ def build_networks(
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Networks:
     """Return the networks of one model, with the sizes in `options` or encoders of one's own."""
-    common: dict[str, Any] = {
-        "normalize": options.networks.normalization,
-        "latent_activation": options.networks.latent_activation,
-    }
+    normalize = options.networks.normalization
 
     def default_encoder(shape: tuple[int, ...]) -> nn.Module:
-        if len(shape) == 3:
-            return ConvEncoder(shape, **_set(options.images, "tables", "images"), **common)
-        return VectorEncoder(shape, **_set(options.tables, "images", "tables"), **common)
+        of_images = len(shape) == 3
+        sizes = options.images if of_images else options.tables
+        if sizes is None:
+            inputs = "images" if of_images else "tables"
+            raise OptionError(
+                f"These options are for {options.inputs}s, and the inputs are {inputs}."
+            )
+        kind = ConvEncoder if of_images else VectorEncoder
+        return kind(shape, **sizes.model_dump(exclude={"standardize"}), normalize=normalize)
 
     def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:
         own = encoder is not None
@@ -245,12 +227,12 @@ def build_networks(
     if method.imputes:
         missing_encoder, missing_size = make(blocks.missing_shape, "missing")
         generator = mlp(
-            latent_size + options.generator.noise_size,
+            latent_size,
             options.generator.widths,
             missing_size,
-            normalize=options.networks.normalization,
+            normalize=normalize,
             normalize_output=True,
-            output_activation=options.networks.latent_activation,
+            output_activation=nn.Sigmoid(),
         )
         initialize(generator, options.networks.initialization)
         latent_size += missing_size
@@ -258,10 +240,11 @@ def build_networks(
         latent_size,
         options.networks.classifier_widths,
         n_classes,
-        normalize=options.networks.normalization,
+        normalize=normalize,
         dropout=options.networks.classifier_dropout,
     )
     initialize(classifier, options.networks.initialization)
+    standardize = options.images is not None and options.images.standardize is True
     return Networks(
         blocks,
         method,
@@ -269,19 +252,8 @@ def build_networks(
         classifier,
         missing_encoder,
         generator,
-        noise_size=options.generator.noise_size if method.imputes else 0,
-        standardize=_standardizes(options) and encoder is None,
+        standardize=standardize and encoder is None,
     )
-
-
-def _standardizes(options: Options) -> bool:
-    return options.images is not None and options.images.standardize is True
-
-
-def _set(group: Group | None, meant: str, given: str) -> dict[str, Any]:
-    if group is None:
-        raise OptionError(f"These options are for {meant}, and the inputs are {given}.")
-    return group.model_dump(exclude={"standardize"})
 
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:

@@ -1,4 +1,4 @@
-"""The objective as a list of terms, one file per family.
+"""The objective as a list of terms.
 
 A new term is a file with a subclass of :class:`Term` under :func:`register`, and its line in
 `FURTHER`; ``options={"objective.terms": {"its_name": {}}}`` switches it on. Its weight, phases,
@@ -12,12 +12,8 @@ from importlib import import_module
 from typing import TypeVar
 
 from halfseen.errors import OptionError
-from halfseen.networks.terms.adaptation import Adaptation
-from halfseen.networks.terms.classification import Classification
-from halfseen.networks.terms.imputation import Imputation
-from halfseen.networks.terms.refinement import Refinement
-from halfseen.networks.terms.state import PhaseName, State, Views
-from halfseen.networks.terms.term import Losses, Part, Setup, Term, TermSettings
+from halfseen.networks.terms.paper import Adaptation, Classification, Imputation, Refinement
+from halfseen.networks.terms.term import Losses, Part, PhaseName, Setup, State, Term, TermSettings
 from halfseen.options.making import TERM_SETTINGS
 
 __all__ = [
@@ -28,7 +24,6 @@ __all__ = [
     "State",
     "Term",
     "TermSettings",
-    "Views",
     "loss_words",
     "make_terms",
     "register",
@@ -84,18 +79,7 @@ def register(name: str) -> Callable[[AnyTerm], AnyTerm]:
 
 
 def make_terms(setup: Setup) -> dict[str, Term]:
-    """Return the terms of a model: what its method brings, then what the options switch on.
-
-    Examples
-    --------
-    >>> from halfseen import Blocks, preset
-    >>> from halfseen.networks.methods import method_named
-    >>> from halfseen.networks.nets import build_networks
-    >>> blocks, options = Blocks.columns(3, [2]), preset("paper", inputs="table")
-    >>> networks = build_networks(blocks, method_named("Source-Full"), 2, options)
-    >>> list(make_terms(Setup(networks, 2, options)))
-    ['classification']
-    """
+    """Return the terms of a model: what its method brings, then what the options switch on."""
     method = setup.networks.method
     applies = {
         "adaptation": method.adapts,
@@ -117,13 +101,7 @@ def make_terms(setup: Setup) -> dict[str, Term]:
 
 
 def loss_words() -> dict[str, str]:
-    """Return every loss that a term can bring, in the order of the terms, with its words.
-
-    Examples
-    --------
-    >>> list(loss_words())[:6]
-    ['adaptation', 'imputation', 'reconstruction', 'pseudo_label', 'entropy', 'classification']
-    """
+    """Return every loss that a term can bring, in the order of the terms, with its words."""
     terms = BUILT_IN | _REGISTERED
     return {loss: words for term in terms.values() for loss, words in term.words.items()}
 

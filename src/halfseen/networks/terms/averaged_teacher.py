@@ -11,23 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from halfseen.networks.nets import Networks
-from halfseen.networks.terms import (
-    Losses,
-    PhaseName,
-    Setup,
-    State,
-    Term,
-    TermSettings,
-    register,
-)
-
-__all__ = [
-    "AveragedTeacher",
-    "class_balance_loss",
-    "consistency_loss",
-    "label_loss",
-    "move_average",
-]
+from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
 
 
 class AveragedTeacherSettings(TermSettings):
@@ -96,17 +80,11 @@ class AveragedTeacher(Term):
             consistency = label_loss(state.target_logits, believed, self.settings.threshold)
         else:
             consistency = consistency_loss(answer, believed, self.settings.threshold)
-        return {
-            "consistency": consistency,
-            "class_balance": class_balance_loss(answer),
-        }
+        return {"consistency": consistency, "class_balance": class_balance_loss(answer)}
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
         """Return those of consistency and class balance."""
-        return {
-            "consistency": self.settings.weight,
-            "class_balance": self.settings.balance_weight,
-        }
+        return {"consistency": self.settings.weight, "class_balance": self.settings.balance_weight}
 
     def after_step(self, networks: Networks, phase: PhaseName, progress: float) -> None:
         """Move the average, or copy the networks as long as it has not started."""

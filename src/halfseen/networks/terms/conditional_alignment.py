@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -14,20 +14,15 @@ from halfseen.networks.divergences import reverse_gradient, scale_gradient
 from halfseen.networks.nets import initialize, mlp
 from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
 
-__all__ = ["ConditionalAlignment", "entropy_weights", "outer_product"]
-
 LARGEST_PRODUCT = 4096
-"""Size of z ⊗ p up to which ``auto`` takes it whole."""
+"""Size of z ⊗ p up to which the critic sees it whole."""
+RANDOM_SIZE = 1024
+"""Width of its random projection, where it is larger."""
 
 
 class ConditionalAlignmentSettings(TermSettings):
     """Settings of conditional alignment."""
 
-    map: Literal["auto", "outer", "random"] = Field(
-        default="auto",
-        description="what the critic sees: z ⊗ p, its random projection, or whichever is smaller",
-    )
-    random_size: int = Field(default=1024, ge=1, description="width of the random projection")
     entropy: bool = Field(default=True, description="whether sure rows count more")
 
 
@@ -39,9 +34,9 @@ class ConditionalAlignment(Term):
 
     over rows i of the source and j of the target, with p the probabilities that f gives, without
     gradient, and w the :func:`entropy_weights` of each domain, which sum to one. T(z, p) is the
-    outer product z ⊗ p, or :math:`(R_1 z) \odot (R_2 p) / \sqrt{d}` with fixed normal matrices
-    of d rows, whose inner products are those of z ⊗ p on average. What the critic tells apart is
-    thus p(z | class), where L1 compares p(z) alone.
+    outer product z ⊗ p, or where that is large :math:`(R_1 z) \odot (R_2 p) / \sqrt{d}` with
+    fixed normal matrices of d rows, whose inner products are those of z ⊗ p on average. What the
+    critic tells apart is thus p(z | class), where L1 compares p(z) alone.
 
     References
     ----------
@@ -58,13 +53,11 @@ class ConditionalAlignment(Term):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
-        self.options = setup.options
         networks = setup.options.networks
         latent_size, size = setup.networks.latent_size, setup.networks.latent_size * setup.n_classes
-        kind = self.settings.map
-        self.is_random = kind == "random" or (kind == "auto" and size > LARGEST_PRODUCT)
+        self.is_random = size > LARGEST_PRODUCT
         if self.is_random:
-            size = self.settings.random_size
+            size = RANDOM_SIZE
             self.register_buffer("latent_map", torch.randn(latent_size, size))
             self.register_buffer("class_map", torch.randn(setup.n_classes, size))
         self.critic = mlp(size, networks.critic_widths, 1, normalize=networks.normalization)
@@ -90,7 +83,7 @@ class ConditionalAlignment(Term):
         if not self.is_random:
             return outer_product(latent, probability)
         projected = (latent @ self.latent_map) * (probability @ self.class_map)
-        return projected / math.sqrt(self.settings.random_size)
+        return projected / math.sqrt(projected.shape[1])
 
     def _weights(self, probability: Tensor) -> Tensor:
         if self.settings.entropy:
@@ -99,24 +92,12 @@ class ConditionalAlignment(Term):
 
 
 def outer_product(latent: Tensor, probability: Tensor) -> Tensor:
-    """Return z ⊗ p of each row, flat: p_1 z, then p_2 z, and so on.
-
-    Examples
-    --------
-    >>> outer_product(torch.tensor([[1.0, 2.0]]), torch.tensor([[0.75, 0.25]]))
-    tensor([[0.7500, 1.5000, 0.2500, 0.5000]])
-    """
+    """Return z ⊗ p of each row, flat: p_1 z, then p_2 z, and so on."""
     return (probability[:, :, None] * latent[:, None, :]).flatten(1)
 
 
 def entropy_weights(probability: Tensor) -> Tensor:
-    r"""Return :math:`1 + e^{-H(p_i)}`, divided by their sum: sure rows count up to twice.
-
-    Examples
-    --------
-    >>> entropy_weights(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
-    tensor([0.5714, 0.4286])
-    """
+    r"""Return :math:`1 + e^{-H(p_i)}`, divided by their sum: sure rows count up to twice."""
     entropy: Tensor = -torch.special.xlogy(probability, probability).sum(1)
     weights = 1.0 + (-entropy).exp()
     return weights / weights.sum()

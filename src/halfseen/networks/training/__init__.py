@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from halfseen.networks.terms.term import Batch
 from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise
-from halfseen.networks.training.batches import Batch, Batches, LabelledRows, ResidentBatches, Rows
-from halfseen.networks.training.choice import EpochChoice, chosen_epochs
+from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, plan_phases
 from halfseen.networks.training.schedules import annealed_rate, ramp
@@ -14,7 +14,6 @@ __all__ = [
     "Augmentation",
     "Batch",
     "Batches",
-    "EpochChoice",
     "EpochHook",
     "History",
     "LabelledRows",
@@ -24,7 +23,6 @@ __all__ = [
     "Rows",
     "Trainer",
     "annealed_rate",
-    "chosen_epochs",
     "derived_seed",
     "plan_phases",
     "ramp",

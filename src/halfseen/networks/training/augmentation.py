@@ -15,19 +15,6 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from halfseen.errors import OptionError
 
-__all__ = [
-    "AffineImages",
-    "Appearance",
-    "Augmentation",
-    "MaskNoise",
-    "Pixels",
-    "has_colours",
-    "is_more_uniform",
-    "looks_differ",
-    "make_augmentation",
-    "nearest_measured",
-]
-
 Augmentation = Callable[[Tensor], Tensor]
 
 

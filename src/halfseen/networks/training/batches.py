@@ -12,10 +12,8 @@ import torch
 from torch import Tensor
 
 from halfseen.errors import InputError
-from halfseen.networks.batch import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen.parallel import ALONE, Ranks
-
-__all__ = ["Batch", "Batches", "LabelledRows", "ResidentBatches", "Rows", "balanced_order"]
 
 
 @dataclass(frozen=True)
@@ -34,14 +32,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Source rows with their labels: class positions, or class probabilities (soft labels).
-
-    Examples
-    --------
-    >>> rows = LabelledRows(torch.zeros(2, 3), torch.tensor([[0.9, 0.1], [0.4, 0.6]]))
-    >>> rows.hard_labels
-    tensor([0, 1])
-    """
+    """Source rows with their labels: class positions, or class probabilities (soft labels)."""
 
     inputs: Tensor
     labels: Tensor
@@ -140,14 +131,7 @@ class ResidentBatches:
 def balanced_order(
     labels: npt.NDArray[np.int64], random: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Return row numbers in random order, every class repeated up to the largest one.
-
-    Examples
-    --------
-    >>> order = balanced_order(np.array([0, 0, 0, 0, 1]), np.random.default_rng(0))
-    >>> sorted(order.tolist())
-    [0, 1, 2, 3, 4, 4, 4, 4]
-    """
+    """Return row numbers in random order, every class repeated up to the largest one."""
     rows_of = [np.flatnonzero(labels == label) for label in np.unique(labels)]
     largest = max(len(rows) for rows in rows_of)
     order = [rows[_repeated_order(len(rows), largest, random)] for rows in rows_of]

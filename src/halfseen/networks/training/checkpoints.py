@@ -12,14 +12,10 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor, nn
+from torch import Tensor
 
 from halfseen.errors import InputError
 from halfseen.files import written_whole
-from halfseen.networks.training.choice import BestEpoch
-from halfseen.networks.training.optimizer import Adam
-
-__all__ = ["Checkpoint", "read_checkpoint", "write_checkpoint"]
 
 FORMAT = 2
 
@@ -35,18 +31,15 @@ class Checkpoint:
     epoch: int
     """How many epochs of the current phase are finished."""
     model: Mapping[str, Tensor]
-    optimizer: Mapping[str, Mapping[str, Tensor]]
-    """Adam's state, by parameter name and field."""
+    optimizer: Mapping[str, Tensor]
+    """Adam's state, by ``field/parameter``."""
     history: list[dict[str, Any]]
-    best: BestEpoch | None = None
-    """The best epoch of the current phase, where one is chosen."""
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Write to a partial name, then rename: a reader never meets half a file."""
     tensors = {f"model/{name}": tensor for name, tensor in checkpoint.model.items()}
-    for parameter, fields in checkpoint.optimizer.items():
-        tensors |= {f"optimizer/{field}/{parameter}": value for field, value in fields.items()}
+    tensors |= {f"optimizer/{name}": tensor for name, tensor in checkpoint.optimizer.items()}
     header = {
         "format": FORMAT,
         "run": checkpoint.run,
@@ -54,9 +47,6 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "epoch": checkpoint.epoch,
         "history": checkpoint.history,
     }
-    if checkpoint.best is not None:
-        header["best"] = {"epoch": checkpoint.best.epoch, "score": checkpoint.best.score}
-        tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.model.items()}
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(header)
     content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
@@ -95,21 +85,12 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
             f"{path} belongs to another run (other data, options or seed); delete it, or give "
             "this run a checkpoint file of its own."
         )
-    model: dict[str, Tensor] = {}
-    best_model: dict[str, Tensor] = {}
-    optimizer: dict[str, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        kind, _, rest = name.partition("/")
-        if kind == "model":
-            model[rest] = tensor
-        elif kind == "best":
-            best_model[rest] = tensor
-        else:
-            field, _, parameter = rest.partition("/")
-            optimizer.setdefault(parameter, {})[field] = tensor
-    best = BestEpoch(**header["best"], model=best_model) if "best" in header else None
+    model, optimizer = (
+        {name.removeprefix(kind): t for name, t in tensors.items() if name.startswith(kind)}
+        for kind in ("model/", "optimizer/")
+    )
     return Checkpoint(
-        run, header["phase"], header["epoch"], model, optimizer, list(header["history"]), best
+        run, header["phase"], header["epoch"], model, optimizer, list(header["history"])
     )
 
 
@@ -120,31 +101,3 @@ def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
         found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
         found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
-
-
-def optimizer_state(
-    optimizer: Adam, names: Mapping[nn.Parameter, str]
-) -> dict[str, dict[str, Tensor]]:
-    """Return Adam's tensors under the names of their parameters."""
-    return {
-        name: dict(optimizer.state[parameter])
-        for parameter, name in names.items()
-        if parameter in optimizer.state
-    }
-
-
-def restore_optimizer(
-    optimizer: Adam,
-    names: Mapping[nn.Parameter, str],
-    state: Mapping[str, Mapping[str, Tensor]],
-) -> None:
-    """Put saved tensors back, on the parameters' device and in their order in memory."""
-    for parameter, name in names.items():
-        if name in state:
-            optimizer.state[parameter] = {
-                # Adam's step counter stays where Adam made it; moments follow the parameter.
-                field: value.clone()
-                if value.ndim == 0
-                else torch.empty_like(parameter).copy_(value)
-                for field, value in state[name].items()
-            }

@@ -17,7 +17,7 @@ from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import EncoderFactory
 from halfseen.networks.objective import Objective, build_objective
-from halfseen.networks.terms import Views
+from halfseen.networks.terms.term import Views
 from halfseen.networks.training.augmentation import (
     Augmentation,
     Pixels,
@@ -28,23 +28,15 @@ from halfseen.networks.training.augmentation import (
     nearest_measured,
 )
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
-from halfseen.networks.training.choice import EpochChoice
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
-from halfseen.networks.training.stacking import (
-    StackedBatches,
-    can_be_stacked,
-    stacked,
-    unstacked,
-)
+from halfseen.networks.training.stacking import StackedBatches, can_be_stacked, stacked, unstacked
 from halfseen.options import Options, make_options
 from halfseen.parallel import present_ranks
 from halfseen.progress import Progress
 
-__all__ = ["TrainingProblem", "fit_objective", "fit_together", "resolve_device", "sample_of"]
-
-_INITIALIZATION, _STATISTICS = 2**20, 2**20 + 1
-"""Keep the seeds of initial weights and of target statistics apart from those of the phases."""
+_INITIALIZATION = 2**20
+"""Keeps the seed of initial weights apart from those of the phases."""
 
 PIXEL_ROWS = 500
 """Images of each domain whose pixels are compared."""
@@ -110,13 +102,12 @@ def fit_objective(
     progress: Progress | None = None,
     on_epoch: EpochHook | None = None,
     checkpoint: Path | None = None,
-    epoch_choice: EpochChoice | None = None,
     evaluations: int | None = None,
 ) -> tuple[Objective, History]:
     """Train one model on a problem; return it with its history.
 
-    Scores of epochs and the `on_epoch` hook see the networks as they would predict, at most
-    `evaluations` times in a phase. An augmentation given replaces that of the source's options.
+    The `on_epoch` hook sees the networks as they would predict, at most `evaluations` times in a
+    phase. An augmentation given replaces that of the source's options.
     """
     place = resolve_device(device)
     objective = _initial(problem, method, options, seed, encoder, augmentation).to(place)
@@ -127,10 +118,7 @@ def fit_objective(
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
             rows = torch.split(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
-            # A generator's noise is the seed's here too, and the caller's generator left alone.
-            with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
-                torch.manual_seed(derived_seed(seed, _STATISTICS))
-                objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
+            objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
 
     trainer = Trainer(
         objective,
@@ -139,10 +127,7 @@ def fit_objective(
         progress or Progress(),
         on_epoch,
         checkpoint,
-        ""
-        if checkpoint is None
-        else _fingerprint([problem], objective, seed, refine, epoch_choice),
-        epoch_choice,
+        "" if checkpoint is None else _fingerprint([problem], objective, seed, refine),
         before_looking=match_target_statistics,
         looks=evaluations,
     )
@@ -165,8 +150,8 @@ def fit_together(
 ) -> list[tuple[Objective, History]] | None:
     """Train one model on each of several problems as a stack; None where it cannot be stacked.
 
-    The problems differ in their source rows alone. Without dropout and noise each model is the
-    one that :func:`fit_objective` gives, up to rounding; with them it is another draw. The
+    The problems differ in their source rows alone. Without dropout each model is the one that
+    :func:`fit_objective` gives, up to rounding; with it it is another draw. The
     history is that of the stack, whose losses are means over the models.
     """
     place = resolve_device(device)
@@ -186,7 +171,7 @@ def fit_together(
         seed,
         progress or Progress(),
         checkpoint=checkpoint,
-        run="" if checkpoint is None else _fingerprint(problems, stack, seed, False, None),
+        run="" if checkpoint is None else _fingerprint(problems, stack, seed, False),
         stacked=len(problems),
     )
     history = trainer.train(phases)
@@ -215,13 +200,7 @@ def _initial(
 
 
 def sample_of(rows: Tensor, most: int) -> Tensor:
-    """Return at most so many rows, evenly spread.
-
-    Examples
-    --------
-    >>> sample_of(torch.arange(10), most=4).tolist()
-    [0, 3, 6, 9]
-    """
+    """Return at most so many rows, evenly spread."""
     return rows[:: max(-(-len(rows) // most), 1)]
 
 
@@ -254,13 +233,7 @@ def _views(
 
 
 def resolve_device(device: str) -> torch.device:
-    """Return the device to train on; ``auto`` takes a GPU where there is one.
-
-    Examples
-    --------
-    >>> resolve_device("cpu")
-    device(type='cpu')
-    """
+    """Return the device to train on; ``auto`` takes a GPU where there is one."""
     if device == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
@@ -274,11 +247,7 @@ def resolve_device(device: str) -> torch.device:
 
 
 def _fingerprint(
-    problems: Sequence[TrainingProblem],
-    objective: Objective,
-    seed: int,
-    refine: bool,
-    epoch_choice: EpochChoice | None,
+    problems: Sequence[TrainingProblem], objective: Objective, seed: int, refine: bool
 ) -> str:
     """Hash what determines a run, so that a checkpoint is never continued by another.
 
@@ -293,6 +262,4 @@ def _fingerprint(
         "seed": seed,
         "refine": refine,
     }
-    if epoch_choice is not None:
-        facts["epoch_choice"] = [epoch_choice.name, epoch_choice.patience]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -15,29 +15,18 @@ import torch
 from torch import nn
 
 from halfseen.errors import TrainingDivergedError
-from halfseen.networks.batch import Batch
-from halfseen.networks.objective import Losses, Objective
+from halfseen.networks.objective import Objective
+from halfseen.networks.terms.term import Batch, Losses
 from halfseen.networks.training.batches import Batches
-from halfseen.networks.training.checkpoints import (
-    Checkpoint,
-    optimizer_state,
-    read_checkpoint,
-    restore_optimizer,
-    write_checkpoint,
-)
-from halfseen.networks.training.choice import CHOSEN_PHASES, BestEpoch, EpochChoice
+from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
 from halfseen.networks.training.phases import Phase
 from halfseen.networks.training.schedules import ramp
 from halfseen.parallel import Ranks, present_ranks
 from halfseen.progress import Progress
 
-__all__ = ["EpochHook", "History", "Trainer", "derived_seed"]
-
 History = list[dict[str, Any]]
-"""One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds.
-
-Where epochs are chosen, also its `score`, and `chosen` on those that were kept."""
+"""One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds."""
 
 EpochHook = Callable[[Objective, Mapping[str, Any]], Mapping[str, Any] | None]
 """Called after each epoch with the objective and its record; what it returns joins the record."""
@@ -52,8 +41,7 @@ class Trainer:
     caller's random state is left as it was.
 
     Several processes share the work (:mod:`halfseen.parallel`): each sees its
-    part of every batch; the first one alone scores, shows progress, calls hooks and writes
-    checkpoints.
+    part of every batch; the first one alone shows progress, calls hooks and writes checkpoints.
 
     The objective is trained in place, on the device where it is.
     """
@@ -61,19 +49,17 @@ class Trainer:
     objective: Objective
     batches: Batches
     seed: int
-    """Determines batches, dropout, noise and augmentation."""
+    """Determines batches, dropout and augmentation."""
     progress: Progress = field(default_factory=Progress)
     on_epoch: EpochHook | None = None
     checkpoint: Path | None = None
     """File that keeps the state after every epoch."""
     run: str = ""
     """The run's fingerprint, in the checkpoint."""
-    epoch_choice: EpochChoice | None = None
-    """How the epoch of the joint phase, and of refinement, is chosen; by default the last."""
     before_looking: Callable[[], None] | None = None
-    """Called after an epoch, before it is scored or shown to `on_epoch`."""
+    """Called before an epoch is shown to `on_epoch`."""
     looks: int | None = None
-    """The most epochs of a phase that are scored or shown, the last one always; or all."""
+    """The most epochs of a phase that are shown, the last one always; or all."""
     ranks: Ranks = field(default_factory=present_ranks)
     stacked: int = 1
     """How many networks the objective is a stack of."""
@@ -87,7 +73,7 @@ class Trainer:
             history = saved.history
         if not self.ranks.is_first:
             self.progress = Progress()
-        # Dropout and noise draw from the global generator; fork_rng gives it back untouched.
+        # Dropout and augmentation draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
             self.progress.start(phases, done=len(history))
             for number, phase in enumerate(phases):
@@ -117,20 +103,17 @@ class Trainer:
     def _phase(
         self, number: int, phase: Phase, history: History, saved: Checkpoint | None = None
     ) -> None:
-        """Run what is left of one phase, add to the history, and keep the chosen epoch."""
+        """Run what is left of one phase, and add to the history."""
         names = {parameter: name for name, parameter in self.objective.named_parameters()}
         optimizer = make_optimizer(self.objective, phase)
-        first, best = 0, None
+        first = 0
         if saved is not None:
-            restore_optimizer(optimizer, names, saved.optimizer)
-            first, best = saved.epoch, saved.best
-        choice = self.epoch_choice if phase.name in CHOSEN_PHASES else None
+            optimizer.restore(names, saved.optimizer)
+            first = saved.epoch
         for epoch in range(first, phase.epochs):
-            if choice is not None and choice.is_exhausted(best, epoch):
-                break
             record = self._epoch(phase, epoch, optimizer, derived_seed(self.seed, number, epoch))
             if is_looked_at(epoch, phase.epochs, self.looks):
-                best = self._look(record, choice, best)
+                self._look(record)
             history.append(record)
             self.progress.end_epoch(record)
             if self.checkpoint is not None and self.ranks.is_first:
@@ -139,40 +122,25 @@ class Trainer:
                     number,
                     epoch + 1,
                     self.objective.state_dict(),
-                    optimizer_state(optimizer, names),
+                    optimizer.tensors(names),
                     history,
-                    best,
                 )
                 write_checkpoint(self.checkpoint, state)
-        if best is not None:
-            self.objective.load_state_dict(best.model)
-            for record in history:
-                if (record["phase"], record["epoch"]) == (phase.name, best.epoch):
-                    record["chosen"] = True
 
-    def _look(
-        self, record: dict[str, Any], choice: EpochChoice | None, best: BestEpoch | None
-    ) -> BestEpoch | None:
-        """Score an epoch and show it; return the best epoch, which it may be."""
-        if choice is None and self.on_epoch is None:
-            return best
+    def _look(self, record: dict[str, Any]) -> None:
+        """Show an epoch to the hook."""
+        if self.on_epoch is None:
+            return
         self.objective.eval()  # looking must not move running statistics
-        told: Mapping[str, Any] | None = None
         with self.objective.predicting():
             if self.before_looking is not None:
                 self.before_looking()
-            if choice is not None:
-                record["score"] = self.ranks.from_first(partial(choice.score, self.objective))
-            if self.on_epoch is not None:
-                told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
-        if choice is not None:
-            best = choice.better(best, record["epoch"], record["score"], self.objective)
+            told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
         record |= told or {}
-        return best
 
     def _epoch(self, phase: Phase, epoch: int, optimizer: Adam, seed: int) -> dict[str, Any]:
         """Run one epoch and return its record."""
-        # Dropout and noise are each rank's own; the batches follow the common seed.
+        # Dropout and augmentation are each rank's own; the batches follow the common seed.
         torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
         started = time.perf_counter()
         self.objective.train()
@@ -200,12 +168,7 @@ class Trainer:
         }
 
     def _step(
-        self,
-        phase: Phase,
-        epoch: int,
-        batch: Batch,
-        progress: float,
-        optimizer: Adam,
+        self, phase: Phase, epoch: int, batch: Batch, progress: float, optimizer: Adam
     ) -> dict[str, float]:
         """Take one gradient step and return the losses of the whole batch as numbers."""
         losses = self._shared(
@@ -242,13 +205,7 @@ class Trainer:
 
 
 def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:
-    """Tell whether an epoch, counted from zero, is one of so many that are looked at.
-
-    Examples
-    --------
-    >>> [epoch for epoch in range(10) if is_looked_at(epoch, 10, looks=4)]
-    [0, 3, 6, 9]
-    """
+    """Tell whether an epoch, counted from zero, is one of so many that are looked at."""
     stride = 1 if looks is None else -(-epochs // looks)
     return (epochs - 1 - epoch) % stride == 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -12,8 +12,6 @@ from torch.optim.adamw import adamw
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms import Part
 from halfseen.networks.training.phases import Phase
-
-__all__ = ["Adam", "ParameterGroup", "clip_gradients", "make_optimizer"]
 
 
 @dataclass
@@ -30,21 +28,13 @@ class Adam:
     """PyTorch's own step (:func:`torch.optim.adamw.adamw`).
 
     Its class imports the compiler at the first use, two seconds that a small fit does not have.
-
-    Parameters
-    ----------
-    groups
-        Parameters with their rates; rates may change between steps.
-    betas, weight_decay
-        Momenta, and the decay.
-    state
-        Moments and step counter of each parameter that has had a gradient.
     """
 
     groups: Sequence[ParameterGroup]
     betas: tuple[float, float]
     weight_decay: float
     state: dict[nn.Parameter, dict[str, Tensor]] = field(default_factory=dict)
+    """Moments and step counter of each parameter that has had a gradient."""
 
     def clear(self) -> None:
         """Forget the gradients of the last step."""
@@ -76,6 +66,22 @@ class Adam:
                 eps=1e-8,
                 maximize=False,
             )
+
+    def tensors(self, names: Mapping[nn.Parameter, str]) -> dict[str, Tensor]:
+        """Return moments and counters as ``field/parameter``."""
+        return {
+            f"{field}/{names[parameter]}": tensor
+            for parameter, own in self.state.items()
+            for field, tensor in own.items()
+        }
+
+    @torch.no_grad()
+    def restore(self, names: Mapping[nn.Parameter, str], tensors: Mapping[str, Tensor]) -> None:
+        """Put saved tensors back, on the parameters' device and in their order in memory."""
+        for parameter, name in names.items():
+            if f"step/{name}" in tensors:
+                for field, tensor in self._state(parameter).items():
+                    tensor.copy_(tensors[f"{field}/{name}"])
 
     def _state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         if parameter not in self.state:

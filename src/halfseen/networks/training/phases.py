@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
 from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.schedules import annealed_rate
 from halfseen.options import Inputs, Options
-
-__all__ = ["ALL_NETWORKS", "Phase", "plan_phases"]
 
 JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 2000}
 """Steps that ``joint_epochs="auto"`` aims for, unless others are asked for."""
@@ -56,11 +53,6 @@ def plan_phases(
     options: Options, method: Method, batches: Batches, *, rows: int, refine: bool
 ) -> list[Phase]:
     """Return the phases of a run on data whose smaller domain has `rows` rows."""
-    if refine and not method.adapts:
-        raise OptionError(
-            f"{method.name} does not adapt, so there is nothing to refine; refine=True needs "
-            "adapt=True."
-        )
     batch_size = _batch_size(options.training.batch_size, rows, USUAL_BATCH[options.inputs])
     epoch_steps = options.training.epoch_steps
     steps = max(_at_most(epoch_steps, batches.steps(batch_size)), 1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["annealed_rate", "ramp"]
-
 
 def ramp(progress: float) -> float:
     """Strength of adaptation and imputation, from 0 to 1: s = 2 / (1 + exp(-10 p)) - 1.

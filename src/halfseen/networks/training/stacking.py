@@ -13,35 +13,25 @@ from copy import deepcopy
 import torch
 from torch import Tensor, nn
 
-from halfseen.networks.batch import Batch
 from halfseen.networks.divergences import AdversarialDivergence
 from halfseen.networks.nets import Networks, VectorEncoder
 from halfseen.networks.nets.layers import RowWise
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms import BUILT_IN
+from halfseen.networks.terms.term import Batch
 from halfseen.networks.training.batches import ResidentBatches
 from halfseen.parallel import ALONE, Ranks
-
-__all__ = ["StackedBatches", "StackedLinear", "can_be_stacked", "stacked", "unstacked"]
 
 _STACKABLE = {
     *(Objective, Networks, VectorEncoder, AdversarialDivergence, *BUILT_IN.values()),
     *(nn.Linear, nn.Sequential, RowWise, nn.ModuleDict),
-    *(nn.Dropout, nn.ReLU, nn.Sigmoid, nn.Tanh, nn.Identity),
+    *(nn.Dropout, nn.ReLU, nn.Sigmoid, nn.Identity),
 }
 """What is made of linear layers, and of functions of single cells or rows."""
 
 
 class StackedLinear(nn.Module):
-    """As many linear layers as there are networks, each for its own rows.
-
-    Examples
-    --------
-    >>> layer = nn.Linear(4, 3)
-    >>> both, rows = StackedLinear(layer, 2), torch.rand(2, 5, 4)
-    >>> bool(torch.allclose(both(rows)[1], layer(rows[1])))
-    True
-    """
+    """As many linear layers as there are networks, each for its own rows."""
 
     def __init__(self, layer: nn.Linear, networks: int) -> None:
         super().__init__()

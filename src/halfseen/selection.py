@@ -1,7 +1,9 @@
-"""What a trained model shows of itself, and every score that can be read off it.
+"""Choosing without target labels: every score that can be read off a trained model, and a scorer.
 
-The rows, kept once, are :class:`Evidence`; what one model makes of them is :class:`Observed`;
-:func:`evaluate` turns that into the numbers of :data:`~halfseen.selection.SCORES`.
+The formulas stand in :mod:`halfseen.evidence`, and :data:`SCORES` says for each whether lower or
+higher is better. The rows, kept once, are :class:`Evidence`; what one model makes of them is
+:class:`Observed`; :func:`evaluate` turns that into numbers, and :func:`make_scorer` makes one of
+them a scikit-learn scorer. A search over settings is :func:`halfseen.tuning.search`.
 """
 
 from __future__ import annotations
@@ -14,34 +16,22 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
 
-from halfseen.arrays import Floats, Integers, normalized
+from halfseen.arrays import Floats, Integers, Matrix, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
-from halfseen.evidence.registry import SCORES
 from halfseen.evidence.risk import RiskEstimate
+from halfseen.evidence.scores import SCORES
+from halfseen.front.frames import split_stacked
 from halfseen.metrics import row_losses
-from halfseen.networks.nets import Networks
-from halfseen.networks.predictor import Predictor
-from halfseen.options import Options
 
-__all__ = [
-    "ONE_FIT_SCORES",
-    "Evidence",
-    "Observable",
-    "Observed",
-    "UnderTraining",
-    "check_one_fit",
-    "evaluate",
-    "score_of",
-]
+__all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
 
-Matrix = npt.NDArray[np.float32]
 
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
-_LEAST_SHARE = 1e-12
 
 
 class Observable(Protocol):
@@ -57,30 +47,6 @@ class Observable(Protocol):
         """Let the model see source rows as training did, for a while."""
 
 
-class UnderTraining(Predictor):
-    """Networks on their way, answering as their member will when training has ended.
-
-    Balanced training shows every class of a table equally often, and a member that ends it gets
-    the source's class proportions back; scores on the way must speak of the same model. `labels`
-    are class positions, or soft labels, of the source rows that are trained on.
-    """
-
-    def __init__(
-        self, networks: Networks, options: Options, labels: npt.NDArray[Any], seed: int = 0
-    ) -> None:
-        super().__init__(networks, options, seed)
-        counts = np.bincount(labels) if labels.ndim == 1 else labels.sum(0)
-        self._log_prior = np.log(np.maximum(counts / counts.sum(), _LEAST_SHARE))
-
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return log-probabilities under the source's class proportions."""
-        found = super().log_probabilities(rows)
-        if not (self.options.training.balanced and self.networks.blocks.is_table):
-            return found
-        given_back: Floats = log_softmax(found.astype(np.float64) + self._log_prior, axis=1)
-        return given_back
-
-
 @dataclass(frozen=True)
 class Evidence:
     """The rows that models are compared on; none carries a target label.
@@ -88,21 +54,16 @@ class Evidence:
     All are prepared as networks see them. It does not matter whether source rows hold their
     missing block: a model is asked about them as about target rows, with the block hidden.
 
-    Parameters
-    ----------
-    held_out, labels
-        Source rows that no model was trained on, and their class positions.
-    target
-        Unlabelled target rows.
-    training
-        Source rows that the density ratio is fitted on, apart from those it weighs. Without
-        them, each half of `held_out` is weighed by a ratio fitted on the other half.
     """
 
     held_out: Matrix
+    """Source rows that no model was trained on."""
     labels: Integers
+    """Their class positions."""
     target: Matrix
     training: Matrix | None = None
+    """Source rows that the density ratio is fitted on, apart from those it weighs. Without them,
+    each half of `held_out` is weighed by a ratio fitted on the other half."""
 
     @classmethod
     def prepared(
@@ -235,6 +196,78 @@ def check_one_fit(name: str) -> None:
     if name not in ONE_FIT_SCORES:
         reason = "needs more than one fit" if name in SCORES else "is unknown"
         raise OptionError(f"The score {name!r} {reason}; choose one of {list(ONE_FIT_SCORES)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFreeScorer:
+    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better."""
+
+    name: str
+    X_target: Any = None
+
+    def __call__(self, estimator: Any, X: Any, y: Any, *, sample_domain: Any = None) -> float:
+        """Score a fitted estimator, or a pipeline that ends in one, on rows it was not fitted on.
+
+        `X` and `y` are both domains stacked, `sample_domain` being positive for source rows and
+        negative for target rows, whose labels are not read; or held-out source rows, where the
+        scorer has its target.
+        """
+        if sample_domain is not None:
+            X, y, X_target = split_stacked(X, y, sample_domain)
+        elif self.X_target is not None:
+            X_target = self.X_target
+        else:
+            raise InputError(
+                f"The scorer {self.name!r} compares source and target rows: route sample_domain to "
+                "it (scikit-learn's metadata routing), or make it with X_target=..."
+            )
+        if isinstance(estimator, Pipeline):
+            steps, estimator = estimator[:-1], estimator[-1]
+            X, X_target = steps.transform(X), steps.transform(X_target)
+        model = estimator.model_
+        evidence = Evidence.prepared(model.prepare, model.classes_, X, y, X_target)
+        value = evaluate(model, evidence, (self.name,))[self.name]
+        return value if SCORES[self.name].better == "higher" else -value
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Ask scikit-learn for `sample_domain`."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_domain", alias=True)
+        return request
+
+
+def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
+    """Return one of :data:`ONE_FIT_SCORES` as a scorer, for ``GridSearchCV`` and its kin.
+
+    A score of which less is better has its sign flipped. In the stacked form, `sample_domain` is
+    passed to ``fit`` of the search and routed by scikit-learn to estimator and scorer alike
+    (``sklearn.set_config(enable_metadata_routing=True)``). Without routing, give the target here
+    and let the search split the source alone.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from halfseen import AdaptationImputationClassifier
+    >>> random = np.random.default_rng(0)
+    >>> source, target = random.normal(size=(90, 3)), random.normal(size=(60, 2)) + 0.5
+    >>> label = (source.sum(axis=1) > 0).astype(int)
+    >>> model = AdaptationImputationClassifier(
+    ...     missing=[2],
+    ...     members=["networks"],
+    ...     options={"training.joint_epochs": 2},
+    ...     random_state=0,
+    ... )
+    >>> search = GridSearchCV(
+    ...     model,
+    ...     {"training__learning_rate": [1e-9, 1e-2]},
+    ...     scoring=make_scorer("source_loss", X_target=target),
+    ...     cv=2,
+    ... )
+    >>> search.fit(source, label, X_target=target).best_params_
+    {'training__learning_rate': 0.01}
+    """
+    check_one_fit(name)
+    return LabelFreeScorer(name, X_target)
 
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:

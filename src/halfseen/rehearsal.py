@@ -1,0 +1,330 @@
+"""A rehearsal on the user's own data: the whole pipeline where labels and missing block are known.
+
+A slice of the source plays the target. Models are trained on the rest and measured on the slice,
+and so are the scores that choose between models without labels. Of several sources each plays the
+target in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.arrays import Floats
+from halfseen.errors import InputError, OptionError
+from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
+from halfseen.evidence.scores import SCORES, agreement
+from halfseen.front.fronts import TableFront
+from halfseen.front.inference import Understanding
+from halfseen.front.labels import check_classes
+from halfseen.front.schema import TableSchema
+from halfseen.front.streaming import Chunk, RowStream
+from halfseen.front.tables import PooledTable, Table, each_site
+from halfseen.members import Sample
+from halfseen.metrics import metrics_of
+from halfseen.model.fitting import Hooks, fit_rows
+from halfseen.model.model import Model
+from halfseen.model.rows import Fold, PreparedRows
+from halfseen.model.settings import FitSettings, needs_complete_target
+from halfseen.progress import Progress
+from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, score_of
+from halfseen.splitting import held_out_count
+
+MODELS = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-IgnoreComponent")
+"""The models of a rehearsal, unless others are named."""
+BASELINES = {"Logistic regression": "regression", "Gradient-boosted trees": "boosted_trees"}
+"""What a user would pick instead, on the observed columns, and the member that it is."""
+MOST_ROWS = 10_000
+"""Rows of each table that a rehearsal reads, unless told otherwise."""
+HELD_OUT = 0.2
+"""Share of the rest that no model is trained on."""
+FEWEST = 5
+"""Rows of each class that the rest must have."""
+_METRICS = ("cross_entropy", "auc", "accuracy", "balanced_accuracy")
+
+
+@dataclass(frozen=True)
+class RehearsedRun:
+    """One model with one seed: how it did on the slice, and what the scores said before."""
+
+    model: str
+    seed: int
+    measured: dict[str, float | None]
+    scores: dict[str, float]
+
+
+@dataclass(frozen=True)
+class RehearsedChoice:
+    """What one label-free score would have chosen."""
+
+    score: str
+    model: str
+    """The model that it prefers, by its mean over the seeds."""
+    lost: float
+    """Cross-entropy of that model on the slice, above the best model's."""
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal found."""
+
+    carving: Carving
+    """The slice, and how its shift compares with the true one."""
+    runs: tuple[RehearsedRun, ...]
+    """Every model with every seed."""
+    choices: tuple[RehearsedChoice, ...]
+    """What each score would have chosen, the best first."""
+    site: str = ""
+    """The source site that played the target, where it was one of several."""
+
+    def mean(self, model: str, metric: str) -> float:
+        """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
+        return float(np.mean(self._values(model, metric)))
+
+    def deviation(self, model: str, metric: str = "cross_entropy") -> float:
+        """Return the standard deviation over the seeds; NaN for a single one."""
+        values = self._values(model, metric)
+        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+
+    def _values(self, model: str, metric: str) -> list[float]:
+        values = [run.measured[metric] for run in self.runs if run.model == model]
+        return [float("nan") if value is None else value for value in values]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models, the lowest cross-entropy first."""
+        names = dict.fromkeys(run.model for run in self.runs)
+        return tuple(sorted(names, key=lambda name: self.mean(name, "cross_entropy")))
+
+    @property
+    def verdict(self) -> str:
+        """Which model and which score would have won, in sentences."""
+        best, second, gap = self._lead()
+        least = min(choice.lost for choice in self.choices)
+        right = [choice.score for choice in self.choices if choice.lost <= least]
+        found = (
+            f"choosing by {', '.join(right)} would have found it"
+            if least == 0
+            else f"no score would have found it, and {', '.join(right)} would have lost the "
+            f"least, {least:.4f}"
+        )
+        return (
+            f"{best} would have won on the slice, {gap:.4f} in cross-entropy ahead of {second}; "
+            f"{found}."
+        )
+
+    @property
+    def trust(self) -> str:
+        """How far to trust the verdict, in sentences."""
+        best, second, gap = self._lead()
+        noise = np.nanmax([0.0, self.deviation(best), self.deviation(second)])
+        wanted, obtained = self.carving.wanted.auc, self.carving.obtained.auc
+        seeds = len({run.seed for run in self.runs})
+        parts = []
+        if seeds < 2:
+            parts.append("One seed does not tell how much of the lead is chance.")
+        elif gap < 2 * noise:
+            parts.append(
+                f"The lead is within twice the standard deviation over {seeds} seeds "
+                f"({noise:.4f}): take the two as equal."
+            )
+        if abs(wanted - obtained) > 0.05:
+            word = "smaller" if obtained < wanted else "larger"
+            parts.append(
+                f"The rehearsed shift is {word} than the true one (AUC {obtained:.2f} against "
+                f"{wanted:.2f})."
+            )
+        if self.site:
+            parts.append(
+                f"{self.site} is another site: what differs between your sites is in these "
+                "figures; what is new on the target is not."
+            )
+            return " ".join(parts)
+        parts.append(
+            "The slice comes from the source: that the missing block or the classes follow from "
+            "the observed columns in another way on the target cannot be seen here."
+        )
+        return " ".join(parts)
+
+    def _lead(self) -> tuple[str, str, float]:
+        """Return the best model, the second, and how far it is behind in cross-entropy."""
+        best, second = self.models[:2]
+        return best, second, self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the slice's rows, as data."""
+        carving = self.carving
+        return {
+            "rows": {"slice": int(carving.chosen.sum()), "rest": int((~carving.chosen).sum())},
+            "separation": {"target": asdict(carving.wanted), "slice": asdict(carving.obtained)},
+            "runs": [asdict(run) for run in self.runs],
+            "choices": [asdict(choice) for choice in self.choices],
+            "verdict": self.verdict,
+            "trust": self.trust,
+        }
+
+
+@dataclass(frozen=True)
+class RehearsalStage:
+    """The rest, split, and the slice."""
+
+    schema: TableSchema
+    fold: Fold
+    slice: Sample
+
+    @classmethod
+    def of(
+        cls, schema: TableSchema, source: Sample, chosen: npt.NDArray[np.bool_], seed: int
+    ) -> RehearsalStage:
+        """Hold out a part of the rest, class by class."""
+        rest = np.flatnonzero(~chosen)
+        classes = len(schema.classes)
+        fewest = np.bincount(source.labels[rest], minlength=classes)
+        if fewest.min() < FEWEST:
+            raise InputError(
+                f"Outside the slice there are {fewest.min()} source rows of class "
+                f"{schema.class_names[int(fewest.argmin())]!r}; a rehearsal needs {FEWEST} of each."
+            )
+        size = max(round(HELD_OUT * len(rest)), classes)
+        training, held_out = held_out_count(source.labels[rest], size, seed)
+        fold = Fold(source[rest[training]], source[rest[held_out]])
+        return cls(schema, fold, source[np.flatnonzero(chosen)])
+
+    def fit(self, settings: FitSettings, hooks: Hooks) -> Model:
+        """Fit one model for the slice as for a target, its labels and missing block unseen."""
+        blocks, kind = self.schema.blocks, self.schema.label_kind
+        rows = PreparedRows(blocks, kind, blocks.hide(self.slice.inputs), None, [self.fold])
+        return fit_rows(TableFront(self.schema), rows, settings, hooks).model
+
+    def observed(self, model: Model) -> Observed:
+        """Return what the scores can read off a fitted model, all rows of the slice in it."""
+        held_out, samples = self.fold.held_out, (self.slice, self.fold.training)
+        target, training = (self.schema.blocks.hide(sample.inputs) for sample in samples)
+        hidden = self.schema.blocks.hide(held_out.inputs)
+        return Observed(model, Evidence(hidden, held_out.labels, target, training))
+
+    def baseline(self, name: str, seed: int) -> Observed:
+        """Return what the scores can read off a baseline: one member alone, taught by nobody."""
+        settings = FitSettings(members=(BASELINES[name],), effort="quick", align=False, seed=seed)
+        return self.observed(self.fit(settings, Hooks()))
+
+
+def rehearse(
+    found: Understanding,
+    settings: FitSettings,
+    *,
+    seeds: int = 3,
+    share: float = 1 / 3,
+    rows: int = MOST_ROWS,
+    progress: Callable[[str], Progress] = lambda title: Progress(),
+    say: Callable[[str], None] = lambda sentence: None,
+) -> dict[str, Rehearsal]:
+    """Rehearse on two tables: train every model, measure models and scores where labels are known.
+
+    Of one source a `share` of the rows is carved out to play the target, and the result stands
+    under the empty name. Of several sources each plays the target in turn, the others are learned
+    from, and results are by site. The models of `settings` are trained beside the baselines,
+    each with so many `seeds`, on at most so many `rows` of each table.
+    """
+    if needs_complete_target(settings.models):
+        raise OptionError(
+            "A rehearsal hides the missing block from the models, and Full models need it; name "
+            "others."
+        )
+    check_classes(found.schema, "A rehearsal")
+    table, observed = found.source.table, list(found.schema.blocks.observed)
+    parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
+    source = Sample(
+        np.concatenate([part.inputs for part in parts]),
+        np.concatenate([part.labels for part in parts]),
+    )
+    target, _ = _rows(found.target.table, found, rows, is_source=False)
+    both = source.inputs[:, observed], target[:, observed]
+    if not isinstance(table, PooledTable):
+        carving = carve_pseudo_target(*both, share=share, random_state=settings.seed)
+        return {"": _rehearsed(found, source, carving, settings, seeds, progress, say)}
+    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    results = {}
+    for number, site in enumerate(table.sites):
+        say(f"{site} plays the target:")
+        carving = carving_of(*both, owner == number, settings.seed)
+        result = _rehearsed(found, source, carving, settings, seeds, progress, say)
+        results[site] = replace(result, site=site)
+    return results
+
+
+def _rows(table: Table, found: Understanding, most: int, *, is_source: bool) -> Chunk:
+    """Return about so many prepared rows of a table, or of one of its sites."""
+    summary = found.source if is_source else found.target
+    return RowStream(table, found.schema, is_source=is_source).at_most(most, summary.rows)
+
+
+def _rehearsed(
+    found: Understanding,
+    source: Sample,
+    carving: Carving,
+    settings: FitSettings,
+    seeds: int,
+    progress: Callable[[str], Progress],
+    say: Callable[[str], None],
+) -> Rehearsal:
+    """Train every model on the rest, and measure models and scores on the slice."""
+    stage = RehearsalStage.of(found.schema, source, carving.chosen, settings.seed)
+    say(
+        f"{len(stage.slice):,} source rows play the target, {len(stage.fold.training):,} are "
+        f"trained on and {len(stage.fold.held_out):,} held out. A domain classifier tells the "
+        f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
+        f"source with {carving.wanted.auc:.3f}."
+    )
+    # All models have the same members, also the one that alone would go without networks.
+    settings = replace(settings, members=settings.members_for("table"))
+    runs: list[RehearsedRun] = []
+    predicted: dict[str, list[Floats]] = {}
+    for seed in range(settings.seed, settings.seed + seeds):
+        for name in settings.models:
+            hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
+            model = stage.fit(replace(settings, models=(name,), seed=seed), hooks)
+            shown = stage.observed(model)
+            runs.append(_measured(name, seed, shown, stage, say))
+            predicted.setdefault(name, []).append(shown.target_probabilities)
+        runs += [_measured(n, seed, stage.baseline(n, seed), stage, say) for n in BASELINES]
+    return Rehearsal(carving, tuple(runs), _choices(runs, predicted))
+
+
+def _measured(
+    name: str, seed: int, shown: Observed, stage: RehearsalStage, say: Callable[[str], None]
+) -> RehearsedRun:
+    """Ask the scores about a model, then the labels of the slice."""
+    scores = {score: score_of(score, shown) for score in ONE_FIT_SCORES}
+    measured = metrics_of(shown.target_probabilities, stage.slice.labels)
+    say(f"{name}, seed {seed}: cross-entropy {measured['cross_entropy']:.4f} on the slice.")
+    return RehearsedRun(name, seed, {metric: measured[metric] for metric in _METRICS}, scores)
+
+
+def _choices(
+    runs: Sequence[RehearsedRun], predicted: dict[str, list[Floats]]
+) -> tuple[RehearsedChoice, ...]:
+    """Return what each score chooses among the models, the least loss first.
+
+    `predicted` holds the networks' predictions: only they differ from seed to seed, so that only
+    they can agree.
+    """
+    names = list(dict.fromkeys(run.model for run in runs))
+    own = [[run for run in runs if run.model == name] for name in names]
+    loss = np.array([np.mean([run.measured["cross_entropy"] for run in some]) for some in own])
+    by_score = {
+        score: [float(np.mean([run.scores[score] for run in some])) for some in own]
+        for score in ONE_FIT_SCORES
+    }
+    if predicted and all(len(several) > 1 for several in predicted.values()):
+        by_score["agreement"] = [
+            agreement(np.stack(predicted[name])) if name in predicted else float("nan")
+            for name in names
+        ]
+    best = {score: SCORES[score].best(values) for score, values in by_score.items()}
+    found = [RehearsedChoice(s, names[b], float(loss[b] - loss.min())) for s, b in best.items()]
+    return tuple(sorted(found, key=lambda choice: choice.lost))
