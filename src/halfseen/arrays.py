@@ -14,18 +14,6 @@ import numpy.typing as npt
 
 from halfseen.errors import InputError
 
-__all__ = [
-    "Floats",
-    "Integers",
-    "Tensor",
-    "labels",
-    "matrix",
-    "normalized",
-    "probabilities",
-    "same_length",
-    "vector",
-]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensor = npt.NDArray[Any]

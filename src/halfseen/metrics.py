@@ -14,16 +14,6 @@ from sklearn.metrics import roc_auc_score
 from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
 from halfseen.errors import OptionError
 
-__all__ = [
-    "accuracy",
-    "auc",
-    "balanced_accuracy",
-    "expected_calibration_error",
-    "metrics_of",
-    "predictions",
-    "row_losses",
-]
-
 SMALLEST = float(np.finfo(np.float64).eps)
 """A probability below this counts as this, as scikit-learn's log_loss has it."""
 

@@ -27,8 +27,6 @@ from halfseen.serve.metrics import MEDIA, Metrics
 from halfseen.serve.page import page
 from halfseen.serve.scorer import Scorer
 
-__all__ = ["create_app"]
-
 JSON = "application/json"
 
 
