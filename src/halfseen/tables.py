@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from halfseen.alarms import refuse, table_alarms
 from halfseen.errors import InputError, OptionError
@@ -14,7 +14,7 @@ from halfseen.front.dates import Dates, read_dates
 from halfseen.front.files import TableFiles, open_table
 from halfseen.front.frames import read_frame
 from halfseen.front.inference import Doubt, Understanding, doubtful
-from halfseen.front.roles import Roles
+from halfseen.front.roles import Roles, Task
 from halfseen.front.sites import named_sites, site_name, understand_sites
 from halfseen.front.tables import ArrowTable, Table
 from halfseen.model.fitting import fit_tables
@@ -37,6 +37,7 @@ def fit(
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
+    task: Task = "auto",
     target_labels: bool | None = None,
     strict: bool = False,
     report: bool = True,
@@ -63,6 +64,10 @@ def fit(
         Parts to read of columns of dates: ``{"visit": ["month", "weekday"]}``.
     positive
         The class of two that metrics speak of.
+    task
+        What the label is: ``"classification"``, ``"regression"`` (an amount), or ``"auto"``, which
+        takes fractions of more than ten values for amounts, and asks where whole numbers look
+        like them.
     target_labels
         Whether labels of target rows are used; None uses them where some rows have none. A few
         weigh and calibrate the members, more are learned from; ``metrics["target_labels"]`` says
@@ -78,7 +83,8 @@ def fit(
     Returns
     -------
     Model or PatternModel
-        With ``predict_proba``, ``predict``, ``evaluate``, ``save``, and ``metrics``, whose
+        With ``predict_proba`` (for amounts ``predict_interval``), ``predict``, ``evaluate``,
+        ``save``, and ``metrics``, whose
         ``alarms`` are what looked wrong.
 
     Examples
@@ -104,8 +110,10 @@ def fit(
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
         in_python=True, numeric=tuple(numeric), target_labels=target_labels,
-        dates=read_dates(dates or {}),
+        dates=read_dates(dates or {}), task=task,
     )  # fmt: skip
+    if task not in get_args(Task):
+        raise OptionError(f"task={task!r} is unknown; choose one of {list(get_args(Task))}.")
     complete = needs_complete_target(chosen.models)
     here, there = (
         _sites(given, role, roles.dates) for given, role in ((source, "source"), (target, "target"))

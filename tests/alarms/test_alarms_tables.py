@@ -239,14 +239,14 @@ def test_rows_that_are_scored_are_watched_batch_by_batch():
     new = people(200, np.random.default_rng(2))
     new |= {"weight": new["weight"] * 1000, "visits": np.full(200, 3.0), "smoker": np.zeros(200)}
     new["age"][:150] = np.nan
-    watch = Watch(found.schema, [0.5, 0.5])
+    watch = Watch(found.schema, {"class_prior": [0.5, 0.5]})
     for batch in table_of(new, "n").table.to_batches(max_chunksize=64):
         watch.add(batch, np.tile([0.7, 0.3], (batch.num_rows, 1)))
     kinds = {alarm.kind: alarm.columns for alarm in watch.alarms() if alarm.kind != "constant"}
     assert kinds == {"unit": ("weight",), "gaps": ("age",), "one class": ()}
     constant = [alarm.columns for alarm in watch.alarms() if alarm.kind == "constant"]
     assert constant == [("visits",), ("smoker",)]
-    few = Watch(found.schema, [0.5, 0.5])
+    few = Watch(found.schema, {"class_prior": [0.5, 0.5]})
     few.add(table_of(new, "n").table.slice(0, 19), np.tile([0.7, 0.3], (19, 1)))
     assert few.alarms() == []
 

@@ -14,6 +14,8 @@ ReportDetail = Literal["aggregates", "none"]
 """What a model keeps for a report; never anything about a single row."""
 Effort = Literal["quick", "default", "best"]
 """As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+Task = Literal["auto", "classification", "regression"]
+"""As :data:`halfseen.front.roles.Task`."""
 
 Source = Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")]
 Target = Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")]
@@ -43,6 +45,13 @@ class TableOptions(TypedDict):
     """What every command that fits two tables can be told, each a field of ``FitConfig``."""
 
     label: Annotated[str | None, typer.Option(help="Column of the source to predict.")]
+    task: Annotated[
+        Task | None,
+        typer.Option(
+            help="What the label is: classification (classes), regression (an amount), or auto, "
+            "which takes fractions of many values for amounts."
+        ),
+    ]
     missing: Annotated[
         Names, typer.Option(help="Columns never measured on the target, beside those found.")
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from halfseen.cli.arguments import Effort, ReportDetail
+from halfseen.cli.arguments import Effort, ReportDetail, Task
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
@@ -29,6 +29,7 @@ class FitConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: str
+    task: Task = Field("auto", description="classification, regression, or auto")
     missing: list[str] = []
     keep: list[str] = []
     categorical: list[str] = []
@@ -66,7 +67,7 @@ class FitConfig(BaseModel):
         """Return what is said of the columns."""
         from halfseen.front.dates import read_dates
         from halfseen.front.roles import Roles
-        from halfseen.front.schema import class_name
+        from halfseen.labels import class_name
 
         positive = None if self.positive is None else class_name(self.positive)
         own = {"positive": positive, "dates": read_dates(self.dates)}

@@ -134,12 +134,12 @@ def _fit_part(
     show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
-    shown = (
-        "equally often, by oversampling" if options.training.balanced else "as often as they occur"
-    )
-    terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
+    if found.class_counts:
+        balanced = options.training.balanced
+        shown = "equally often, by oversampling" if balanced else "as often as they occur"
+        terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    members = settings.members_for("table")
+    members = settings.members_for("table", found.schema.label_kind)
     models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
     terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
     if ranks.size > 1:

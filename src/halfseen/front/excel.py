@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from halfseen.errors import InputError, installed_by, one_line
 from halfseen.front.csv_text import NULLS
-from halfseen.front.schema import class_name
+from halfseen.labels import class_name
 
 LARGEST = 512 * 2**20
 """Bytes that a workbook may unpack to."""

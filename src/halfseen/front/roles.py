@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from halfseen.blocks import Blocks
 from halfseen.errors import InputError, capitalized
 from halfseen.front.preprocessing import are_numbers
 from halfseen.front.tables import ArrowTable, Table
+
+Task = Literal["auto", "classification", "regression"]
+"""What a label is; ``auto`` decides where there is no doubt."""
 
 if TYPE_CHECKING:
     from halfseen.front.summary import TableSummary
@@ -52,6 +55,10 @@ class Roles:
         Whether labels that target rows have are used; None uses them where some rows lack one.
     in_python
         Whether messages speak of Python or of the command line.
+    task
+        What the label is: classes, an amount (``regression``), or what it is beyond doubt.
+    weight
+        Column of the source that says how much each row counts.
     """
 
     label: str
@@ -66,6 +73,13 @@ class Roles:
     numeric: tuple[str, ...] = ()
     dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     target_labels: bool | None = None
+    task: Task = "auto"
+    weight: str | None = None
+
+    @property
+    def apart(self) -> set[str]:
+        """Columns that are no inputs."""
+        return {self.label, *self.id, *self.drop, *([] if self.weight is None else [self.weight])}
 
     def option(self, name: str, *columns: str) -> str:
         """Return how the user would say it.
@@ -76,6 +90,16 @@ class Roles:
         ('--drop age', "drop=['age']")
         """
         return f"{name}={list(columns)}" if self.in_python else f"--{name} {','.join(columns)}"
+
+    def said(self, name: str, value: str) -> str:
+        """Return how the user would say one value.
+
+        Examples
+        --------
+        >>> Roles("y").said("task", "regression"), Roles("y", in_python=True).said("task", "auto")
+        ('--task regression', "task='auto'")
+        """
+        return f"{name}={value!r}" if self.in_python else f"--{name} {value}"
 
 
 def check_roles(source: Table, target: Table, roles: Roles) -> None:

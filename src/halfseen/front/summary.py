@@ -194,12 +194,16 @@ class ColumnSummary:
 
 @dataclass
 class TableSummary:
-    """What is known of one table: the columns that were looked at, and how often labels occur."""
+    """What is known of one table: the columns that were looked at, and how often labels occur.
+
+    Of labels that are numbers not all are counted, and `amounts` sums them up.
+    """
 
     table: Table
     rows: int = 0
     columns: dict[str, ColumnSummary] = field(default_factory=dict)
     labels: Counter[Any] = field(default_factory=Counter)
+    amounts: ColumnSummary | None = None
 
 
 def summarize(
@@ -232,16 +236,27 @@ def summarize(
             if label is not None and not all_labelled:
                 summary.labels += count_some_labels(batch.column(label), label, where=where)
             elif label is not None:
-                summary.labels += count_labels(
-                    batch.column(label), label, where=where, first_row=first_row + summary.rows
-                )
-                if len(summary.labels) > MOST_VALUES:
-                    raise InputError(
-                        f"The label {label!r} of {where} has more than {MOST_VALUES:,} different "
-                        "values; a few classes are needed."
-                    )
+                _add_labels(summary, batch.column(label), label, where, first_row)
             summary.rows += batch.num_rows
     return summary
+
+
+def _add_labels(summary: TableSummary, column: Any, label: str, where: str, first_row: int) -> None:
+    """Take in the labels of one batch, as values and, where they are numbers, as amounts."""
+    found = count_labels(column, label, where=where, first_row=first_row + summary.rows)
+    if not summary.rows:
+        summary.amounts = ColumnSummary(label)
+    if any(isinstance(value, str | bool) for value in found):
+        summary.amounts = None
+    if summary.amounts is not None:
+        summary.amounts.add(column, where=where, first_row=first_row)
+    if len(summary.labels) <= MOST_VALUES:
+        summary.labels += found
+    elif summary.amounts is None:
+        raise InputError(
+            f"The label {label!r} of {where} has more than {MOST_VALUES:,} different values; a few "
+            "classes are needed."
+        )
 
 
 def _counted(values: Numbers) -> tuple[list[float], list[int]]:

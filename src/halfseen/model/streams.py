@@ -16,8 +16,6 @@ from halfseen.parallel import ALONE, Ranks
 if TYPE_CHECKING:
     from halfseen.networks.training import Batch
 
-__all__ = ["StreamedBatches"]
-
 Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.members import (
-    MEMBER_WORDS,
     NETWORKS,
     Learner,
     Member,
     Sample,
     Task,
+    words_of,
 )
 from halfseen.model.rows import PreparedRows
 from halfseen.model.settings import FitSettings
@@ -38,8 +38,6 @@ from halfseen.teaching import (
 
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksLearner, NetworksMember
-
-__all__ = ["Hooks", "Trainings"]
 
 CONTROL, PUPIL = "control", "pupil"
 """Students that are compared: of teachers that saw x1 alone, and of the complete source."""
@@ -158,7 +156,7 @@ class Trainings:
                 found.get((PUPIL, part), found[students[0].name, part]),
                 found[CONTROL, part],
                 rows.folds[part].held_out,
-                rows.blocks,
+                parts[part],
             )
             for part in compared
         ]
@@ -181,14 +179,15 @@ class Trainings:
         }
         if None in parts:
             if found and len(found) == len(places):
-                return found | {None: of_all_rows(list(found.values()), places)}
+                kind = self.rows.label_kind
+                return found | {None: of_all_rows(list(found.values()), places, kind)}
             (whole,) = lessons([parts[None]], control=False)
             found |= {} if whole is None else {None: whole}
         return found
 
     @property
     def gain(self) -> dict[str, float]:
-        """The mean of what x2 taught each held-out row, in nats, with its standard error."""
+        """The mean of what x2 taught each held-out row, with its standard error."""
         if not self._gains:
             return {}
         gains = np.concatenate(self._gains)
@@ -197,10 +196,10 @@ class Trainings:
 
     def _begin(self, learner: Learner, task: Task) -> None:
         """Tell that a member is next: one of each kind for every fold and model, then the last."""
-        everything = len(self.settings.members_for(self._inputs)) * (
+        everything = len(self.settings.members_for(self._inputs, self.rows.label_kind)) * (
             len(self.rows.folds) * len(self.settings.models) + 1
         )
-        words = MEMBER_WORDS.get(learner.name, learner.name)
+        words = words_of(learner.name, self.rows.label_kind)
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
         self._begun += 1
@@ -231,7 +230,7 @@ class Trainings:
             stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
         return Task(
             rows.blocks,
-            rows.n_classes,
+            rows.label_kind,
             source,
             rows.target,
             self.settings.seed,
@@ -257,4 +256,4 @@ class Trainings:
 
 def _with(task: Task, soft_labels: Floats) -> Task:
     """Return the task with half of each label from teachers."""
-    return replace(task, source=taught(task.source, soft_labels, task.n_classes))
+    return replace(task, source=taught(task.source, soft_labels, task.label_kind))

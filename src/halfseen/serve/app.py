@@ -141,10 +141,11 @@ class _Predict:
         """Parse, score and write: all that takes time, on a thread of its own."""
         read = read_arrow if media == ARROW else read_json
         form, table, ignored = read(body, self._scorer.columns, self._limits)
-        probabilities, prediction = self._scorer.score(table, is_over)
-        alarms = self._scorer.alarms(table, probabilities)
+        shown, prediction = self._scorer.score(table, is_over)
+        alarms = self._scorer.alarms(table, shown)
         names = contract.output_names(self._scorer.schema)
-        answers = dict(zip(names, [*probabilities.T.tolist(), prediction.tolist()], strict=True))
+        # Of amounts the prediction is the first column already.
+        answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
         if arrow_wanted:
             return write_arrow(answers), ARROW, len(prediction)
         answer: Any = answers

@@ -24,7 +24,8 @@ REFUSALS = {
 
 def output_names(schema: TableSchema) -> list[str]:
     """Return the columns of an answer, the ones that ``halfseen predict`` writes."""
-    return [*(f"p_{name}" for name in schema.class_names), "prediction"]
+    probabilities = [f"p_{name}" for name in schema.class_names]
+    return [*probabilities, "prediction"] if probabilities else ["amount", "low", "high"]
 
 
 def describe(schema: TableSchema) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def describe(schema: TableSchema) -> dict[str, Any]:
         )
     return {
         "label": schema.label,
+        "task": schema.label_kind.task,
         "classes": list(schema.classes),
         "columns": columns,
         "not_needed": [column.name for column in schema.missing],
@@ -48,10 +50,12 @@ def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) ->
     """Return the OpenAPI document of a server, with or without a token and names of hosts."""
     columns = {column.name: expectation(column).schema for column in schema.observed}
     asked = _forms(columns, {"minItems": 1, "maxItems": limits.max_rows}, {})
-    probability = {"type": "number", "minimum": 0, "maximum": 1}
-    *probabilities, prediction = output_names(schema)
+    bounds = {"minimum": 0, "maximum": 1} if schema.classes else {}
+    answers: dict[str, Any] = {n: {"type": "number", **bounds} for n in output_names(schema)}
+    if schema.classes:
+        answers["prediction"] = {"enum": list(schema.classes)}
     answered = _forms(
-        {**dict.fromkeys(probabilities, probability), prediction: {"enum": list(schema.classes)}},
+        answers,
         {},
         {key: {"type": "array", "items": {"type": "string"}} for key in ("ignored", "alarms")},
     )
