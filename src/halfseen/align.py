@@ -14,14 +14,12 @@ import numpy.typing as npt
 from scipy.special import softmax
 from sklearn.neighbors import NearestNeighbors
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-Matrix = npt.NDArray[np.float32]
-Positions = npt.NDArray[np.int64]
 
 LIMIT = 20.0
 """Mapped values are kept within minus and plus this many standard deviations."""
@@ -47,7 +45,7 @@ class Continuous:
     A prepared value x stands for ``scale * x + mean``, which where `logged` is a logarithm already.
     """
 
-    positions: Positions
+    positions: Integers
     """Places among the inputs."""
     mean: Floats
     scale: Floats
@@ -92,7 +90,7 @@ class ColumnMap:
            [ 1.,  5.]], dtype=float32)
     """
 
-    positions: Positions
+    positions: Integers
     mean: Floats
     scale: Floats
     logarithm: npt.NDArray[np.bool_]

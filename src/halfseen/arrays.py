@@ -14,6 +14,8 @@ import numpy.typing as npt
 
 from halfseen.errors import InputError
 
+Matrix = npt.NDArray[np.float32]
+"""Prepared rows: inputs in single precision."""
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensor = npt.NDArray[Any]

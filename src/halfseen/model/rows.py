@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.align import Continuous
+from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
 from halfseen.front.schema import NumberColumn, TableSchema
@@ -31,8 +32,6 @@ REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
 """Rows of a streamed table that stand for all where a few will do."""
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)

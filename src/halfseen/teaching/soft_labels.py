@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import LabelKind
 from halfseen.members import (
@@ -33,7 +33,6 @@ SHARE = 0.5
 FEW = 2_000
 """Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
 
-Matrix = npt.NDArray[np.float32]
 Teachers = Sequence[Learner]
 
 
