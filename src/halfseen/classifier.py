@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from halfseen.explain import Explanation
     from halfseen.front.roles import Missing
-    from halfseen.model.fitting import Hooks
     from halfseen.model.model import Model
     from halfseen.model.settings import Effort, FitSettings
+    from halfseen.model.training import Hooks
     from halfseen.networks.methods import Method
     from halfseen.networks.nets import EncoderFactory, Networks
     from halfseen.networks.training import Augmentation, EpochHook
@@ -290,7 +290,7 @@ class AdaptationImputationClassifier(
         return self
 
     def _hooks(self) -> Hooks:
-        from halfseen.model.fitting import Hooks
+        from halfseen.model.training import Hooks
         from halfseen.progress import Progress, ProgressBar
 
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)

@@ -21,20 +21,6 @@ from halfseen.labels import Scalar, class_name
 if TYPE_CHECKING:
     from halfseen.front.summary import ColumnSummary
 
-__all__ = [
-    "NO_LABEL",
-    "EmptyLabelError",
-    "check_classes",
-    "count_labels",
-    "count_some_labels",
-    "label_words",
-    "ordered_classes",
-    "settled_label",
-    "some_labels",
-    "source_labels",
-    "used_target_labels",
-]
-
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
 """Rows that each class must have."""

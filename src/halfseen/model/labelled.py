@@ -23,8 +23,6 @@ from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
 
-__all__ = ["ENOUGH", "with_target_labels"]
-
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""
 FOLDS = 5

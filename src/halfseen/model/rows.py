@@ -22,8 +22,6 @@ from halfseen.model.streams import StreamedBatches
 from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
 
-__all__ = ["Fold", "PreparedRows", "prepared_in_memory", "prepared_streams", "prepared_tables"]
-
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000
 """A fifth of the source is held out to measure on, up to this many rows."""

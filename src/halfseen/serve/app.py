@@ -26,8 +26,6 @@ from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
 from halfseen.serve.scorer import Scorer
 
-__all__ = ["create_app"]
-
 JSON = "application/json"
 
 
