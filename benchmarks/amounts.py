@@ -61,6 +61,7 @@ PROBLEMS = {
     "wages, by region": Cut(
         ("AER", "CPS1988"), "wage", "region in ('midwest','northeast')", "region=='south'",
         "experience",
+        "region",
     ),
     "Ames, by age": Cut(
         ("modeldata", "ames"), "Sale_Price", "Year_Built<1980", "Year_Built>=1980", "Garage|Bsmt"

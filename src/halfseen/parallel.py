@@ -37,17 +37,6 @@ from halfseen.errors import HalfseenError, OptionError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = [
-    "ALONE",
-    "Ranks",
-    "at_once",
-    "joined",
-    "one_thread",
-    "one_thread_if_small",
-    "present_ranks",
-    "threads",
-]
-
 Value = TypeVar("Value")
 
 FEWEST_ROWS = 2

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 if TYPE_CHECKING:
     from halfseen.explain import Explanation
     from halfseen.front.roles import Missing, Task
-    from halfseen.model.fitting import Hooks
     from halfseen.model.frames import FrameFit
     from halfseen.model.model import Model
     from halfseen.model.settings import FitSettings
+    from halfseen.model.training import Hooks
 
 
 class FrameEstimator(BaseEstimator):  # type: ignore[misc]
@@ -64,7 +64,7 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
         return fitted
 
     def _hooks(self) -> Hooks:
-        from halfseen.model.fitting import Hooks
+        from halfseen.model.training import Hooks
         from halfseen.progress import Progress, ProgressBar
 
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)

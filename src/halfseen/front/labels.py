@@ -23,22 +23,6 @@ if TYPE_CHECKING:
     from halfseen.front.summary import ColumnSummary
     from halfseen.front.tables import Table
 
-__all__ = [
-    "NO_LABEL",
-    "EmptyLabelError",
-    "check_classes",
-    "checked_weights",
-    "count_labels",
-    "count_some_labels",
-    "label_words",
-    "ordered_classes",
-    "row_weights",
-    "settled_label",
-    "some_labels",
-    "source_labels",
-    "used_target_labels",
-]
-
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
 """Rows that each class must have."""

@@ -24,8 +24,6 @@ from halfseen.splitting import folds, rarest_class
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["LEVEL", "Amounts", "Reach"]
-
 PRIOR_ROWS = 30.0
 """Members' shares have a standard deviation of 1 / sqrt(30) about equal ones, before rows speak."""
 BIAS_RIDGE = 5.0

@@ -26,8 +26,6 @@ from halfseen.splitting import rarest_class
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["Classes", "Scalar", "class_name"]
-
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
 

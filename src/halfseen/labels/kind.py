@@ -13,8 +13,6 @@ from halfseen.arrays import Floats, Integers
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["ClassWeight", "Expected", "LabelKind", "Labels", "Measure"]
-
 Labels = npt.NDArray[Any]
 """Class positions or amounts, one each; or soft labels, one row each."""
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from halfseen.align import (
@@ -19,17 +18,13 @@ from halfseen.align import (
     implausibility,
     judged_weights,
 )
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import LabelKind
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
 from halfseen.members.aligned import settled
 from halfseen.model.self_training import SHARE, self_trained
 from halfseen.weights.combining import Weights
-
-__all__ = ["Drift", "aligned_learners", "find_drift", "settle_maps"]
-
-Matrix = npt.NDArray[np.float32]
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""

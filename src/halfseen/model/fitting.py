@@ -42,17 +42,6 @@ from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small, present_ranks
 from halfseen.weights.combining import Weights
 
-__all__ = [
-    "RULE",
-    "Candidate",
-    "Fit",
-    "Hooks",
-    "fit_images",
-    "fit_rows",
-    "fit_tables",
-    "is_resident",
-]
-
 FEWEST_TARGET_ROWS = 10
 MOST_LOOKED_AT = 3_000
 """Target rows whose predictions may raise an alarm."""

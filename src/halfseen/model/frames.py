@@ -25,9 +25,10 @@ from halfseen.front.pairing import understand_frames
 from halfseen.front.roles import Missing, Task
 from halfseen.front.tables import ArrowTable
 from halfseen.members import Sample
-from halfseen.model.fitting import Hooks, fit_images, fit_tables
+from halfseen.model.fitting import fit_images, fit_tables
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings, needs_complete_target
+from halfseen.model.training import Hooks
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.labels import LabelKind
 from halfseen.labels.kind import Labels
 from halfseen.members import LEARNERS, Aligned, Learner, Member, RegressionLearner, Sample, Task
 from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
-
-__all__ = ["ENOUGH", "with_target_labels"]
 
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""
@@ -34,8 +32,6 @@ LEARNED_SHARE = 0.8
 """Weight of members that learned from labelled rows, before any of these rows speaks."""
 WITH_LABELS = ", target labels"
 """Marks the name of a member that learned from labelled target rows."""
-
-Matrix = npt.NDArray[np.float32]
 
 
 def with_target_labels(

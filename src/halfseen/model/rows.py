@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.align import Continuous
+from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
 from halfseen.front.labels import row_weights
@@ -23,8 +24,6 @@ from halfseen.model.streams import StreamedBatches
 from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
 
-__all__ = ["Fold", "PreparedRows", "prepared_in_memory", "prepared_streams", "prepared_tables"]
-
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000
 """A fifth of the source is held out to measure on, up to this many rows."""
@@ -35,8 +34,6 @@ REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
 """Rows of a streamed table that stand for all where a few will do."""
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from halfseen.networks.nets import EncoderFactory
     from halfseen.networks.training import Augmentation, EpochHook
 
-__all__ = ["Effort", "FitSettings", "needs_complete_target"]
-
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 Effort = Literal["quick", "default", "best"]

@@ -40,8 +40,6 @@ from halfseen.teaching import (
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksLearner, NetworksMember
 
-__all__ = ["Hooks", "Trainings"]
-
 CONTROL, PUPIL = "control", "pupil"
 """Students that are compared: of teachers that saw x1 alone, and of the complete source."""
 
