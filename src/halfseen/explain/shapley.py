@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 
-Matrix = npt.NDArray[np.float32]
 MOST_ASKED = 10_000
 """Changed copies of one row that a model is asked about where columns are many."""
 MOST_NUMBERS = 10_000_000

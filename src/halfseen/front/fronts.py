@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import ValidationError
 
+from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, first_fault
 from halfseen.front.dates import with_date_parts
@@ -21,7 +22,6 @@ from halfseen.front.preprocessing import has_missing_block, transform
 from halfseen.front.schema import TableSchema
 from halfseen.labels import Classes, LabelKind, Scalar, class_name
 
-Matrix = npt.NDArray[np.float32]
 LARGEST = 1_000_000
 """Inputs of a row at most, in a description that is read: more would exhaust memory."""
 

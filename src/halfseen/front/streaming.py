@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.arrays import Matrix
 from halfseen.front.labels import NO_LABEL, some_labels, source_labels
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
 from halfseen.parallel import ALONE, Ranks
 
-Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[Any]
 Chunk = tuple[Matrix, Labels]
 

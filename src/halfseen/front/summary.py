@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.labels import count_labels, count_some_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text, signed_log
@@ -26,8 +26,6 @@ SAMPLE = 100_000
 """Rows at most from which medians and scales are taken: all of a shorter table, else evenly spaced
 ones."""
 
-Numbers = npt.NDArray[np.float64]
-
 
 class Moments(NamedTuple):
     """What numbers are scaled by: their mean, standard deviation and skewness."""
@@ -37,7 +35,7 @@ class Moments(NamedTuple):
     skewness: float
 
     @classmethod
-    def of(cls, values: Numbers) -> Moments:
+    def of(cls, values: Floats) -> Moments:
         """Return those of some numbers; the skewness of a constant is 0.
 
         Examples
@@ -74,7 +72,7 @@ class ColumnSummary:
     is_whole: bool = True
     least: float = np.inf
     most: float = -np.inf
-    _sample: list[Numbers] = field(default_factory=list)
+    _sample: list[Floats] = field(default_factory=list)
     _stride: int = 1
 
     @property
@@ -93,7 +91,7 @@ class ColumnSummary:
         return not self.has_more and len(self.counts) == 1
 
     @property
-    def sample(self) -> Numbers:
+    def sample(self) -> Floats:
         """The numbers of all rows of a shorter table, of evenly spaced ones else."""
         return np.concatenate(self._sample) if self._sample else np.empty(0)
 
@@ -172,7 +170,7 @@ class ColumnSummary:
             self.counts[pair["values"]] += pair["counts"]
         self.has_more = len(self.counts) > MOST_VALUES
 
-    def _add_numbers(self, numbers: Numbers) -> None:
+    def _add_numbers(self, numbers: Floats) -> None:
         present = ~np.isnan(numbers)
         known = numbers[present]
         self.gaps += len(numbers) - len(known)
@@ -259,6 +257,6 @@ def _add_labels(summary: TableSummary, column: Any, label: str, where: str, firs
         )
 
 
-def _counted(values: Numbers) -> tuple[list[float], list[int]]:
+def _counted(values: Floats) -> tuple[list[float], list[int]]:
     found, counts = np.unique(values, return_counts=True)
     return found.tolist(), counts.tolist()

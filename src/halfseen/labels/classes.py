@@ -11,8 +11,9 @@ import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
 
 from halfseen.arrays import Floats, Integers, normalized
-from halfseen.errors import InputError
-from halfseen.labels.kind import Expected, Labels, Measure
+from halfseen.errors import InputError, OptionError
+from halfseen.labels.kind import ClassWeight, Expected, Labels, Measure
+from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.metrics import (
     accuracy,
     auc,
@@ -20,12 +21,10 @@ from halfseen.metrics import (
     metrics_of,
     row_losses,
 )
-from halfseen.splitting import folds, rarest_class
+from halfseen.splitting import rarest_class
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
-
-__all__ = ["Classes", "Scalar", "class_name"]
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
@@ -41,9 +40,7 @@ DOUBT = 0.005
 OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.15
 """What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
 standard deviations, found on development problems by benchmarks/coverage.py."""
-TOLERANCE = 1e-5
-FOLDS = 5
-SMALLEST = 1e-12
+TOLERANCE, SMALLEST = 1e-5, 1e-12
 
 
 def class_name(value: Scalar) -> str:
@@ -59,6 +56,11 @@ def class_name(value: Scalar) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,40 @@ class Classes:
         """Return how many rows each class has."""
         return tuple(np.bincount(labels, minlength=self.outputs).tolist())
 
+    def class_weights(
+        self, labels: Labels, weights: Floats | None, given: ClassWeight
+    ) -> Floats | None:
+        """Return rows' weights times those of their classes, with mean one.
+
+        Examples
+        --------
+        >>> Classes(("no", "yes")).class_weights(np.array([0, 0, 0, 1]), None, "balanced").round(2)
+        array([0.67, 0.67, 0.67, 2.  ])
+        """
+        if given is None:
+            return weights
+        if given == "balanced":
+            found = 1.0 / np.maximum(self.constant(labels, weights), SMALLEST)
+        elif isinstance(given, Mapping):
+            said = {class_name(_plain(name)): value for name, value in given.items()}
+            unknown = [name for name in said if name not in self.names]
+            if unknown:
+                raise OptionError(
+                    f"class_weight names {unknown[0]!r}, which is none of the classes "
+                    f"{', '.join(self.names)}."
+                )
+            found = np.array([said.get(name, 1.0) for name in self.names], dtype=np.float64)
+            if not np.isfinite(found).all() or (found < 0).any() or not found[labels].any():
+                raise OptionError(
+                    f"class_weight={dict(given)} must be numbers that are not negative, and not "
+                    "zero for every row."
+                )
+        else:
+            raise OptionError(f"class_weight={given!r} must be 'balanced' or a mapping of classes.")
+        whole = found[labels] * (1.0 if weights is None else weights)
+        counted: Floats = whole / whole.mean()
+        return counted
+
     def known(self, labels: Labels) -> npt.NDArray[np.bool_]:
         """Say which rows have a class; the others have a negative position."""
         known: npt.NDArray[np.bool_] = labels >= 0
@@ -147,55 +183,27 @@ class Classes:
         A class that the rows lack gets the odds of half a row. A row with soft labels counts as
         one row of each class, weighted by that class's probability.
         """
-        hard = labels.ndim == 1
-        present = np.unique(labels) if hard else np.flatnonzero(labels.sum(0) > 0)
+        shares = self.targets(labels)
+        if weights is not None:
+            shares = shares * weights[:, None]
+        present = np.flatnonzero(shares.any(axis=0))
         slopes = np.zeros((self.outputs, rows.shape[1]))
         bias = np.full(self.outputs, np.log(0.5 / len(labels)))
         if len(present) == 1:
             bias[present] = 0.0
             return slopes, bias
-        from sklearn.linear_model import LogisticRegression
-
-        fitted = LogisticRegression(C=penalty, max_iter=1000)
-        if hard:
-            fitted.fit(rows, labels, sample_weight=weights)
-        else:
-            shares = labels[:, present] * (1.0 if weights is None else weights[:, None])
-            fitted.fit(
-                np.tile(rows, (len(present), 1)),
-                np.repeat(present, len(rows)),
-                sample_weight=shares.T.ravel(),
-            )
-        if len(present) == 2:  # scikit-learn keeps the difference of the two alone
-            slopes[present] = np.vstack([-fitted.coef_, fitted.coef_]) / 2
-            bias[present] = np.concatenate([-fitted.intercept_, fitted.intercept_]) / 2
-        else:
-            slopes[present], bias[present] = fitted.coef_, fitted.intercept_
+        found = fit_logistic(rows, shares[:, present], penalty)
+        if len(found) == 1:  # of two classes the difference alone
+            found = np.vstack([-found, found]) / 2
+        slopes[present], bias[present] = found[:, :-1], found[:, -1]
         return slopes, bias
 
     def linear_scores(self, rows: Floats, labels: Labels, penalties: Sequence[float]) -> Floats:
-        """Return the mean log-likelihood of each fold under each penalty: (penalties, folds).
-
-        There are five folds, or as many as the rarest class has rows; none where it has one.
-        """
+        """Return the mean log-likelihood of each fold; none where classes are too rare."""
         hard = labels if labels.ndim == 1 else labels.argmax(1)
-        if rarest_class(hard) < 2:
+        if rarest_class(hard) < 2 or (hard == hard[0]).all():
             return np.empty((len(penalties), 0))
-        from sklearn.linear_model import LogisticRegression
-
-        found = []
-        for training, held_out in folds(hard, FOLDS).split(rows, hard):
-            column = []
-            # Each penalty starts where the one before ended: they are compared, not kept.
-            fitted = LogisticRegression(max_iter=300, tol=1e-3, warm_start=True)
-            for penalty in penalties:
-                fitted.set_params(C=penalty).fit(rows[training], hard[training])
-                probability = fitted.predict_proba(rows[held_out])
-                position = np.searchsorted(fitted.classes_, hard[held_out])
-                given = probability[np.arange(len(held_out)), position]
-                column.append(np.log(np.maximum(given, SMALLEST)).mean())
-            found.append(column)
-        return np.array(found).T
+        return likelihoods(rows, hard, penalties)
 
     # --- answers ------------------------------------------------------------------------
 

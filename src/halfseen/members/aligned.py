@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from halfseen.align import ColumnMap
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
@@ -20,10 +19,6 @@ from halfseen.members.tasks import Learner, Member, Sample, Task
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
-
-__all__ = ["Aligned", "AlignedLearner", "Mapped"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 class Mapped(NamedTuple):

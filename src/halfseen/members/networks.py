@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
@@ -28,10 +28,6 @@ from halfseen.options import Options, make_options
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
-
-__all__ = ["NetworksLearner", "NetworksMember", "restore_prior"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(eq=False)

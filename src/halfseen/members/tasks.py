@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
 from halfseen.labels import LabelKind
 from halfseen.progress import Progress
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
     from halfseen.networks.training import Batches
 
-__all__ = ["Learner", "Member", "Sample", "Task"]
-
-Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[Any]
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from halfseen.align import (
     FAR,
@@ -18,15 +17,11 @@ from halfseen.align import (
     implausibility,
     judged_weights,
 )
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import LabelKind
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Mapped, Member, Sample
 from halfseen.model.self_training import SHARE, self_trained
-
-__all__ = ["Drift", "aligned_learners", "find_drift", "settle_maps"]
-
-Matrix = npt.NDArray[np.float32]
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
 from halfseen.explain import (
     Explanation,
@@ -24,7 +23,6 @@ from halfseen.members.aligned import Aligned
 if TYPE_CHECKING:
     from halfseen.model.model import Model
 
-Matrix = npt.NDArray[np.float32]
 MOST_SOURCE = 20_000
 """Source rows at most that missing columns are learned from."""
 FEWEST_SOURCE = 50

@@ -23,8 +23,6 @@ from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
 
-__all__ = ["ENOUGH", "with_target_labels"]
-
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""
 FOLDS = 5
@@ -34,8 +32,6 @@ LEARNED_SHARE = 0.8
 """Weight of members that learned from labelled rows, before any of these rows speaks."""
 WITH_LABELS = ", target labels"
 """Marks the name of a member that learned from labelled target rows."""
-
-Matrix = npt.NDArray[np.float32]
 
 
 def with_target_labels(
@@ -215,7 +211,11 @@ def _voices(name: str, member: Member, weight: float) -> list[tuple[str, Member,
 def _together(source: Sample, labelled: Sample) -> Sample:
     """Return source rows and labelled target rows, these several times."""
     repeated = np.repeat(np.arange(len(labelled)), REPEATS)
+    weights = source.weights
+    if weights is not None:
+        weights = np.concatenate([weights, np.ones(len(repeated))])
     return Sample(
         np.concatenate([source.inputs, labelled.inputs[repeated]]),
         np.concatenate([source.labels, labelled.labels[repeated]]),
+        weights,
     )

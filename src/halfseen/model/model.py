@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.alarms import Alarm
-from halfseen.arrays import Floats, Tensor, same_length
+from halfseen.arrays import Floats, Matrix, Tensor, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import correct_probabilities
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
     from halfseen.networks.methods import Method
     from halfseen.networks.nets import Networks
     from halfseen.options import Options
-
-__all__ = ["Model"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(eq=False)

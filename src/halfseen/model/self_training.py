@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from halfseen.align import ColumnMap
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import Classes
 from halfseen.members import Aligned, Mapped
 from halfseen.members.linear import Regression
-
-__all__ = ["SELF_TRAINED", "SHARE", "discriminant", "self_trained"]
-
-Matrix = npt.NDArray[np.float32]
 
 SELF_TRAINED = "self-trained discriminant"
 """What the member is called beside the others."""

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import LabelKind
 from halfseen.members import (
@@ -27,15 +27,12 @@ from halfseen.members import (
 from halfseen.parallel import at_once
 from halfseen.splitting import folds, rarest_class
 
-__all__ = ["Lessons", "is_student", "lessons", "of_all_rows", "taught", "what_was_taught"]
-
 FOLDS = 3
 SHARE = 0.5
 """How much of a student's label is the teacher's opinion; the rest is the true label."""
 FEW = 2_000
 """Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
 
-Matrix = npt.NDArray[np.float32]
 Teachers = Sequence[Learner]
 
 
@@ -74,7 +71,7 @@ def is_student(learner: Learner) -> bool:
 def _teachers(task: Task) -> Teachers:
     """Return what teaches by default; the regression's penalty serves all folds."""
     return (
-        ForestLearner(size=100),
+        ForestLearner(size=50),
         BoostedTreesLearner(rounds=100, rate=0.08),
         RegressionLearner.settled(task),
     )
