@@ -14,19 +14,6 @@ import numpy.typing as npt
 
 from halfseen.errors import InputError
 
-__all__ = [
-    "Floats",
-    "Integers",
-    "Matrix",
-    "Tensor",
-    "labels",
-    "matrix",
-    "normalized",
-    "probabilities",
-    "same_length",
-    "vector",
-]
-
 Matrix = npt.NDArray[np.float32]
 """Prepared rows: inputs in single precision."""
 Floats = npt.NDArray[np.float64]

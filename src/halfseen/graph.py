@@ -12,8 +12,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from halfseen.errors import InputError
 
-__all__ = ["GraphBuilder"]
-
 OPSET = 17
 ML_OPSET = 3
 IR_VERSION = 8

@@ -15,21 +15,6 @@ import numpy.typing as npt
 from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
 from halfseen.errors import OptionError
 
-__all__ = [
-    "accuracy",
-    "amount_metrics",
-    "auc",
-    "balanced_accuracy",
-    "coverage",
-    "expected_calibration_error",
-    "mean_absolute_error",
-    "metrics_of",
-    "predictions",
-    "r_squared",
-    "root_mean_squared_error",
-    "row_losses",
-]
-
 SMALLEST = float(np.finfo(np.float64).eps)
 """A probability below this counts as this, as scikit-learn's log_loss has it."""
 

@@ -26,10 +26,11 @@ from halfseen.front.streaming import Chunk, RowStream
 from halfseen.front.tables import PooledTable, Table, each_site
 from halfseen.members import Sample
 from halfseen.metrics import metrics_of
-from halfseen.model.fitting import Hooks, fit_rows
+from halfseen.model.fitting import fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.model.settings import FitSettings, needs_complete_target
+from halfseen.model.training import Hooks
 from halfseen.progress import Progress
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, score_of
 from halfseen.splitting import held_out_count

@@ -123,7 +123,8 @@ def _fit_part(
     """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse, table_alarms
     from halfseen.members import NETWORKS
-    from halfseen.model.fitting import Hooks, fit_tables, is_resident
+    from halfseen.model.fitting import fit_tables, is_resident
+    from halfseen.model.training import Hooks
     from halfseen.networks.methods import method_named
 
     settings = config.settings()

@@ -13,10 +13,12 @@ from halfseen.arrays import Floats, Integers
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["Expected", "LabelKind", "Labels", "Measure"]
-
 Labels = npt.NDArray[Any]
 """Class positions or amounts, one each; or soft labels, one row each."""
+
+
+ClassWeight = str | Mapping[Any, float] | None
+"""``balanced``, or a weight for each class."""
 
 
 class Measure(NamedTuple):
@@ -81,6 +83,11 @@ class LabelKind(Protocol):
 
     def counts(self, labels: Labels) -> tuple[int, ...]:
         """Return how many rows each class has; nothing for amounts."""
+
+    def class_weights(
+        self, labels: Labels, weights: Floats | None, given: ClassWeight
+    ) -> Floats | None:
+        """Return rows' weights times those of their classes, with mean one."""
 
     def known(self, labels: Labels) -> npt.NDArray[np.bool_]:
         """Say which rows have a label."""

@@ -20,8 +20,6 @@ from halfseen.members.tasks import Learner, Member, Sample, Task
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["Aligned", "AlignedLearner"]
-
 
 @dataclass(frozen=True, eq=False)
 class Aligned:

@@ -19,8 +19,6 @@ from halfseen.parallel import present_ranks
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["Regression", "RegressionLearner", "fit_regression"]
-
 Matrix = npt.NDArray[Any]
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)

@@ -29,8 +29,6 @@ from halfseen.options import Options, make_options
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["NetworksLearner", "NetworksMember", "restore_prior"]
-
 
 @dataclass(eq=False)
 class NetworksMember(Predictor):

@@ -10,16 +10,6 @@ from halfseen.errors import InputError
 from halfseen.labels import LabelKind
 from halfseen.members.tasks import Learner
 
-__all__ = [
-    "LEARNERS",
-    "MEMBERS",
-    "MEMBER_WORDS",
-    "NETWORKS",
-    "member_named",
-    "register",
-    "words_of",
-]
-
 NETWORKS = "networks"
 """The kind that needs PyTorch, which is imported where such a member is made or loaded."""
 

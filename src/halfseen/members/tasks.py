@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
     from halfseen.networks.training import Batches
 
-__all__ = ["Learner", "Member", "Sample", "Task"]
-
 Labels = npt.NDArray[Any]
 
 

@@ -26,8 +26,6 @@ from halfseen.parallel import present_ranks, threads
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["BoostedTrees", "BoostedTreesLearner", "Forest", "ForestLearner"]
-
 Matrix = npt.NDArray[Any]
 Settings = dict[str, Any]
 

@@ -26,9 +26,6 @@ from halfseen.members.aligned import settled
 from halfseen.model.self_training import SHARE, self_trained
 from halfseen.weights.combining import Weights
 
-__all__ = ["Drift", "aligned_learners", "find_drift", "settle_maps"]
-
-
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""
 MOVING = 0.45

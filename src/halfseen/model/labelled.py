@@ -23,8 +23,6 @@ from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 from halfseen.weights.combining import Weights
 
-__all__ = ["ENOUGH", "with_target_labels"]
-
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""
 FOLDS = 5
@@ -234,7 +232,11 @@ def _answers(members: Sequence[Member], rows: Matrix) -> tuple[Floats, ...]:
 def _together(source: Sample, labelled: Sample) -> Sample:
     """Return source rows and labelled target rows, these several times."""
     repeated = np.repeat(np.arange(len(labelled)), REPEATS)
+    weights = source.weights
+    if weights is not None:
+        weights = np.concatenate([weights, np.ones(len(repeated))])
     return Sample(
         np.concatenate([source.inputs, labelled.inputs[repeated]]),
         np.concatenate([source.labels, labelled.labels[repeated]]),
+        weights,
     )

@@ -18,8 +18,6 @@ from halfseen.members import Member
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.weights.combining import Weights, across_halves
 
-__all__ = ["HeldOut", "ask", "held_out_metrics", "held_out_weights", "target_risk"]
-
 MOST_WEIGHED = 5_000
 """Rows of each domain that the domain classifier of :func:`held_out_weights` is fitted on."""
 

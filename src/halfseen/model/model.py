@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from halfseen.networks.nets import Networks
     from halfseen.options import Options
 
-__all__ = ["Model"]
-
 
 @dataclass(eq=False)
 class Model:

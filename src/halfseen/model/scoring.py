@@ -30,18 +30,6 @@ from halfseen.model.model import Model
 if TYPE_CHECKING:  # which needs Pillow
     from halfseen.front.image_folders import ImageFolder, Refuse
 
-__all__ = [
-    "PREDICTION",
-    "Scored",
-    "TableScorer",
-    "check_output",
-    "evaluate_table",
-    "is_scores",
-    "score_images",
-    "score_names",
-    "score_table",
-]
-
 PREDICTION, FILE = "prediction", "file"
 
 

@@ -12,9 +12,6 @@ from halfseen.labels import Classes
 from halfseen.members import Aligned
 from halfseen.members.linear import Regression
 
-__all__ = ["SELF_TRAINED", "SHARE", "discriminant", "self_trained"]
-
-
 SELF_TRAINED = "self-trained discriminant"
 """What the member is called beside the others."""
 SHARE = 0.5

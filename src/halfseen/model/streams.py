@@ -16,8 +16,6 @@ from halfseen.parallel import ALONE, Ranks
 if TYPE_CHECKING:
     from halfseen.networks.training import Batch
 
-__all__ = ["StreamedBatches"]
-
 
 class StreamedBatches:
     """Batches read from disk as they are needed; the memory is that of two buffers.

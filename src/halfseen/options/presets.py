@@ -155,7 +155,6 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "objective.terms": {
                 "averaged_teacher": {
                     "start": 0.3,
-                    "form": "labels",
                     "threshold": 0.8,
                     "view": "plain",
                 }

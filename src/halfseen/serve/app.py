@@ -24,10 +24,7 @@ from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
-from halfseen.serve.page import page
 from halfseen.serve.scorer import Scorer
-
-__all__ = ["create_app"]
 
 JSON = "application/json"
 
@@ -57,7 +54,7 @@ def create_app(
     limits, metrics = limits or Limits(), metrics or Metrics()
     description = contract.describe(scorer.schema)
     document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
-    html = page(document, description)
+    html = contract.page(document, description)
 
     async def schema(request: Request) -> Response:
         return JSONResponse(description)

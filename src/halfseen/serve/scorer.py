@@ -28,8 +28,6 @@ from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.model.loading import load_table_model
 from halfseen.serve.errors import RequestError
 
-__all__ = ["Scorer", "open_scorer"]
-
 CHUNK = 4096
 """Rows scored before looking whether someone still waits; it bounds what ONNX Runtime holds."""
 

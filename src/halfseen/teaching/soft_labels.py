@@ -27,8 +27,6 @@ from halfseen.members import (
 from halfseen.parallel import at_once
 from halfseen.splitting import folds, rarest_class
 
-__all__ = ["Lessons", "is_student", "lessons", "of_all_rows", "taught", "what_was_taught"]
-
 FOLDS = 3
 SHARE = 0.5
 """How much of a student's label is the teacher's opinion; the rest is the true label."""

@@ -11,8 +11,6 @@ from halfseen.arrays import Floats
 from halfseen.labels import LabelKind
 from halfseen.labels.kind import Labels
 
-__all__ = ["Weights", "across_halves"]
-
 
 @dataclass(frozen=True)
 class Weights:
