@@ -11,7 +11,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from tables_cli import TINY, Result, halfseen, source_table, target_table, write
 
-from halfseen.evidence import density_ratio
 from halfseen.model import rows
 from halfseen_bench.baselines import CLASSIFIERS
 from halfseen_bench.suites import SUITES
@@ -52,12 +51,6 @@ def small_demo() -> Iterator[None]:
 def one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold one part of a small source out instead of five in turn: two trainings, not six."""
     monkeypatch.setattr(rows, "SMALL", 0)
-
-
-@pytest.fixture
-def one_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let domain classifiers take one penalty instead of searching: most of the time of checks."""
-    monkeypatch.setattr(density_ratio, "GridSearchCV", lambda estimator, *_, **__: estimator)
 
 
 @pytest.fixture

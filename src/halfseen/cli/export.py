@@ -39,8 +39,8 @@ def export(
     parts = [(model, onnx, card)]
     if patterns := read_patterns(model):
         parts = [
-            (part, *(place.with_stem(f"{place.stem}-{number}") for place in (onnx, card)))
-            for number, part in enumerate(patterns, start=1)
+            (part, onnx.with_stem(f"{onnx.stem}-{n}"), card.with_stem(f"{card.stem}-{n}"))
+            for n, part in enumerate(patterns, start=1)
         ]
     outputs = [
         output
