@@ -111,7 +111,8 @@ class _PenaltyByLikelihood(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def predict(self, X: Floats) -> Integers:
         """Return the likelier domain: scikit-learn cross-validates nothing that cannot."""
-        return self.predict_proba(X).argmax(1)
+        likelier: Integers = self.predict_proba(X).argmax(1)
+        return likelier
 
 
 def compact_domain_classifier(width: int, rows: int) -> Any:
