@@ -78,8 +78,8 @@ class Aligned:
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
         parts = [
-            {"weights": list(p.weights), "member": {"kind": p.member.kind, **p.member.describe()}}
-            for p in self.parts
+            {"weights": list(part.weights), "member": _described(part.member)}
+            for part in self.parts
         ]
         return {"parts": parts}
 
@@ -134,6 +134,10 @@ class Aligned:
                 logits = member.add_to_graph(builder, moved)
                 answers.append(builder.node("LogSoftmax", logits, axis=1))
         return builder.weighted_sum(answers, [w for part in self.parts for w in part.weights])
+
+
+def _described(member: Member) -> dict[str, Any]:
+    return {"kind": member.kind, **member.describe()}
 
 
 @dataclass(frozen=True)
