@@ -42,8 +42,8 @@ SECTIONS = {
     ),
     "answer": (
         "How the answer is made",
-        "The answer is a weighted sum of its members' log-probabilities; each row below is one of "
-        "them, asked about source rows that it had not seen.",
+        "The answer is the weighted mean of what its members say; each row below is one of them, "
+        "asked about source rows that it had not seen.",
     ),
     "shifted": (
         "What shifted",
