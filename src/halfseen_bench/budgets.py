@@ -104,8 +104,8 @@ BUDGETS: dict[str, Budget] = {
             what="all rows, 16 epochs of 100 steps on images: five to ten minutes of one thread "
             "for each run; tables as cpu",
             training={
-                "image": {**_epochs(0, 16, 0, 100), **_NARROW, "training.batch_size": 64},
-                "curve": {**_epochs(0, 16, 0, 100), **_NARROW},
+                "image": {**_epochs(0, 16, 0, 100), "training.batch_size": 64},
+                "curve": _epochs(0, 16, 0, 100),
                 "table": _epochs(5, "auto", 10),
                 "demo": _DEMO,
             },

@@ -358,7 +358,7 @@ def test_a_fit_tells_how_many_parts_are_left(found, monkeypatch):
     settings = FitSettings(members=("boosted_trees", "regression"), effort="quick")
     fit_tables(found, settings, Hooks(part=lambda *part: told.append(part)))
     assert [part[1:] for part in told] == [(done, 6) for done in range(6)]
-    assert told[1][0] == "logistic regression, observed columns, part 1 of 2"
+    assert told[1][0] == "logistic regression, part 1 of 2"
 
 
 def test_without_networks_there_is_nothing_to_choose(found, monkeypatch):

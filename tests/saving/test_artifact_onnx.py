@@ -25,6 +25,7 @@ from halfseen.export.model_card import model_card
 from halfseen.export.onnx_tables import graph_input
 from halfseen.front import TableSchema
 from halfseen.graph import GraphBuilder
+from halfseen.labels import Classes
 from halfseen.members.linear import Regression
 from halfseen.serve.scorer import open_scorer
 from halfseen.weights.combining import Weights
@@ -94,7 +95,7 @@ def test_members_are_weighed_in_the_graph_as_in_the_model(weights, product):
     model = table_model(classes=("no", "perhaps", "yes"))
     blocks, random = model.blocks, np.random.default_rng(0)
     regression = Regression(
-        random.normal(size=(3, len(blocks.observed))), random.normal(size=3), blocks
+        random.normal(size=(3, len(blocks.observed))), random.normal(size=3), blocks, Classes.of(3)
     )
     alone = model.predict_proba(rows_of(model))
     model.members += (regression,)

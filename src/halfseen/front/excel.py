@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from halfseen.errors import InputError, installed_by, one_line
 from halfseen.front.csv_text import NULLS
-from halfseen.front.schema import class_name
+from halfseen.labels import class_name
 
-LARGEST = 512 * 2**20
+LARGEST = 128 * 2**20
 """Bytes that a workbook may unpack to."""
 MOST_CELLS = 5_000_000
 """Cells of a sheet: 28 kB of Excel can stand for fifty million empty ones."""

@@ -17,6 +17,7 @@ from halfseen.members.registry import (
     NETWORKS,
     member_named,
     register,
+    words_of,
 )
 from halfseen.members.tasks import Learner, Member, Sample, Task
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
@@ -45,9 +46,10 @@ __all__ = [
     "Task",
     "member_named",
     "register",
+    "words_of",
 ]
 
-register(Regression, RegressionLearner, "logistic regression, observed columns")
+register(Regression, RegressionLearner, "penalised regression, observed columns")
 register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
 register(Forest, ForestLearner, "random forest, observed columns")
 register(Aligned, None, "behind maps of drifted columns")

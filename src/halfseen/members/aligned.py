@@ -7,22 +7,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from halfseen.align import ColumnMap
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.labels import LabelKind
 from halfseen.members.registry import MEMBERS, member_named
 from halfseen.members.tasks import Learner, Member, Sample, Task
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
-
-__all__ = ["Aligned", "AlignedLearner"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,16 +41,16 @@ class Aligned:
     maps: tuple[ColumnMap, ...]
     weights: tuple[float, ...]
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
+    def answer(self, rows: Matrix) -> Floats:
         """Return the weighted mean of the member's log-probabilities under each map."""
         answers = [
-            weight * self.member.log_probabilities(mapped(rows))
+            weight * self.member.answer(mapped(rows))
             for mapped, weight in zip(self.maps, self.weights, strict=True)
         ]
         found: Floats = log_softmax(np.sum(answers, axis=0), axis=1)
         return found
 
-    def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
+    def complete_answer(self, rows: Matrix) -> Floats | None:
         """Return nothing: a map speaks of observed columns alone."""
         return None
 
@@ -79,7 +75,7 @@ class Aligned:
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        n_classes: int,
+        label_kind: LabelKind,
         **given: Any,
     ) -> Self:
         """Rebuild the member and its maps."""
@@ -95,7 +91,7 @@ class Aligned:
         if not np.isfinite(weights).all():
             raise InputError(f"the weights {list(weights)} of its maps are no numbers.")
         member = member_named(kind).restored(
-            description["member"], parts["member"], blocks, n_classes, **given
+            description["member"], parts["member"], blocks, label_kind, **given
         )
         source, *maps = (ColumnMap.restored(parts[n], blocks.length) for n in ("source", *names))
         return cls(member, source, tuple(maps), weights)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from halfseen.align import (
@@ -19,16 +18,13 @@ from halfseen.align import (
     implausibility,
     judged_weights,
 )
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
+from halfseen.labels import LabelKind
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
 from halfseen.members.aligned import settled
 from halfseen.model.self_training import SHARE, self_trained
 from halfseen.weights.combining import Weights
-
-__all__ = ["Drift", "aligned_learners", "find_drift", "settle_maps"]
-
-Matrix = npt.NDArray[np.float32]
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""
@@ -112,7 +108,7 @@ def settle_maps(
     weights: Sequence[float],
     source: Sample,
     target: Matrix,
-    n_classes: int,
+    label_kind: LabelKind,
     blocks: Blocks,
 ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
     """Return members with maps of the target, their weights, and what was found.
@@ -128,8 +124,8 @@ def settle_maps(
     K. Zhang, B. Schölkopf, K. Muandet, Z. Wang, "Domain adaptation under target and conditional
     shift", ICML 2013.
     """
-    shares = source.shares(n_classes)
-    prior = (shares.sum(0) + 0.5) / (len(shares) + 0.5 * n_classes)
+    shares = label_kind.targets(source.labels)
+    prior = (shares.sum(0) + 0.5) / (len(shares) + 0.5 * label_kind.outputs)
     rows = target[np.random.default_rng(0).permutation(len(target))[:MOST_ROWS]]
     groups: list[tuple[bool, list[int], dict[str, ColumnMap]]] = []
     judged: list[float] = []
@@ -170,10 +166,10 @@ def settle_maps(
                 }
             )
     told = {"drift": drift.distance, "columns": len(drift.columns), "maps": facts}
-    answers = [member.log_probabilities(rows) for member in found]
+    answers = [member.answer(rows) for member in found]
     _, _, logarithms = groups[-1]
     extra = self_trained(
-        Weights(tuple(total), product=True).combined(answers),
+        Weights(tuple(total), product=True).combined(answers, label_kind),
         rows,
         logarithms["source"],
         logarithms["own"],
@@ -194,7 +190,7 @@ class _Group:
     def answer(self, rows: Matrix, mapped: ColumnMap) -> Floats:
         moved = mapped(rows)
         weights = self.weights if self.weights.sum() > 0 else np.ones(len(self.weights))
-        answers = [aligned.member.log_probabilities(moved) for aligned in self.members]
+        answers = [aligned.member.answer(moved) for aligned in self.members]
         found: Floats = log_softmax(np.tensordot(weights / weights.sum(), answers, 1), axis=1)
         return found
 

@@ -140,12 +140,14 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "training.gradient_clip": 10.0,
         },
         "image": {
-            "images.channels": (32, 32, 128),
+            "images.channels": (32, 32, 256),
+            "networks.classifier_dropout": 0.1,
             "images.standardize": "auto",
             "training.learning_rate": 3e-3,
             "training.warmup_epochs": 0,
             "training.epoch_steps": 100,
             "objective.adaptation_latent": "observed",
+            "objective.detach_generator_input": True,
             "training.augmentation": "auto",
             "training.target_augmentation": "auto",
         },
@@ -153,7 +155,6 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "objective.terms": {
                 "averaged_teacher": {
                     "start": 0.3,
-                    "form": "labels",
                     "threshold": 0.8,
                     "view": "plain",
                 }

@@ -24,11 +24,8 @@ from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
-from halfseen.serve.page import page
 from halfseen.serve.scorer import Scorer
 from halfseen.serve.together import Scores, Together
-
-__all__ = ["create_app"]
 
 JSON = "application/json"
 SMALL = 2**14
@@ -60,7 +57,7 @@ def create_app(
     limits, metrics = limits or Limits(), metrics or Metrics()
     description = contract.describe(scorer.schema)
     document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
-    html = page(document, description)
+    html = contract.page(document, description)
 
     async def schema(request: Request) -> Response:
         return JSONResponse(description)
@@ -158,10 +155,11 @@ class _Predict:
         self, parsed: tuple[str, Any, list[str]], scores: Scores, arrow_wanted: bool
     ) -> tuple[bytes, str, int]:
         """Return an answer, its type and how many rows it is about."""
-        (form, table, ignored), (probabilities, prediction) = parsed, scores
-        alarms = self._scorer.alarms(table, probabilities)
+        (form, table, ignored), (shown, prediction) = parsed, scores
+        alarms = self._scorer.alarms(table, shown)
         names = contract.output_names(self._scorer.schema)
-        answers = dict(zip(names, [*probabilities.T.tolist(), prediction.tolist()], strict=True))
+        # Of amounts the prediction is the first column already.
+        answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
         if arrow_wanted:
             return write_arrow(answers), ARROW, len(prediction)
         answer: Any = answers

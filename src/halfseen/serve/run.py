@@ -27,8 +27,6 @@ from halfseen.serve.protocol import Protocol
 from halfseen.serve.scorer import open_scorer
 from halfseen.serve.workers import run_workers
 
-__all__ = ["check_token", "configured", "listen", "serve"]
-
 SHORTEST_TOKEN = 16
 THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 
