@@ -12,12 +12,14 @@ room on the stack belongs to. So figures are processor seconds, which other work
 hardly touches, and a room that is renamed falls under "the rest" instead of breaking anything.
 Beside each stands LightGBM as one would call it: read both tables, fit on the shared columns,
 predict. Importing the estimator and showing the help come first, each the least of three.
-`--growth` fits made-up tables of more and more rows, columns and classes.
+`--growth` fits made-up tables of more and more rows, columns and classes; `--problems` fits
+development problems of the table panel and measures them too, to hold two versions side by side.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -175,6 +177,31 @@ def measured(case: str, effort: str) -> dict[str, Any]:
         }
 
 
+def of_problem(name: str, seed: int) -> dict[str, Any]:
+    """Fit a development problem with trees and regression; measure on its target's labels."""
+    import numpy as np
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    from halfseen import AdaptationImputationClassifier
+    from halfseen_bench.panel.problems import DEVELOPMENT
+
+    problem = DEVELOPMENT[name](seed)
+    members = ["boosted_trees", "forest", "regression"]
+    model = AdaptationImputationClassifier(members=members, random_state=seed)
+    begun = time.process_time()
+    model.fit(problem.source, problem.labels, X_target=problem.target)
+    seconds, said = time.process_time() - begun, model.predict_proba(problem.target)
+    truth = np.searchsorted(model.classes_, problem.truth)
+    return {
+        "case": name,
+        "seed": seed,
+        "seconds": round(seconds, 2),
+        "cross_entropy": float(log_loss(truth, said, labels=range(said.shape[1]))),
+        "accuracy": float((said.argmax(1) == truth).mean()),
+        "auc": float(roc_auc_score(truth, said[:, 1])) if said.shape[1] == 2 else None,
+    }
+
+
 def print_table(records: list[dict[str, Any]]) -> None:
     for record in [r for r in records if "stages" not in r]:
         print(f"{record['case']}: {record['seconds']:.2f} processor seconds\n")
@@ -231,6 +258,12 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def note(log: Path, record: dict[str, Any]) -> None:
+    with log.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    print(json.dumps(record), flush=True)
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--watch"]:
         watched(*sys.argv[2:])
@@ -242,7 +275,13 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print what the file holds")
     parser.add_argument("--figure", type=Path, help="draw what the file holds")
     parser.add_argument("--growth", action="store_true", help="tables of more and more of all")
+    parser.add_argument("--problems", nargs="+", help="of the panel's development problems")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     given = parser.parse_args()
+    for problem, seed in itertools.product(given.problems or (), given.seeds):
+        note(given.output, of_problem(problem, seed))
+    if given.problems:
+        return
     if given.table or (given.figure and given.output.exists()):
         records = [json.loads(line) for line in given.output.read_text().splitlines()]
         if given.table:
@@ -252,16 +291,10 @@ def main() -> None:
         return
     cases = dict.fromkeys(c for cs in GROWTH.values() for c in cs) if given.growth else given.cases
     for case, code in ({} if given.growth else STARTS).items():
-        record = {"case": case, "seconds": min(run("-c", code)[0] for _ in range(3))}
-        with given.output.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-        print(json.dumps(record), flush=True)
+        note(given.output, {"case": case, "seconds": min(run("-c", code)[0] for _ in range(3))})
     for case in cases:
         for effort in given.efforts:
-            record = measured(case, effort)
-            with given.output.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            print(json.dumps(record), flush=True)
+            note(given.output, measured(case, effort))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,17 @@ MOST = 64
 """Requests that are scored at once."""
 
 
+class _NobodyWaits(threading.Event):
+    """Is set when every answer has been given up."""
+
+    def __init__(self, answers: list[asyncio.Future[Scores]]) -> None:
+        super().__init__()
+        self._answers = answers
+
+    def is_set(self) -> bool:
+        return all(answer.done() for answer in self._answers)
+
+
 class Together:
     """Scores tables of a few rows, as many at once as wait."""
 
@@ -40,8 +51,8 @@ class Together:
             while self._waiting:
                 taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
                 taken = [(table, answer) for table, answer in taken if not answer.done()]
-                tables = [table for table, _ in taken]
-                found = await loop.run_in_executor(self._executor, self._scores, tables)
+                tables, is_over = [t for t, _ in taken], _NobodyWaits([a for _, a in taken])
+                found = await loop.run_in_executor(self._executor, self._scores, tables, is_over)
                 for (_, answer), scores in zip(taken, found, strict=True):
                     if answer.done():  # its deadline is over
                         continue
@@ -52,15 +63,15 @@ class Together:
         finally:
             self._work = None
 
-    def _scores(self, tables: list[Any]) -> list[Scores | Exception]:
+    def _scores(self, tables: list[Any], is_over: threading.Event) -> list[Scores | Exception]:
         """Return the scores of each table; what is wrong with one is said to that one alone."""
         if not tables:
             return []
         try:
-            scores = self._scorer.score(pa.concat_tables(tables), threading.Event())
+            scores = self._scorer.score(pa.concat_tables(tables), is_over)
         except Exception as error:
             if len(tables) == 1:
                 return [error]
-            return [scores for table in tables for scores in self._scores([table])]
+            return [scores for table in tables for scores in self._scores([table], is_over)]
         ends = np.cumsum([table.num_rows for table in tables])[:-1]
         return list(zip(*(np.split(part, ends) for part in scores), strict=True))
