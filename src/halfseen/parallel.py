@@ -212,6 +212,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def at_once_workers() -> int:
+    """Return how many calls :func:`at_once` runs at a time."""
+    return _cores()
+
+
 def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:
     """Return what each call returns; as many run at a time as there are cores.
 

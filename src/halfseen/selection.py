@@ -213,7 +213,7 @@ class LabelFreeScorer:
         scorer has its target.
         """
         if sample_domain is not None:
-            X, y, X_target = split_stacked(X, y, sample_domain)
+            X, y, X_target, _ = split_stacked(X, y, sample_domain)
         elif self.X_target is not None:
             X_target = self.X_target
         else:

@@ -38,6 +38,7 @@ def fit(
     id: Sequence[str] = (),
     positive: str | None = None,
     task: Task = "auto",
+    weight: str | None = None,
     target_labels: bool | None = None,
     strict: bool = False,
     report: bool = True,
@@ -68,6 +69,8 @@ def fit(
         What the label is: ``"classification"``, ``"regression"`` (an amount), or ``"auto"``, which
         takes fractions of more than ten values for amounts, and asks where whole numbers look
         like them.
+    weight
+        The source's column that says how much each row counts.
     target_labels
         Whether labels of target rows are used; None uses them where some rows have none. A few
         weigh and calibrate the members, more are learned from; ``metrics["target_labels"]`` says
@@ -78,7 +81,7 @@ def fit(
         Whether the model keeps what ``halfseen report`` shows: aggregates, nothing of single rows.
     **settings
         Any of :class:`halfseen.model.settings.FitSettings`: models, members, effort, align,
-        preset, divergence, options, refine, seed, memory and others.
+        preset, divergence, options, refine, seed, class_weight, time_limit, memory and others.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def fit(
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
         in_python=True, numeric=tuple(numeric), target_labels=target_labels,
-        dates=read_dates(dates or {}), task=task,
+        dates=read_dates(dates or {}), task=task, weight=weight,
     )  # fmt: skip
     if task not in get_args(Task):
         raise OptionError(f"task={task!r} is unknown; choose one of {list(get_args(Task))}.")

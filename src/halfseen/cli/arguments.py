@@ -97,6 +97,25 @@ class FitOptions(TableOptions):
             help="Whether labels of target rows are used; by default where some rows have none.",
         ),
     ]
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of the source that says how much each row counts."),
+    ]
+    class_weight: Annotated[
+        Names,
+        typer.Option(
+            metavar="balanced|CLASS=WEIGHT",
+            help="How much rows of each class count: balanced, or class by class.",
+        ),
+    ]
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="Leave out what would take longer; trees and regression are always fitted.",
+        ),
+    ]
     effort: Annotated[
         Effort | None,
         typer.Option(

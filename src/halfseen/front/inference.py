@@ -26,7 +26,7 @@ from halfseen.front.roles import (
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
-from halfseen.front.tables import LabelledTable, PooledTable, Table
+from halfseen.front.tables import Table, with_labels
 
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
@@ -100,7 +100,7 @@ def understand(
         seen = read(source, label=roles.label)
     except EmptyLabelError:
         every = sum(batch.num_rows for batch in source.batches([roles.label]))
-        source = _labelled(source, roles.label)
+        source = with_labels(source, roles.label)
         seen = read(source, label=roles.label)
         if not seen.rows:
             raise InputError(
@@ -159,14 +159,6 @@ def understand(
         notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
-
-
-def _labelled(table: Table, label: str) -> Table:
-    """Return the rows that have a label; sites stay apart."""
-    if not isinstance(table, PooledTable):
-        return LabelledTable(table, label)
-    sites = {site: LabelledTable(own, label) for site, own in table.sites.items()}
-    return PooledTable(sites, table.names)
 
 
 def _categories(summary: TableSummary) -> list[str]:

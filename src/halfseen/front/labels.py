@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded
 from halfseen.front.roles import Roles
@@ -20,6 +21,7 @@ from halfseen.labels import Scalar, class_name
 
 if TYPE_CHECKING:
     from halfseen.front.summary import ColumnSummary
+    from halfseen.front.tables import Table
 
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
@@ -181,6 +183,45 @@ def check_classes(schema: TableSchema, what: str) -> None:
             f"{what} compares networks, which learn classes, and {schema.label!r} is an amount: "
             "`halfseen fit` measures on held-out source rows, `halfseen evaluate` on labelled ones."
         )
+
+
+def row_weights(table: Table, name: str) -> Floats:
+    """Return how much each row of a table counts, by one of its columns, with mean one."""
+    given = [
+        as_numbers(batch.column(name), name, where=table.where) for batch in table.batches([name])
+    ]
+    return checked_weights(np.concatenate(given), sum(map(len, given)), f"Column {name!r}")
+
+
+def checked_weights(given: Any, rows: int, called: str = "sample_weight") -> Floats:
+    """Return weights of rows with mean one, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> checked_weights([1, 3], 2)
+    array([0.5, 1.5])
+    """
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{called} holds something that is no number.") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.shape != (rows,):
+        raise InputError(
+            f"{called} has shape {weights.shape} for {rows} source rows: give one number for each."
+        )
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{called} is {weights[row]:g} in row {row}: weights are numbers that are not "
+            "negative; give a row that should not count 0."
+        )
+    if not weights.any():
+        raise InputError(f"{called} is zero in every row: no row would count.")
+    counted: Floats = weights / weights.mean()
+    return counted
 
 
 def ordered_classes(

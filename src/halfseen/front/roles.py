@@ -116,6 +116,7 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
         "numeric": roles.numeric,
         "drop": roles.drop,
         "id": roles.id,
+        "weight": () if roles.weight is None else (roles.weight,),
     }
     flag = "" if roles.in_python else "--"
     for option, names in given.items():
@@ -128,14 +129,14 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
                     f"does not have{_similar(name, known)}."
                 )
     roles_of: dict[str, str] = {roles.label: "label"}
-    for option in ("missing", "keep", "drop", "id"):
+    for option in ("missing", "keep", "drop", "id", "weight"):
         for name in given[option]:
             if roles_of.setdefault(name, option) != option:
                 raise InputError(
                     f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}{option}."
                 )
     for name in roles.categorical:
-        if roles_of.get(name) in ("label", "drop", "id"):
+        if roles_of.get(name) in ("label", "drop", "id", "weight"):
             raise InputError(
                 f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
             )

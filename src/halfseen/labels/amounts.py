@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats, Integers
-from halfseen.errors import InputError
-from halfseen.labels.kind import Expected, Labels, Measure
+from halfseen.errors import InputError, OptionError
+from halfseen.labels.kind import ClassWeight, Expected, Labels, Measure
 from halfseen.metrics import (
     amount_metrics,
     coverage,
@@ -185,6 +185,14 @@ class Amounts:
     def counts(self, labels: Labels) -> tuple[int, ...]:
         """Return nothing: amounts are not counted."""
         return ()
+
+    def class_weights(
+        self, labels: Labels, weights: Floats | None, given: ClassWeight
+    ) -> Floats | None:
+        """Return rows' weights; classes that amounts do not have cannot be weighed."""
+        if given is not None:
+            raise OptionError("class_weight is for classes, and amounts have none: weigh rows.")
+        return weights
 
     def known(self, labels: Labels) -> npt.NDArray[np.bool_]:
         """Say which rows have an amount; the others hold NaN."""

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from scipy.special import log_softmax, logsumexp
 
 from halfseen.arrays import Floats, Integers, normalized
-from halfseen.errors import InputError
-from halfseen.labels.kind import Expected, Labels, Measure
+from halfseen.errors import InputError, OptionError
+from halfseen.labels.kind import ClassWeight, Expected, Labels, Measure
 from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.metrics import (
     accuracy,
@@ -40,7 +40,7 @@ DOUBT = 0.005
 OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.15
 """What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
 standard deviations, found on development problems by benchmarks/coverage.py."""
-TOLERANCE = 1e-5
+TOLERANCE, SMALLEST = 1e-5, 1e-12
 
 
 def class_name(value: Scalar) -> str:
@@ -56,6 +56,11 @@ def class_name(value: Scalar) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar of NumPy as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,40 @@ class Classes:
     def counts(self, labels: Labels) -> tuple[int, ...]:
         """Return how many rows each class has."""
         return tuple(np.bincount(labels, minlength=self.outputs).tolist())
+
+    def class_weights(
+        self, labels: Labels, weights: Floats | None, given: ClassWeight
+    ) -> Floats | None:
+        """Return rows' weights times those of their classes, with mean one.
+
+        Examples
+        --------
+        >>> Classes(("no", "yes")).class_weights(np.array([0, 0, 0, 1]), None, "balanced").round(2)
+        array([0.67, 0.67, 0.67, 2.  ])
+        """
+        if given is None:
+            return weights
+        if given == "balanced":
+            found = 1.0 / np.maximum(self.constant(labels, weights), SMALLEST)
+        elif isinstance(given, Mapping):
+            said = {class_name(_plain(name)): value for name, value in given.items()}
+            unknown = [name for name in said if name not in self.names]
+            if unknown:
+                raise OptionError(
+                    f"class_weight names {unknown[0]!r}, which is none of the classes "
+                    f"{', '.join(self.names)}."
+                )
+            found = np.array([said.get(name, 1.0) for name in self.names], dtype=np.float64)
+            if not np.isfinite(found).all() or (found < 0).any() or not found[labels].any():
+                raise OptionError(
+                    f"class_weight={dict(given)} must be numbers that are not negative, and not "
+                    "zero for every row."
+                )
+        else:
+            raise OptionError(f"class_weight={given!r} must be 'balanced' or a mapping of classes.")
+        whole = found[labels] * (1.0 if weights is None else weights)
+        counted: Floats = whole / whole.mean()
+        return counted
 
     def known(self, labels: Labels) -> npt.NDArray[np.bool_]:
         """Say which rows have a class; the others have a negative position."""

@@ -17,6 +17,10 @@ Labels = npt.NDArray[Any]
 """Class positions or amounts, one each; or soft labels, one row each."""
 
 
+ClassWeight = str | Mapping[Any, float] | None
+"""``balanced``, or a weight for each class."""
+
+
 class Measure(NamedTuple):
     """Something measured on labelled rows: its words, and its value (None where undefined)."""
 
@@ -79,6 +83,11 @@ class LabelKind(Protocol):
 
     def counts(self, labels: Labels) -> tuple[int, ...]:
         """Return how many rows each class has; nothing for amounts."""
+
+    def class_weights(
+        self, labels: Labels, weights: Floats | None, given: ClassWeight
+    ) -> Floats | None:
+        """Return rows' weights times those of their classes, with mean one."""
 
     def known(self, labels: Labels) -> npt.NDArray[np.bool_]:
         """Say which rows have a label."""

@@ -35,6 +35,7 @@ from halfseen.model.rows import (
 )
 from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
+from halfseen.model.telling import member_words
 from halfseen.model.training import Hooks, Trainings
 from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
@@ -75,6 +76,12 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
             hold_out=settings.holds_out("table"),
             seed=settings.seed,
             thorough=settings.effort == "best",
+            class_weight=settings.class_weight,
+        )
+    elif found.schema.weight is not None or settings.class_weight is not None:
+        raise InputError(
+            "Weights of rows and classes need the tables in memory, and these are streamed: give "
+            "more memory, or leave the weights out."
         )
     else:
         rows = prepared_streams(found, seed=settings.seed)
@@ -94,10 +101,12 @@ def fit_images(
     hooks: Hooks | None = None, training_data: Mapping[str, Any] | None = None,
 ) -> Fit:  # fmt: skip
     """Fit images of both domains, prepared by their front."""
+    kind = front.label_kind
+    weights = kind.class_weights(source.labels, source.weights, settings.class_weight)
     rows = prepared_in_memory(
         front.blocks,
-        front.label_kind,
-        source,
+        kind,
+        replace(source, weights=weights),
         target,
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
@@ -176,6 +185,9 @@ class Fit:
         identity = {"data": self.training_data, "front": front.to_dict()}
         teaches = settings.teaches(inputs) and self.drift is None
         self._trainings = Trainings(rows, settings, hooks, inputs, identity, teaches=teaches)
+        self._left_out: frozenset[str] = frozenset()
+        if settings.time_limit is not None and inputs == "table":
+            self._left_out = self._unaffordable(settings.time_limit)
         self.candidates = [
             self._candidate(method, self._learners(method)) for method in self._methods()
         ]
@@ -230,9 +242,19 @@ class Fit:
         learners = self.settings.learners(
             method, inputs=self._inputs, resident=resident, label_kind=self._kind
         )
+        learners = tuple(each for each in learners if each.name not in self._left_out)
         if self.drift is None:
             return learners
         return aligned_learners(learners, self.drift, self._sample().inputs)
+
+    def _unaffordable(self, seconds: float) -> frozenset[str]:
+        """Return what is left out to keep to a time limit, and tell of it."""
+        learners = self._learners(method_named(self.settings.models[0]))
+        found = self.ranks.from_first(lambda: self._trainings.unaffordable(learners, seconds))
+        if found:
+            words = ", ".join(member_words(name, type(self._kind)) for name in sorted(found))
+            self.hooks.say(f"Left out, to keep to {seconds:g} s: {words}.")
+        return found
 
     def _candidate(self, method: Method, learners: tuple[Learner, ...]) -> Candidate:
         """Fit the members on each fold and note what they say of the rows held out."""
@@ -281,6 +303,9 @@ class Fit:
         if self._trainings.gain:
             metrics["teaching"] = self._trainings.gain
         metrics["task"] = self._kind.task
+        if self.settings.time_limit is not None:
+            limit = {"seconds": self.settings.time_limit, "left_out": sorted(self._left_out)}
+            metrics["time_limit"] = limit
         metrics[self._kind.constant_name] = self._constant(chosen).tolist()
         if self.counts:
             metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))

@@ -232,7 +232,11 @@ def _answers(members: Sequence[Member], rows: Matrix) -> tuple[Floats, ...]:
 def _together(source: Sample, labelled: Sample) -> Sample:
     """Return source rows and labelled target rows, these several times."""
     repeated = np.repeat(np.arange(len(labelled)), REPEATS)
+    weights = source.weights
+    if weights is not None:
+        weights = np.concatenate([weights, np.ones(len(repeated))])
     return Sample(
         np.concatenate([source.inputs, labelled.inputs[repeated]]),
         np.concatenate([source.labels, labelled.labels[repeated]]),
+        weights,
     )

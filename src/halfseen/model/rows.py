@@ -14,9 +14,11 @@ from halfseen.align import Continuous
 from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
+from halfseen.front.labels import row_weights
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import Chunk, RowStream
 from halfseen.labels import LabelKind
+from halfseen.labels.kind import ClassWeight
 from halfseen.members.tasks import Sample
 from halfseen.model.streams import StreamedBatches
 from halfseen.parallel import present_ranks
@@ -112,9 +114,16 @@ def prepared_in_memory(
     return PreparedRows(blocks, label_kind, target, source, parts, None, digest.hexdigest())
 
 
-def prepared_tables(found: Understanding, **split: Any) -> PreparedRows:
+def prepared_tables(
+    found: Understanding, class_weight: ClassWeight = None, **split: Any
+) -> PreparedRows:
     """Return both tables in memory, split as by :func:`prepared_in_memory`."""
-    source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
+    schema = found.schema
+    source = Sample(*RowStream(found.source.table, schema, is_source=True).all())
+    given = None if schema.weight is None else row_weights(found.source.table, schema.weight)
+    weights = schema.label_kind.class_weights(source.labels, given, class_weight)
+    if weights is not None:  # a row that counts nothing must not be measured on either
+        source = replace(source, weights=weights)[np.flatnonzero(weights)]
     target, labels = _target_stream(found).all()
     kind = found.schema.label_kind
     rows = prepared_in_memory(found.schema.blocks, kind, source, target, **split)

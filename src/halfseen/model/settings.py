@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from halfseen.errors import OptionError
 from halfseen.labels import Classes, LabelKind
+from halfseen.labels.kind import ClassWeight
 from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
 from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.options import Inputs, Options, Preset, make_options, preset
@@ -66,6 +67,10 @@ class FitSettings:
         Whether models that adapt end with self-training.
     seed
         Same rows, settings and seed: the same model.
+    class_weight
+        How much rows of each class count: ``balanced``, or a mapping.
+    time_limit
+        Seconds to keep to by leaving members of tables out.
     memory
         Bytes of prepared rows up to which tables are held in memory.
     measure
@@ -83,6 +88,8 @@ class FitSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
     refine: bool = False
     seed: int = 0
+    class_weight: ClassWeight = None
+    time_limit: float | None = None
     memory: int = IN_MEMORY
     measure: bool = True
     device: str = "auto"
@@ -102,6 +109,8 @@ class FitSettings:
             )
         if self.effort not in EFFORTS:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise OptionError(f"time_limit={self.time_limit} must be more than no seconds.")
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
         kinds = self.members_for(inputs, label_kind)

@@ -15,10 +15,33 @@ AS_WELL = 1.01
 
 def told(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Give every sentence there is."""
-    for tell in (weights_sentence, alignment_sentence, teaching_sentence, labels_sentence, advice):
+    for tell in (
+        time_sentence,
+        weights_sentence,
+        alignment_sentence,
+        teaching_sentence,
+        labels_sentence,
+        advice,
+    ):
         sentence = tell(metrics)
         if sentence:
             yield sentence
+
+
+def time_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what a time limit left out.
+
+    Examples
+    --------
+    >>> print(time_sentence({"time_limit": {"seconds": 5.0, "left_out": ["forest", "teachers"]}}))
+    Left out, to keep to 5 s: random forest, teachers.
+    """
+    found = metrics.get("time_limit", {})
+    if not found.get("left_out"):
+        return ""
+    kind = kind_of(metrics)
+    words = ", ".join(member_words(name, kind) for name in found["left_out"])
+    return f"Left out, to keep to {found['seconds']:g} s: {words}."
 
 
 def weights_sentence(metrics: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +26,7 @@ from halfseen.model.rows import PreparedRows
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
-from halfseen.parallel import at_once, present_ranks
+from halfseen.parallel import at_once, at_once_workers, present_ranks
 from halfseen.progress import Progress
 from halfseen.teaching import (
     Lessons,
@@ -64,6 +65,17 @@ class Hooks:
     say: Callable[[str], None] = field(default=lambda sentence: None)
     checkpoints: Path | None = None
     part: Callable[[str, int, int], None] = field(default=lambda doing, done, parts: None)
+
+
+ALWAYS = ("boosted_trees", "regression")
+"""Members that no time limit leaves out."""
+TEACHERS = 3.0
+"""How many times as long as the members their teachers are taken to need."""
+
+
+def _inner(learner: Learner) -> str:
+    """Return the kind of the member that learns, also behind a map of columns."""
+    return learner.name.partition(",")[0]
 
 
 class Trainings:
@@ -113,6 +125,43 @@ class Trainings:
             else:
                 found.append(self._others[learner.name, fold])
         return tuple(found)
+
+    def unaffordable(self, learners: Sequence[Learner], seconds: float) -> frozenset[str]:
+        """Return the members, and ``teachers``, that would not be fitted within so many seconds.
+
+        Each learner is timed on one part of the rows. Boosted trees and regression stay in any
+        case, or the first learner where they were not asked for. How long networks take cannot
+        be told beforehand: they are left out, unless they are alone.
+        """
+        rows, began = self.rows, time.perf_counter()
+        others = [learner for learner in learners if learner.name != NETWORKS]
+        if not others:
+            return frozenset()
+        sample = rows.folds[0].training if rows.folds else rows.whole
+        assert sample is not None
+        task = self.task(method_named(self.settings.models[0]), 0, sample)
+        parts = (len(rows.folds) + (rows.whole is not None)) / at_once_workers()
+        always = [learner for learner in others if _inner(learner) in ALWAYS] or others[:1]
+        taken: dict[str, float] = {}
+        for learner in sorted(others, key=lambda each: each not in always):
+            if learner in always or time.perf_counter() - began < seconds:
+                start = time.perf_counter()
+                learner.fit(task)
+                taken[learner.name] = parts * (time.perf_counter() - start)
+        left = seconds - (time.perf_counter() - began)
+        left_out = {learner.name for learner in learners if learner.name == NETWORKS}
+        for learner in sorted(others, key=lambda each: each not in always):
+            cost = taken.get(learner.name, float("inf"))
+            if learner not in always and cost > left:
+                left_out.add(learner.name)
+            else:
+                left -= cost
+        # Teachers are two sets, of smaller trees, in three folds of every part.
+        students = [each for each in others if is_student(each) and each.name not in left_out]
+        if students and self._teaches and left < TEACHERS * sum(taken.values()):
+            self._teaches = False
+            left_out.add("teachers")
+        return frozenset(left_out)
 
     def _fit_others(
         self, learners: Sequence[Learner]

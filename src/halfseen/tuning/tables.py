@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from halfseen.classifier import AdaptationImputationClassifier
+from halfseen.estimators import AdaptationImputationClassifier
 from halfseen.front.inference import Understanding
 from halfseen.front.labels import check_classes
 from halfseen.front.tables import Table
