@@ -24,6 +24,7 @@ from halfseen.evidence.risk import deep_embedded_validation
 from halfseen.front.frames import label_column, read_frame
 from halfseen.front.fronts import TableFront
 from halfseen.front.pairing import understand_frames
+from halfseen.labels import Classes
 from halfseen.metrics import row_losses
 from halfseen.model.fitting import fit_tables
 from halfseen.model.settings import FitSettings
@@ -100,7 +101,7 @@ def fitted(source: Any, labels: Any, target: Any, truth: Any, *, seed: int) -> d
     assert held_out is not None
     probability, positions = fit.model.predict_proba(target), fit.model.positions(truth)
     return {
-        "probability": held_out.probabilities().astype(np.float32),
+        "probability": held_out.shown().astype(np.float32),
         "labels": held_out.labels,
         "weight": fit.weights,
         "target_rows": len(target),
@@ -115,21 +116,22 @@ def _read(path: Path) -> dict[str, Any]:
     probability, weight = found["probability"].astype(float), found["weight"]
     rows = int(found["target_rows"])
     found["probability"] = probability / probability.sum(1, keepdims=True)
-    found["expected"] = gathering.expectation(found["probability"], found["labels"], weight, rows)
+    classes = Classes.of(probability.shape[1])
+    found["expected"] = gathering.expectation(
+        found["probability"], found["labels"], weight, rows, classes
+    )
     found["problem"], found["kind"] = str(found["problem"]), str(found["kind"])
     return found
 
 
 def covered(run: dict[str, Any], measure: str, other: float | None = None) -> bool:
     """Whether an interval holds the truth; with another term for what differs beyond x1."""
-    estimate = getattr(run["expected"], measure)
+    estimate = run["expected"].target[measure]
     if other is not None:
-        loss = (run["probability"].argmax(1) != run["labels"]).astype(float)
-        if measure == "cross_entropy":
-            loss = row_losses(run["probability"], run["labels"])
-        estimate = gathering.on_target(loss, run["weight"], int(run["target_rows"]), other)
-        if measure == "accuracy":
-            estimate = gathering.hits(estimate)
+        classes = Classes.of(run["probability"].shape[1])
+        found = classes.expected(run["probability"], run["labels"])[measure]
+        estimate = gathering.on_target(found.losses, run["weight"], int(run["target_rows"]), other)
+        estimate = gathering.as_read(estimate, found.read)
     return bool(estimate.low <= run[measure] <= estimate.high)
 
 
@@ -179,7 +181,7 @@ def print_table(runs: list[dict[str, Any]]) -> None:
             # left_out goes through the problems in order, as sorted files do
             apart = [held for run, held in pairs if run["kind"] == kind]
             widths = [
-                getattr(run["expected"], measure).high - getattr(run["expected"], measure).low
+                run["expected"].target[measure].high - run["expected"].target[measure].low
                 for run in told
             ]
             cells = (

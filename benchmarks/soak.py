@@ -135,7 +135,7 @@ class Soak:
         if status != 200:
             raise AssertionError(f"a good request was refused: {content}")
         found = np.array(probabilities_of(content))
-        if not any(np.allclose(found, a[:rows], rtol=0, atol=1e-5) for a in self.kit.answers):
+        if not any(np.allclose(found, a[:rows], rtol=0, atol=1e-5) for a in self.kit.answers[:2]):
             raise AssertionError("another answer was given")
 
     def ask_badly(self, draw: random.Random) -> None:

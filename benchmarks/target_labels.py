@@ -41,7 +41,7 @@ def measured(problem: str, effort: str, draws: int) -> None:
             known, rest = np.split(dealt, [count])
             model = fit.with_labels(fit.model, Sample(rows[known], y[known]))
             told = model.metrics["target_labels"]
-            told_loss = told["cross_entropy"][told["used_for"]]
+            told_loss = told["losses"][told["used_for"]]
             answers = [each.score(rows[rest]) for each in (fit.model, model)]
             values = [
                 f(p, y[rest]) for p in answers for f in (score, lambda *a: row_losses(*a).mean())

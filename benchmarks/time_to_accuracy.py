@@ -32,7 +32,7 @@ from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.loop import derived_seed
-from halfseen.networks.training.schedules import annealed_rate, ramp
+from halfseen.networks.training.phases import annealed_rate, ramp
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair
 

@@ -26,6 +26,7 @@ def classes(kit: Kit) -> dict[str, Case]:
         "damaged model.json": partial(damage_model, kit, "model.json"),
         "damaged model.safetensors": partial(damage_model, kit, "model.safetensors"),
         "forged model.json": partial(forge_description, kit),
+        "damaged part of several": partial(damage_part, kit),
         "damaged checkpoint": partial(damage_checkpoint, kit),
         "damaged journal": partial(damage_journal, kit),
         "damaged graph": partial(damage_graph, kit),
@@ -46,6 +47,32 @@ def model_with(kit: Kit, name: str) -> Any:
     shutil.copytree(kit.root / "model0", folder)
     (folder / name).write_bytes(kit.input)
     return load(folder)
+
+
+def damage_part(kit: Kit, draw: random.Random) -> None:
+    """See that a model of several patterns is refused if a part is damaged, gone or exchanged."""
+    folder = kit.work / "several"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(kit.root / "several", folder)
+    part, other = draw.sample([folder / "part-1", folder / "part-2"], 2)
+    path = draw.choice([folder / "patterns.json", *sorted(part.iterdir())])
+    how = draw.randrange(8)
+    if how == 0:
+        shutil.rmtree(part)
+    elif how == 1:
+        path.unlink()
+    elif how == 2:
+        shutil.rmtree(part)
+        shutil.copytree(other, part)
+    elif how == 3 and path.parent == part:
+        shutil.copy(other / path.name, path)
+    else:
+        kit.input = damaged(path.read_bytes(), draw)
+        path.write_bytes(kit.input)
+    with contextlib.suppress(HalfseenError):
+        found = load(folder)
+        for number, frame in enumerate(kit.several):
+            kit.check_same(found.predict_proba(frame), number + len(kit.models))
 
 
 def forge_description(kit: Kit, draw: random.Random) -> None:

@@ -1,4 +1,4 @@
-"""halfseen: classify a shifted target in which some inputs are never measured."""
+"""halfseen: predict on a shifted target in which some inputs are never measured."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from halfseen.blocks import Blocks
-    from halfseen.classifier import AdaptationImputationClassifier
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
+    from halfseen.estimators import (
+        AdaptationImputationClassifier,
+        AdaptationImputationRegressor,
+    )
     from halfseen.model.patterns import load
     from halfseen.options import Options, preset
     from halfseen.tables import fit
@@ -17,6 +20,7 @@ __version__ = "0.2.0.dev0"
 
 __all__ = [
     "AdaptationImputationClassifier",
+    "AdaptationImputationRegressor",
     "Blocks",
     "HalfseenError",
     "InputError",
@@ -31,7 +35,8 @@ __all__ = [
 
 # Names are fetched when they are first used: help and completion must not wait for torch.
 _HOMES = {
-    "AdaptationImputationClassifier": "halfseen.classifier",
+    "AdaptationImputationClassifier": "halfseen.estimators",
+    "AdaptationImputationRegressor": "halfseen.estimators",
     "Blocks": "halfseen.blocks",
     "HalfseenError": "halfseen.errors",
     "InputError": "halfseen.errors",

@@ -14,18 +14,8 @@ import numpy.typing as npt
 
 from halfseen.errors import InputError
 
-__all__ = [
-    "Floats",
-    "Integers",
-    "Tensor",
-    "labels",
-    "matrix",
-    "normalized",
-    "probabilities",
-    "same_length",
-    "vector",
-]
-
+Matrix = npt.NDArray[np.float32]
+"""Prepared rows: inputs in single precision."""
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensor = npt.NDArray[Any]

@@ -12,8 +12,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from halfseen.errors import InputError
 
-__all__ = ["GraphBuilder"]
-
 OPSET = 17
 ML_OPSET = 3
 IR_VERSION = 8
@@ -77,6 +75,12 @@ class GraphBuilder:
         name = f"{_PREFIX}value_{len(self._nodes)}"
         self._nodes.append(helper.make_node(operator, inputs, [name], domain=domain, **attributes))
         return name
+
+    def weighted_sum(self, values: Sequence[str], weights: Sequence[float]) -> str:
+        """Add values of one shape, each times its weight."""
+        shares = [self.constant(np.array(weight, dtype=np.float32)) for weight in weights]
+        parts = [self.node("Mul", *pair) for pair in zip(values, shares, strict=True)]
+        return self.node("Sum", *parts)
 
     def output(self, value: str, name: str, kind: int, *shape: int) -> None:
         """Declare a value as a result of the graph, one entry or one row of `shape` per row."""

@@ -17,8 +17,6 @@ from sklearn.model_selection import StratifiedKFold
 
 from halfseen.arrays import Floats
 
-__all__ = ["fit_logistic", "likelihoods", "logits"]
-
 SMALLEST = 1e-12
 FOLDS = 5
 

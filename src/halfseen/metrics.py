@@ -1,6 +1,8 @@
 """How good predictions are on rows whose labels are known: each formula once.
 
-All of them take class probabilities, one row per example, and class positions.
+Those of classes take probabilities, one row per example, and class positions; those of amounts
+take a matrix whose first column is the amount, the next two the ends of its interval, and the true
+amounts.
 """
 
 from __future__ import annotations
@@ -9,20 +11,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.metrics import roc_auc_score
 
 from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
 from halfseen.errors import OptionError
-
-__all__ = [
-    "accuracy",
-    "auc",
-    "balanced_accuracy",
-    "expected_calibration_error",
-    "metrics_of",
-    "predictions",
-    "row_losses",
-]
 
 SMALLEST = float(np.finfo(np.float64).eps)
 """A probability below this counts as this, as scikit-learn's log_loss has it."""
@@ -82,6 +73,8 @@ def auc(probability: Floats, y: Integers) -> float | None:
     """
     if len(np.unique(y)) < probability.shape[1]:
         return None
+    from sklearn.metrics import roc_auc_score  # which takes its time to import
+
     score = probability[:, 1] if probability.shape[1] == 2 else probability
     return float(roc_auc_score(y, score, multi_class="ovo"))
 
@@ -131,3 +124,50 @@ def metrics_of(probability: Floats, y: Integers) -> dict[str, Any]:
         "cross_entropy": round(float(row_losses(probability, y).mean()), 4),
         "auc": None if area is None else round(area, 4),
     }
+
+
+def root_mean_squared_error(shown: Floats, y: Floats) -> float:
+    """Return the root of the mean squared error."""
+    return float(np.sqrt(np.square(shown[:, 0] - y).mean()))
+
+
+def mean_absolute_error(shown: Floats, y: Floats) -> float:
+    """Return the mean absolute error."""
+    return float(np.abs(shown[:, 0] - y).mean())
+
+
+def r_squared(shown: Floats, y: Floats) -> float | None:
+    """Return the share of the variance that is explained, or None where there is none.
+
+    Examples
+    --------
+    >>> r_squared(np.array([[1.0], [3.0]]), np.array([0.0, 4.0]))
+    0.75
+    """
+    spread = float(np.square(y - y.mean()).sum())
+    return 1.0 - float(np.square(shown[:, 0] - y).sum()) / spread if spread > 0 else None
+
+
+def coverage(shown: Floats, y: Floats) -> float | None:
+    """Return the share of rows in their interval, or None where predictions have none."""
+    if shown.shape[1] < 3:
+        return None
+    return float(((shown[:, 1] <= y) & (y <= shown[:, 2])).mean())
+
+
+def amount_metrics(shown: Floats, y: Floats) -> dict[str, Any]:
+    """Return what is shown of predicted amounts, to five digits.
+
+    Examples
+    --------
+    >>> amount_metrics(np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 3.5]]), np.array([0.0, 4.0]))
+    {'rows': 2, 'rmse': 1.0, 'mae': 1.0, 'r2': 0.75, 'coverage': 0.5}
+    """
+    found = {
+        "rmse": root_mean_squared_error(shown, y),
+        "mae": mean_absolute_error(shown, y),
+        "r2": r_squared(shown, y),
+        "coverage": coverage(shown, y),
+    }
+    rounded = {n: None if value is None else float(f"{value:.5g}") for n, value in found.items()}
+    return {"rows": len(y), **rounded}

@@ -37,17 +37,6 @@ from halfseen.errors import HalfseenError, OptionError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = [
-    "ALONE",
-    "Ranks",
-    "at_once",
-    "joined",
-    "one_thread",
-    "one_thread_if_small",
-    "present_ranks",
-    "threads",
-]
-
 Value = TypeVar("Value")
 
 FEWEST_ROWS = 2
@@ -221,6 +210,11 @@ def _cores() -> int:
     if torch is not None and _THREADS.get() is None:
         return int(torch.get_num_threads())
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def at_once_workers() -> int:
+    """Return how many calls :func:`at_once` runs at a time."""
+    return _cores()
 
 
 def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:

@@ -10,8 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-__all__ = ["FitBar", "Progress", "ProgressBar"]
-
 NO_LOSSES = frozenset({"strength", "learning_rate", "seconds"})
 """Numbers of an epoch's record that are not shown."""
 

@@ -20,15 +20,17 @@ from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.fronts import TableFront
 from halfseen.front.inference import Understanding
+from halfseen.front.labels import check_classes
 from halfseen.front.schema import TableSchema
 from halfseen.front.streaming import Chunk, RowStream
 from halfseen.front.tables import PooledTable, Table, each_site
 from halfseen.members import Sample
 from halfseen.metrics import metrics_of
-from halfseen.model.fitting import Hooks, fit_rows
+from halfseen.model.fitting import fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.model.settings import FitSettings, needs_complete_target
+from halfseen.model.training import Hooks
 from halfseen.progress import Progress
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, score_of
 from halfseen.splitting import held_out_count
@@ -195,10 +197,9 @@ class RehearsalStage:
 
     def fit(self, settings: FitSettings, hooks: Hooks) -> Model:
         """Fit one model for the slice as for a target, its labels and missing block unseen."""
-        blocks, classes = self.schema.blocks, len(self.schema.classes)
-        rows = PreparedRows(blocks, classes, blocks.hide(self.slice.inputs), None, [self.fold])
-        counts = np.bincount(self.fold.training.labels, minlength=classes).tolist()
-        return fit_rows(TableFront(self.schema), rows, settings, hooks, counts=counts).model
+        blocks, kind = self.schema.blocks, self.schema.label_kind
+        rows = PreparedRows(blocks, kind, blocks.hide(self.slice.inputs), None, [self.fold])
+        return fit_rows(TableFront(self.schema), rows, settings, hooks).model
 
     def observed(self, model: Model) -> Observed:
         """Return what the scores can read off a fitted model, all rows of the slice in it."""
@@ -235,6 +236,7 @@ def rehearse(
             "A rehearsal hides the missing block from the models, and Full models need it; name "
             "others."
         )
+    check_classes(found.schema, "A rehearsal")
     table, observed = found.source.table, list(found.schema.blocks.observed)
     parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
     source = Sample(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from halfseen.arrays import Floats, Integers, normalized
+from halfseen.arrays import Floats, Integers, Matrix, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
 from halfseen.evidence.risk import RiskEstimate
@@ -29,7 +29,6 @@ from halfseen.metrics import row_losses
 
 __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
 
-Matrix = npt.NDArray[np.float32]
 
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
@@ -214,7 +213,7 @@ class LabelFreeScorer:
         scorer has its target.
         """
         if sample_domain is not None:
-            X, y, X_target = split_stacked(X, y, sample_domain)
+            X, y, X_target, _ = split_stacked(X, y, sample_domain)
         elif self.X_target is not None:
             X_target = self.X_target
         else:

@@ -9,8 +9,6 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from halfseen.arrays import Integers
 from halfseen.errors import OptionError
 
-__all__ = ["check_share", "folds", "held_out_count", "held_out_share", "rarest_class"]
-
 
 def held_out_share(
     labels: npt.NDArray[np.generic], share: float, seed: int = 0

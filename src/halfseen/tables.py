@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from halfseen.alarms import refuse, table_alarms
 from halfseen.errors import InputError, OptionError
@@ -14,7 +14,7 @@ from halfseen.front.dates import Dates, read_dates
 from halfseen.front.files import TableFiles, open_table
 from halfseen.front.frames import read_frame
 from halfseen.front.inference import Doubt, Understanding, doubtful
-from halfseen.front.roles import Roles
+from halfseen.front.roles import Roles, Task
 from halfseen.front.sites import named_sites, site_name, understand_sites
 from halfseen.front.tables import ArrowTable, Table
 from halfseen.model.fitting import fit_tables
@@ -37,6 +37,8 @@ def fit(
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
+    task: Task = "auto",
+    weight: str | None = None,
     target_labels: bool | None = None,
     strict: bool = False,
     report: bool = True,
@@ -63,6 +65,12 @@ def fit(
         Parts to read of columns of dates: ``{"visit": ["month", "weekday"]}``.
     positive
         The class of two that metrics speak of.
+    task
+        What the label is: ``"classification"``, ``"regression"`` (an amount), or ``"auto"``, which
+        takes fractions of more than ten values for amounts, and asks where whole numbers look
+        like them.
+    weight
+        The source's column that says how much each row counts.
     target_labels
         Whether labels of target rows are used; None uses them where some rows have none. A few
         weigh and calibrate the members, more are learned from; ``metrics["target_labels"]`` says
@@ -73,12 +81,13 @@ def fit(
         Whether the model keeps what ``halfseen report`` shows: aggregates, nothing of single rows.
     **settings
         Any of :class:`halfseen.model.settings.FitSettings`: models, members, effort, align,
-        preset, divergence, options, refine, seed, memory and others.
+        preset, divergence, options, refine, seed, class_weight, time_limit, memory and others.
 
     Returns
     -------
     Model or PatternModel
-        With ``predict_proba``, ``predict``, ``evaluate``, ``save``, and ``metrics``, whose
+        With ``predict_proba`` (for amounts ``predict_interval``), ``predict``, ``evaluate``,
+        ``save``, and ``metrics``, whose
         ``alarms`` are what looked wrong.
 
     Examples
@@ -104,8 +113,10 @@ def fit(
     roles = Roles(
         label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
         in_python=True, numeric=tuple(numeric), target_labels=target_labels,
-        dates=read_dates(dates or {}),
+        dates=read_dates(dates or {}), task=task, weight=weight,
     )  # fmt: skip
+    if task not in get_args(Task):
+        raise OptionError(f"task={task!r} is unknown; choose one of {list(get_args(Task))}.")
     complete = needs_complete_target(chosen.models)
     here, there = (
         _sites(given, role, roles.dates) for given, role in ((source, "source"), (target, "target"))

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
+from halfseen.labels import Classes
 from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks import nets
 from halfseen.networks.methods import method_named
@@ -137,7 +138,7 @@ def _trained(
     """Train one of the library's models to its last epoch and predict the target test rows."""
     source = pair.source_train
     rows = Sample(source.inputs, source.labels if labels is None else labels)
-    task = Task(pair.blocks, len(pair.classes), rows, pair.target_train, seed)
+    task = Task(pair.blocks, Classes.of(len(pair.classes)), rows, pair.target_train, seed)
     member = NetworksLearner(method_named(name), options).fit(task)
     return np.exp(member.log_probabilities(pair.target_test if predict is None else predict))
 

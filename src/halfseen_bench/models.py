@@ -13,6 +13,7 @@ import torch
 from halfseen.arrays import normalized
 from halfseen.errors import InputError
 from halfseen.files import written_whole
+from halfseen.labels import Classes
 from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks.methods import Method
 from halfseen.networks.objective import Objective
@@ -111,7 +112,9 @@ def fit_and_measure(
         method, options, method.adapts, on_epoch=measure, evaluations=evaluations
     )
     source = Sample(pair.source_train.inputs, pair.source_train.labels)
-    member = learner.fit(Task(pair.blocks, len(pair.classes), source, target_train, seed))
+    member = learner.fit(
+        Task(pair.blocks, Classes.of(len(pair.classes)), source, target_train, seed)
+    )
     history = member.history
     if latents is not None:
         assert member.objective is not None

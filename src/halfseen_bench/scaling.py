@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.front.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
+from halfseen.labels import Classes
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.data.pairs import Sealed
 
@@ -56,7 +57,9 @@ def _scales(inputs: Matrix, labels: npt.NDArray[np.int64]) -> Matrix:
     columns = np.flatnonzero([len(np.unique(column)) >= FEWEST_VALUES for column in some.T])
     if len(columns) < FEWEST_COLUMNS or len(inputs) > MOST_ROWS:
         return scale
-    common = shared_scale(((inputs - inputs.mean(0)) / scale)[:, columns], labels, scale[columns])
+    standardized = ((inputs - inputs.mean(0)) / scale)[:, columns]
+    kind = Classes.of(int(labels.max()) + 1)
+    common = shared_scale(standardized, labels, scale[columns], kind)
     if common is not None:
         scale[columns] = common
     return scale

@@ -22,6 +22,7 @@ from halfseen.alarms import (
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
+from halfseen.front.schema import Shape
 from halfseen.front.tables import ArrowTable
 from halfseen_bench.data import heart
 
@@ -239,14 +240,14 @@ def test_rows_that_are_scored_are_watched_batch_by_batch():
     new = people(200, np.random.default_rng(2))
     new |= {"weight": new["weight"] * 1000, "visits": np.full(200, 3.0), "smoker": np.zeros(200)}
     new["age"][:150] = np.nan
-    watch = Watch(found.schema, [0.5, 0.5])
+    watch = Watch(found.schema, {"class_prior": [0.5, 0.5]})
     for batch in table_of(new, "n").table.to_batches(max_chunksize=64):
         watch.add(batch, np.tile([0.7, 0.3], (batch.num_rows, 1)))
     kinds = {alarm.kind: alarm.columns for alarm in watch.alarms() if alarm.kind != "constant"}
     assert kinds == {"unit": ("weight",), "gaps": ("age",), "one class": ()}
     constant = [alarm.columns for alarm in watch.alarms() if alarm.kind == "constant"]
     assert constant == [("visits",), ("smoker",)]
-    few = Watch(found.schema, [0.5, 0.5])
+    few = Watch(found.schema, {"class_prior": [0.5, 0.5]})
     few.add(table_of(new, "n").table.slice(0, 19), np.tile([0.7, 0.3], (19, 1)))
     assert few.alarms() == []
 
@@ -292,6 +293,18 @@ def test_silence_on_the_hearts_of_four_hospitals(hospital):
     assert table_alarms(found) == []
 
 
-def test_an_infinite_factor_has_a_name():
-    assert columns._about(float("inf")) == "infinitely many"
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [((1e-310,), (1e308,)), ((1e308,), (1e-310,)), ((1.0,), (1e-310,)), ((1.0,), (1e-310, 40.0))],
+)
+def test_numbers_at_the_edge_of_what_there_are_have_no_unit(source, target):
+    """A factor, or what is scaled by it, is infinite: no warning, and no unit."""
+    rows = np.arange(21) / 100 + 1
+
+    def shape(values):
+        quantiles = sorted(np.resize([*values, *values[:1]], 21) * rows)
+        return Shape(rows=21, gaps=0.0, distinct=21, quantiles=quantiles)
+
+    assert columns._unit("dose", shape(source), shape(target)) is None
     assert columns._about(1013.0) == "1,000"

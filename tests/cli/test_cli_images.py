@@ -131,10 +131,10 @@ def test_best_effort_is_five_networks_that_answer_together(place, tmp_path):
     assert run.code == 0, run.err
     model = load(tmp_path / "model")
     rows = np.random.default_rng(0).uniform(-1, 1, (7, 3, 8, 8)).astype(np.float32)
-    each = [np.exp(member.log_probabilities(rows)) for member in model.members]
+    each = [np.exp(member.answer(rows)) for member in model.members]
     assert len(each) == 5
     assert not np.allclose(each[0], each[1])
-    together = np.exp(model.log_probabilities(rows))
+    together = np.exp(model.answer(rows))
     assert np.allclose(together, np.mean(each, axis=0), atol=1e-6)
 
 

@@ -13,11 +13,12 @@ import pytest
 import halfseen
 import tiny
 from halfseen.errors import InputError
-from halfseen.explain import log_odds, outside_columns, shapley_values, typical_rows
+from halfseen.explain import outside_columns, shapley_values, typical_rows
 from halfseen.explain.missing import expected_columns
 from halfseen.explain.rows import TYPICAL
 from halfseen.explain.telling import shown
 from halfseen.front.preprocessing import transform
+from halfseen.labels import Classes
 
 
 def patients(rows: int, seed: int) -> pa.Table:
@@ -89,7 +90,7 @@ def test_values_add_up_and_a_column_of_no_effect_has_none(model):
     found = model.explain(TARGET.slice(0, 8))
     probability = model.predict_proba(TARGET.slice(0, 8))
     total = found.base + found.contributions.sum(1)
-    assert total == pytest.approx(log_odds(np.log(probability))[:, 1], abs=1e-9)
+    assert total == pytest.approx(Classes.of(2).explained(np.log(probability))[:, 1], abs=1e-9)
     assert set(list(found.importance)[:2]) == {"age", "ward"}
     assert found.importance["age"] > 5 * found.importance["idle"]
     first = found.row(0)["contributions"][0]
@@ -106,8 +107,8 @@ def test_several_classes_are_explained_by_the_predicted_one():
     model = tiny.classifier(members=["regression"]).fit(x, y, X_target=target)
     found = model.explain(target[:30])
     probability = model.predict_proba(target[:30])
-    assert found.classes.tolist() == probability.argmax(1).tolist()
-    best = log_odds(np.log(probability))[np.arange(30), found.classes]
+    assert found.spoken_of.tolist() == probability.argmax(1).tolist()
+    best = Classes.of(3).explained(np.log(probability))[np.arange(30), found.spoken_of]
     assert found.base + found.contributions.sum(1) == pytest.approx(best, abs=1e-9)
     assert next(iter(found.importance)) == "x0"
 

@@ -11,6 +11,7 @@ from halfseen.front.files import open_table
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
 from halfseen.front.scaling import shared_scale
+from halfseen.labels import Classes
 
 
 def write(folder, rows, y):
@@ -44,4 +45,4 @@ def test_other_columns_have_a_scale_each(columns, tmp_path):
 
 def test_classes_too_rare_for_folds_leave_the_scales():
     rows = np.random.default_rng(0).normal(size=(30, 5))
-    assert shared_scale(rows, np.r_[np.zeros(27), np.ones(3)], np.ones(5)) is None
+    assert shared_scale(rows, np.repeat([0, 1], [27, 3]), np.ones(5), Classes.of(2)) is None

@@ -12,10 +12,12 @@ from scipy.special import log_softmax
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.graph import GraphBuilder
+from halfseen.labels import Classes
 from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, Task
 from halfseen.members.tree_arrays import TreeArrays
 
 BLOCKS = Blocks((4,), (2,))
+TWO = Classes.of(2)
 LEARNERS = (BoostedTreesLearner(rounds=24, rate=0.3), ForestLearner(size=8))
 
 
@@ -25,7 +27,7 @@ def task(classes=2, rows=300, *, soft=False, seed=0):
     labels = np.digitize(inputs[:, 0] + inputs[:, 1], np.linspace(-1, 1, classes - 1))
     if soft:
         labels = 0.9 * np.eye(classes)[labels] + 0.1 / classes
-    return Task(BLOCKS, classes, Sample(inputs, labels), inputs, seed)
+    return Task(BLOCKS, Classes.of(classes), Sample(inputs, labels), inputs, seed)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.name)
@@ -33,17 +35,18 @@ def task(classes=2, rows=300, *, soft=False, seed=0):
 def test_trees_learn_save_and_export(learner, classes):
     given = task(classes, soft=classes == 3)
     member = learner.fit(given)
-    rows = given.source.inputs
-    said = member.log_probabilities(rows)
+    rows, labels = given.source.inputs, given.source.labels
+    labels = labels if labels.ndim == 1 else labels.argmax(1)
+    said = member.answer(rows)
     assert np.allclose(np.exp(said).sum(1), 1.0)
-    assert (said.argmax(1) == given.source.hard_labels).mean() > 0.6
+    assert (said.argmax(1) == labels).mean() > 0.6
 
     hidden = rows.copy()
     hidden[:, 2] = 99.0
-    assert np.array_equal(member.log_probabilities(hidden), said)  # x2 is not looked at
+    assert np.array_equal(member.answer(hidden), said)  # x2 is not looked at
 
-    again = type(member).restored(member.describe(), member.tensors(), BLOCKS, classes)
-    assert np.array_equal(again.log_probabilities(rows), said)
+    again = type(member).restored(member.describe(), member.tensors(), BLOCKS, Classes.of(classes))
+    assert np.array_equal(again.answer(rows), said)
 
     builder = GraphBuilder(["answer"])
     builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 4]))
@@ -66,9 +69,9 @@ def test_row_weights_are_repeated_rows():
     given = task(rows=120)
     labels = np.arange(120) % 2  # nothing to learn but how often each class is
     given = replace(given, source=replace(given.source, labels=labels))
-    counts = np.where(given.source.hard_labels == 1, 3.0, 1.0)
+    counts = np.where(given.source.labels == 1, 3.0, 1.0)
     weighted = replace(given, source=replace(given.source, weights=counts))
-    plain, heavier = (LEARNERS[0].fit(t).log_probabilities(given.target) for t in (given, weighted))
+    plain, heavier = (LEARNERS[0].fit(t).answer(given.target) for t in (given, weighted))
     assert np.exp(heavier)[:, 1].mean() > np.exp(plain)[:, 1].mean() + 0.15
 
 
@@ -76,7 +79,7 @@ def test_row_weights_are_repeated_rows():
 def test_constant_columns_one_class_and_few_rows_end_in_a_model(learner):
     inputs = np.ones((30, 4), dtype=np.float32)
     alone = Sample(inputs, np.zeros(30, dtype=np.int64))
-    said = learner.fit(Task(BLOCKS, 2, alone, inputs, 0)).log_probabilities(inputs)
+    said = learner.fit(Task(BLOCKS, TWO, alone, inputs, 0)).answer(inputs)
     assert np.isfinite(said).all()
     assert (said.argmax(1) == 0).all()
 
@@ -115,13 +118,13 @@ def test_forged_trees_are_refused(name, change, sentence):
     member = LEARNERS[0].fit(task())
     forged = broken(member.tensors(), name, change)
     with pytest.raises(InputError, match=sentence):
-        type(member).restored(member.describe(), forged, BLOCKS, 2)
+        type(member).restored(member.describe(), forged, BLOCKS, TWO)
 
 
 def test_missing_and_extra_tensors_and_outputs_are_refused():
     member = LEARNERS[0].fit(task())
     tensors = member.tensors()
     with pytest.raises(InputError, match="trees have the tensors"):
-        type(member).restored(member.describe(), tensors | {"more": np.ones(1)}, BLOCKS, 2)
-    with pytest.raises(InputError, match="5 outputs for 2 classes"):
-        type(member).restored({"outputs": 5}, tensors, BLOCKS, 2)
+        type(member).restored(member.describe(), tensors | {"more": np.ones(1)}, BLOCKS, TWO)
+    with pytest.raises(InputError, match="5 outputs for 2 of an answer"):
+        type(member).restored({"outputs": 5}, tensors, BLOCKS, TWO)

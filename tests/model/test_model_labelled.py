@@ -8,10 +8,11 @@ import pytest
 
 import halfseen
 from halfseen.errors import InputError, OptionError
+from halfseen.labels import Classes
 from halfseen.metrics import row_losses
 from halfseen.model import labelled as labelling
 from halfseen.model.telling import labels_sentence, told
-from halfseen.weights.combining import Weights, fit_bias
+from halfseen.weights.combining import Weights
 
 CLASSES = np.array(["no", "yes"])
 
@@ -51,7 +52,7 @@ def test_a_few_labels_move_probabilities_to_the_target():
     model = fitted(source, some_labels(target, 25))
     found = model.metrics["target_labels"]
     assert (found["rows"], found["used_for"]) == (25, "weights")
-    assert set(found["cross_entropy"]) == {"nothing", "weights"}
+    assert set(found["losses"]) == {"nothing", "weights"}
     assert len(model.members) == len(before.members) == 1
     assert loss_of(model, target, 25) < loss_of(before, target, 25) - 0.05
     assert model.class_prior[1] < 0.35 < 0.45 < before.class_prior[1]
@@ -83,8 +84,8 @@ def test_labels_that_bring_nothing_leave_the_model_as_it_is():
     if found["used_for"] == "nothing":
         plain = fitted(source, target.drop(columns="sick"))
         assert np.array_equal(model.predict_proba(target), plain.predict_proba(target))
-    best = min(found["cross_entropy"].values())
-    assert found["cross_entropy"][found["used_for"]] == best
+    best = min(found["losses"].values())
+    assert found["losses"][found["used_for"]] == best
 
 
 def test_the_saved_model_and_its_graph_say_the_same(tmp_path):
@@ -111,7 +112,7 @@ def test_maps_of_drifted_columns_are_weighed_by_labels():
         model = fitted(source, some_labels(target, 40))
     assert "alignment" in model.metrics
     found = model.metrics["target_labels"]
-    assert found["cross_entropy"][found["used_for"]] <= found["cross_entropy"]["nothing"]
+    assert found["losses"][found["used_for"]] <= found["losses"]["nothing"]
     assert loss_of(model, target, 40) < 0.55
 
 
@@ -182,10 +183,10 @@ def test_the_bias_is_the_change_of_class_shares():
     x = random.normal(size=20_000) + y
     score = x - 0.5  # log odds where both classes are as frequent
     answers = -np.log1p(np.exp(np.stack([score, -score], axis=1)))
-    bias = fit_bias(answers, y)
+    bias = Classes.of(2).fit_bias(answers, y)
     assert bias[1] - bias[0] == pytest.approx(np.log(0.2 / 0.8), abs=0.06)
     assert sum(bias) == pytest.approx(0)
-    moved = np.exp(Weights((1.0,), bias=bias).combined([answers]))
+    moved = np.exp(Weights((1.0,), bias=bias).combined([answers], Classes.of(2)))
     assert moved[:, 1].mean() == pytest.approx(0.2, abs=0.01)
 
 

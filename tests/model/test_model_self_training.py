@@ -62,7 +62,7 @@ def test_clusters_of_the_target_correct_the_answer_that_taught(maps):
     answer = answer_of(labels, 0.7)
     member = self_trained(answer, rows, *maps, Blocks((4,), ()))
     assert member is not None
-    found = member.log_probabilities(rows).argmax(1)
+    found = member.answer(rows).argmax(1)
     assert (answer.argmax(1) == labels).mean() < 0.85
     assert (found == labels).mean() > 0.95
 
@@ -89,4 +89,4 @@ def test_inputs_of_the_missing_block_stay_out(maps):
     member = self_trained(answer_of(labels, 0.9), wider, *maps, blocks)
     other = wider.copy()
     other[:, 3:] = -7.0
-    np.testing.assert_array_equal(member.log_probabilities(wider), member.log_probabilities(other))
+    np.testing.assert_array_equal(member.answer(wider), member.answer(other))

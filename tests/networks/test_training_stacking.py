@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from halfseen.blocks import Blocks
+from halfseen.labels import Classes
 from halfseen.members import NetworksLearner, Sample, Task
 from halfseen.networks.methods import method_named
 from halfseen.networks.terms import Part
@@ -35,7 +36,7 @@ def three_tasks(*, soft=False, weighted=False):
     target = blocks.hide(random.normal(0.5, 1.0, (90, 6)).astype(np.float32))
     whole = Sample(inputs, labels, weights)
     parts = [whole[random.permutation(120)[:size]] for size in (96, 100, 103)]
-    return [Task(blocks, 2, part, target, seed=3) for part in parts]
+    return [Task(blocks, Classes.of(2), part, target, seed=3) for part in parts]
 
 
 def learner(method="Adaptation-Imputation", **options):

@@ -20,6 +20,8 @@ import halfseen
 import tiny
 from halfseen.errors import InputError
 from halfseen.evidence import population_stability
+from halfseen.labels import Classes
+from halfseen.labels.classes import OTHER_ACCURACY
 from halfseen.model import rows
 from halfseen.model.fitting import fit_tables
 from halfseen.model.settings import IN_MEMORY, FitSettings
@@ -102,8 +104,10 @@ def test_facts_are_those_of_the_tables(fitted):
     described = json.loads((fitted.folder / "model.json").read_text())["metrics"]
     measured = described["held_out_source"]["without_missing_block"]
     expected = facts.expectation
-    assert expected.source_accuracy.value == pytest.approx(measured["accuracy"], abs=1e-4)
-    assert expected.source_cross_entropy.value == pytest.approx(measured["cross_entropy"], abs=1e-4)
+    assert expected.source["accuracy"].value == pytest.approx(measured["accuracy"], abs=1e-4)
+    assert expected.source["cross_entropy"].value == pytest.approx(
+        measured["cross_entropy"], abs=1e-4
+    )
     assert 0 < expected.overlap <= 1
     for risk in described["choice"]["weighted_cross_entropy"].values():
         assert f"{risk:.4f}" in fitted.page
@@ -200,10 +204,8 @@ def test_a_rehearsal_is_shown(fitted, tmp_path):
 def expectation(overlap: float, effective_rows: float = 500.0) -> Expectation:
     share, loss = Estimate(value=0.87, low=0.72, high=0.98), Estimate(value=0.3, low=0.2, high=0.4)
     return Expectation(
-        source_accuracy=share,
-        source_cross_entropy=loss,
-        accuracy=share,
-        cross_entropy=loss,
+        source={"accuracy": share, "cross_entropy": loss},
+        target={"accuracy": share, "cross_entropy": loss},
         rows=1000,
         effective_rows=effective_rows,
         overlap=overlap,
@@ -264,9 +266,7 @@ def test_the_page_says_how_the_answer_is_made():
     words = " ".join(paragraph.text for paragraph in paragraphs)
     assert "as held-out rows advise: logistic regression 0.90, networks 0.10." in words
     assert "taught the trees something (cross-entropy +0.0200 nats lower, ± 0.0040" in words
-    assert (
-        "logistic regression alone does as well (cross-entropy 0.4020, the model 0.4000)" in words
-    )
+    assert "logistic regression alone does as well (cross-entropy 0.402, the model 0.4)" in words
     learned = {"teaching": {"gain": 0.003, "standard_error": 0.002}, "alignment": ALIGNMENT}
     words = " ".join(part.text for part in answer_parts(METRICS | learned)[1:])
     assert "nothing that can be told from chance" in words
@@ -285,14 +285,17 @@ def test_intervals_cover_more_than_the_sampling_of_source_rows():
     probability = np.tile([0.2, 0.8], (400, 1))
     labels = (random.random(400) < 0.8).astype(np.int64)
     weight = np.ones(400)
-    many, few = (gathering.expectation(probability, labels, weight, n) for n in (10**9, 50))
+    many, few = (
+        gathering.expectation(probability, labels, weight, n, Classes.of(2)) for n in (10**9, 50)
+    )
+    narrow, many, few = many.source["accuracy"], many.target["accuracy"], few.target
+    few, loss = few["accuracy"], few["cross_entropy"]
     hits = labels.mean()
     error = np.sqrt(hits * (1 - hits) / 399)
-    reach = 1.6449 * np.hypot(error, gathering.OTHER_ACCURACY)
-    assert many.accuracy.high - many.accuracy.low == pytest.approx(2 * reach, rel=1e-3)
-    wider = 1.6449 * np.sqrt(error**2 + hits * (1 - hits) / 50 + gathering.OTHER_ACCURACY**2)
-    assert few.accuracy.value - few.accuracy.low == pytest.approx(wider, rel=1e-2)
-    assert 0 <= few.accuracy.low < few.accuracy.high <= 1
-    assert few.cross_entropy.low >= 0
-    narrow = many.source_accuracy
+    reach = 1.6449 * np.hypot(error, OTHER_ACCURACY)
+    assert many.high - many.low == pytest.approx(2 * reach, rel=1e-3)
+    wider = 1.6449 * np.sqrt(error**2 + hits * (1 - hits) / 50 + OTHER_ACCURACY**2)
+    assert few.value - few.low == pytest.approx(wider, rel=1e-2)
+    assert 0 <= few.low < few.high <= 1
+    assert loss.low >= 0
     assert narrow.high - narrow.low == pytest.approx(2 * 1.6487 * error, rel=1e-2)

@@ -5,6 +5,7 @@ import pytest
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.blocks import Blocks
+from halfseen.labels import Classes
 from halfseen.members import BoostedTreesLearner, ForestLearner, RegressionLearner, Sample, Task
 from halfseen.model import rows as model_rows
 from halfseen.teaching import is_student, lessons, taught, what_was_taught
@@ -19,7 +20,9 @@ def task(noise, rows=600):
     x2 = random.normal(size=rows)
     x1 = x2 + random.normal(size=rows)
     labels = (x2 + noise * random.normal(size=rows) > 0).astype(np.int64)
-    return Task(BLOCKS, 2, Sample(np.stack([x1, x2], 1).astype(np.float32), labels), x1, 0)
+    return Task(
+        BLOCKS, Classes.of(2), Sample(np.stack([x1, x2], 1).astype(np.float32), labels), x1, 0
+    )
 
 
 def test_teachers_of_the_complete_source_know_more_than_the_control():
@@ -37,7 +40,7 @@ def test_soft_labels_are_out_of_fold():
     random = np.random.default_rng(1)
     inputs = random.normal(size=(300, 2)).astype(np.float32)
     labels = random.integers(0, 2, 300)  # nothing to learn: in-fold trees would know them
-    given = Task(BLOCKS, 2, Sample(inputs, labels), inputs, 0)
+    given = Task(BLOCKS, Classes.of(2), Sample(inputs, labels), inputs, 0)
     (found,) = lessons([given], teachers=TEACHERS)
     assert abs((found.complete.argmax(1) == labels).mean() - 0.5) < 0.1
 
@@ -46,10 +49,11 @@ def test_a_class_too_rare_for_folds_and_soft_labels_teach_nothing():
     given = task(noise=0.3)
     labels = np.zeros(len(given.source), dtype=np.int64)
     labels[0] = 1
-    rare = Task(BLOCKS, 2, Sample(given.source.inputs, labels), given.target, 0)
+    rare = Task(BLOCKS, Classes.of(2), Sample(given.source.inputs, labels), given.target, 0)
     assert lessons([rare], teachers=TEACHERS) == [None]
-    soft = taught(given.source, np.full((len(labels), 2), 0.5), 2)
-    assert lessons([Task(BLOCKS, 2, soft, given.target, 0)], teachers=TEACHERS) == [None]
+    soft = taught(given.source, np.full((len(labels), 2), 0.5), Classes.of(2))
+    again = Task(BLOCKS, Classes.of(2), soft, given.target, 0)
+    assert lessons([again], teachers=TEACHERS) == [None]
 
 
 def test_students_are_trees():
@@ -60,7 +64,7 @@ def test_students_are_trees():
 def test_what_was_taught_is_the_difference_of_log_likelihoods():
     given = task(noise=0.3)
     member = TEACHERS[0].fit(given)
-    none = what_was_taught(member, member, given.source, BLOCKS)
+    none = what_was_taught(member, member, given.source, given)
     assert np.array_equal(none, np.zeros(len(given.source)))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.alarms.rows import (
     Watch,
+    answer_alarms,
     drift_alarms,
     prediction_alarms,
     refuse,
@@ -21,6 +22,7 @@ __all__ = [
     "FEWEST_ROWS",
     "Alarm",
     "Watch",
+    "answer_alarms",
     "column_alarms",
     "drift_alarms",
     "prediction_alarms",

@@ -182,11 +182,14 @@ def _unit(name: str, source: Shape, target: Shape) -> Alarm | None:
     if min(sizes) == 0:
         return None
     factor = sizes[1] / sizes[0]
+    with np.errstate(over="ignore", divide="ignore"):
+        scaled = there / factor
+    if not (0 < factor < np.inf and 1 / factor < np.inf and np.isfinite(scaled).all()):
+        return None  # no unit is at the edge of what numbers hold; such values are out of range
     apart = _difference(here, there)
     least = FACTOR if apart < 1 else SMALL_FACTOR
     if max(factor, 1 / factor) < least or apart < APART / 2:
         return None
-    scaled = there / factor
     widths = [float(np.subtract(*np.quantile(values, [0.75, 0.25]))) for values in (here, scaled)]
     if _difference(here, scaled) > ALIKE or max(widths) > WIDER * min(widths):
         return None
@@ -270,8 +273,6 @@ def _median(values: Floats) -> str:
 
 def _about(factor: float) -> str:
     """Return a factor as people name it: 1,013 is about 1,000."""
-    if not np.isfinite(factor):  # of values at the edge of what numbers hold
-        return "infinitely many"
     power = 10.0 ** round(np.log10(factor))
     if power >= 10 and abs(np.log10(factor / power)) < 0.1:
         return f"{power:,.0f}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -87,16 +87,16 @@ def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
 class Watch:
     """Looks at rows as they are scored, and says what looks wrong beside the source's columns.
 
-    `prior` are the source's class shares, where they are known.
+    `metrics` are those of the model, which hold the source's class shares.
     """
 
-    def __init__(self, schema: TableSchema, prior: Sequence[float] | None = None) -> None:
-        self._schema, self._prior = schema, prior
+    def __init__(self, schema: TableSchema, metrics: Mapping[str, Any] | None = None) -> None:
+        self._schema, self._metrics = schema, metrics or {}
         self._columns = [ColumnSummary(column.name) for column in schema.observed]
-        self._probabilities: list[Floats] = []
+        self._shown: list[Floats] = []
         self._rows = 0
 
-    def add(self, batch: Any, probability: Floats, where: str = "the table") -> None:
+    def add(self, batch: Any, shown: Floats, where: str = "the table") -> None:
         """Take in some rows and their scores, until :data:`LOOKED_AT` were seen."""
         if self._rows >= LOOKED_AT:
             return
@@ -108,7 +108,7 @@ class Watch:
                 categorical=expected.kind == "categorical",
                 numeric=isinstance(expected, NumberColumn) and expected.strays,
             )
-        self._probabilities.append(probability)
+        self._shown.append(shown)
         self._rows += batch.num_rows
 
     def alarms(self) -> list[Alarm]:
@@ -116,10 +116,7 @@ class Watch:
         if self._rows < FEWEST_ROWS:
             return []
         found = column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
-        if self._prior is None:
-            return found
-        probability = np.concatenate(self._probabilities)
-        return found + prediction_alarms(probability, self._prior, self._schema.class_names)
+        return found + answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
 
 
 def drift_alarms(distance: float) -> list[Alarm]:
@@ -132,6 +129,36 @@ def drift_alarms(distance: float) -> list[Alarm]:
         "else on the target, and label some of its rows to measure (`halfseen evaluate`)."
     )
     return [Alarm("drift", says, figures={"distance": distance})]
+
+
+def answer_alarms(schema: TableSchema, shown: Floats, metrics: Mapping[str, Any]) -> list[Alarm]:
+    """Compare what is predicted with what the source holds, classes or amounts."""
+    if schema.amounts is not None:
+        return amount_alarms(shown[:, 0], schema.amounts)
+    prior = metrics.get("class_prior")
+    return [] if prior is None else prediction_alarms(shown, prior, schema.class_names)
+
+
+def amount_alarms(amounts: Floats, source: Shape) -> list[Alarm]:
+    """Say so where predicted amounts are on average beyond nine tenths of the source's.
+
+    Examples
+    --------
+    >>> source = Shape(rows=21, gaps=0.0, distinct=21, quantiles=tuple(range(21)))
+    >>> (alarm,) = amount_alarms(np.full(50, 19.5), source)
+    >>> alarm.kind, alarm.says[:33]
+    ('amounts', 'The predicted amounts average 19.5')
+    """
+    if len(amounts) < FEWEST_ROWS or len(source.quantiles) < 3:
+        return []
+    mean, low, high = float(amounts.mean()), source.quantiles[1], source.quantiles[-2]
+    if low <= mean <= high:
+        return []
+    says = (
+        f"The predicted amounts average {mean:.4g}, and nine tenths of the source's lie between "
+        f"{low:.4g} and {high:.4g}: look at the columns' units and gaps before using this."
+    )
+    return [Alarm("amounts", says, figures={"mean": mean, "low": low, "high": high})]
 
 
 def prediction_alarms(

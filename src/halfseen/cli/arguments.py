@@ -14,6 +14,8 @@ ReportDetail = Literal["aggregates", "none"]
 """What a model keeps for a report; never anything about a single row."""
 Effort = Literal["quick", "default", "best"]
 """As :data:`halfseen.model.settings.Effort`, which help must not wait for."""
+Task = Literal["auto", "classification", "regression"]
+"""As :data:`halfseen.front.roles.Task`."""
 
 Source = Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")]
 Target = Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")]
@@ -43,6 +45,13 @@ class TableOptions(TypedDict):
     """What every command that fits two tables can be told, each a field of ``FitConfig``."""
 
     label: Annotated[str | None, typer.Option(help="Column of the source to predict.")]
+    task: Annotated[
+        Task | None,
+        typer.Option(
+            help="What the label is: classification (classes), regression (an amount), or auto, "
+            "which takes fractions of many values for amounts."
+        ),
+    ]
     missing: Annotated[
         Names, typer.Option(help="Columns never measured on the target, beside those found.")
     ]
@@ -86,6 +95,25 @@ class FitOptions(TableOptions):
         typer.Option(
             "--target-labels/--no-target-labels",
             help="Whether labels of target rows are used; by default where some rows have none.",
+        ),
+    ]
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of the source that says how much each row counts."),
+    ]
+    class_weight: Annotated[
+        Names,
+        typer.Option(
+            metavar="balanced|CLASS=WEIGHT",
+            help="How much rows of each class count: balanced, or class by class.",
+        ),
+    ]
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="Leave out what would take longer; trees and regression are always fitted.",
         ),
     ]
     effort: Annotated[

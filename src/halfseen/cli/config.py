@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from halfseen.cli.arguments import Effort, ReportDetail
+from halfseen.cli.arguments import Effort, ReportDetail, Task
 from halfseen.errors import InputError, OptionError
 from halfseen.options import Preset, dotted
 
@@ -29,6 +29,7 @@ class FitConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: str
+    task: Task = Field("auto", description="classification, regression, or auto")
     missing: list[str] = []
     keep: list[str] = []
     categorical: list[str] = []
@@ -38,6 +39,13 @@ class FitConfig(BaseModel):
     drop: list[str] = []
     id: list[str] = []
     positive: str | int | bool | None = None
+    weight: str | None = Field(None, description="column of the source: how much a row counts")
+    class_weight: list[str] | dict[str, float] | str | None = Field(
+        None, description="'balanced', or the weight of each class"
+    )
+    time_limit: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="seconds to keep to, by leaving members out"
+    )
     target_labels: bool | None = Field(
         None, description="whether labels of target rows are used; by default where some lack one"
     )
@@ -66,7 +74,7 @@ class FitConfig(BaseModel):
         """Return what is said of the columns."""
         from halfseen.front.dates import read_dates
         from halfseen.front.roles import Roles
-        from halfseen.front.schema import class_name
+        from halfseen.labels import class_name
 
         positive = None if self.positive is None else class_name(self.positive)
         own = {"positive": positive, "dates": read_dates(self.dates)}
@@ -82,7 +90,11 @@ class FitConfig(BaseModel):
         """Return what is said of the training."""
         from halfseen.model.settings import FitSettings
 
-        own = {"models": tuple(dict.fromkeys(self.models)), "memory": self.memory_mib * 2**20}
+        own = {
+            "models": tuple(dict.fromkeys(self.models)),
+            "memory": self.memory_mib * 2**20,
+            "class_weight": _class_weight(self.class_weight),
+        }
         settings = FitSettings(**self._shared_with(FitSettings) | own)
         settings.check()
         return settings
@@ -92,6 +104,28 @@ class FitConfig(BaseModel):
         names = [each.name for each in fields(kind) if each.name in type(self).model_fields]
         values = {name: getattr(self, name) for name in names}
         return {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+
+
+def _class_weight(given: Any) -> Any:
+    """Read the weights of classes, ``balanced`` or each as CLASS=WEIGHT.
+
+    Examples
+    --------
+    >>> _class_weight(["balanced"]), _class_weight(["yes=3", "no=1"])
+    ('balanced', {'yes': 3.0, 'no': 1.0})
+    """
+    if not isinstance(given, list) or given == ["balanced"]:
+        return given if not isinstance(given, list) else given[0]
+    found = {}
+    for entry in given:
+        name, _, text = entry.rpartition("=")
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise OptionError(
+                f"--class-weight {entry}: write balanced, or CLASS=WEIGHT for some classes."
+            ) from None
+    return found
 
 
 def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:

@@ -11,8 +11,6 @@ from halfseen.cli.arguments import Rename
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
-WORDS = {"accuracy": "accuracy", "auc": "AUC", "cross_entropy": "cross-entropy"}
-
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
@@ -42,42 +40,36 @@ def evaluate(
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
     headings = ("", "value", "95% interval", "expected at fit")
     table = new_table(*headings, title=f"{found['rows']:,} labelled rows", numbers=True)
-    for name, words in WORDS.items():
+    kind = loaded.label_kind
+    for name, (words, _) in kind.measures.items():
         measured = found["metrics"][name]
-        table.add_row(
-            words,
-            _shown(measured["value"]),
-            "–"
-            if measured["interval"] is None
-            else "{:.3f} to {:.3f}".format(*measured["interval"]),
-            _shown(measured.get("expected")),
-        )
-    error = found["calibration"]
-    interval = "{:.3f} to {:.3f}".format(*error["interval"])
-    table.add_row("calibration error", _shown(error["value"]), interval, "")
+        ends = measured["interval"]
+        interval = "–" if ends is None else " to ".join(map(_shown, ends))
+        table.add_row(words, _shown(measured["value"]), interval, _shown(measured.get("expected")))
     terminal.results.print(table, highlight=False)
     beside = new_table(
         "instead of the model",
-        *WORDS.values(),
-        "its cross-entropy above the model's",
+        *(measure.words for measure in kind.measures.values()),
+        f"its {kind.row_loss_words} above the model's",
         title="Simpler predictions",
         numbers=True,
     )
-    for name, other in {"the source's class shares": found["baseline"], **found["others"]}.items():
-        gain = other["gain"]
-        above = f"{gain['value']:+.3f} ({gain['interval'][0]:+.3f} to {gain['interval'][1]:+.3f})"
-        beside.add_row(name, *(_shown(other[measure]) for measure in WORDS), above)
+    for name, other in {kind.baseline_words: found["baseline"], **found["others"]}.items():
+        value, ends = other["gain"]["value"], other["gain"]["interval"]
+        above = f"{_shown(value, '+')} ({' to '.join(_shown(end, '+') for end in ends)})"
+        beside.add_row(name, *(_shown(other[measure]) for measure in kind.measures), above)
     terminal.results.print(beside, highlight=False)
-    shares = zip(
-        loaded.schema.class_names, error["predicted_shares"], error["observed_shares"], strict=True
-    )
-    told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in shares)
-    terminal.result(f"Class shares as predicted (and as they are): {told}.")
+    if loaded.front.classes:
+        pairs = zip(loaded.schema.class_names, found["predicted"], found["observed"], strict=True)
+        told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in pairs)
+        terminal.result(f"Class shares as predicted (and as they are): {told}.")
     for verdict in found["verdicts"]:
         terminal.result(verdict)
     show_alarms(found["alarms"], terminal)
     terminal.document(found)
 
 
-def _shown(value: Any) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _shown(value: Any, sign: str = "") -> str:
+    if value is None:
+        return "–"
+    return f"{value:{sign}.3f}" if abs(value) < 100 else f"{value:{sign}.5g}"

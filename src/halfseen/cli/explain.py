@@ -38,10 +38,11 @@ def explain(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Say which columns move each row's probability, and which move the model overall.
+    """Say which columns move each row's answer, and which move the model overall.
 
-    Contributions are Shapley values of the whole model in log-odds: beginning with typical rows,
-    they add up to the row's own. Nothing here says what causes what.
+    Contributions are Shapley values of the whole model in log-odds of a class, or in the unit of
+    an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
+    causes what.
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
@@ -68,9 +69,10 @@ def explain(
         found = loaded.explain(
             _first_rows(table, known, rows), source=complete, seed=seed, where=table.where
         )
-    shown = new_table("column", "moves the log-odds by, on average", numbers=True)
+    moves = found.moved.replace("_", "-")
+    shown = new_table("column", f"moves the {moves} by, on average", numbers=True)
     for name, value in list(found.importance.items())[:MOST_COLUMNS]:
-        shown.add_row(escape(name), f"{value:.3f}")
+        shown.add_row(escape(name), f"{value:.3f}" if value < 100 else f"{value:.5g}")
     terminal.results.print(shown, highlight=False)
     terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
     for place in range(min(len(found), MOST_TOLD)):

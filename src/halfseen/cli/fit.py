@@ -123,7 +123,8 @@ def _fit_part(
     """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse, table_alarms
     from halfseen.members import NETWORKS
-    from halfseen.model.fitting import Hooks, fit_tables, is_resident
+    from halfseen.model.fitting import fit_tables, is_resident
+    from halfseen.model.training import Hooks
     from halfseen.networks.methods import method_named
 
     settings = config.settings()
@@ -134,12 +135,12 @@ def _fit_part(
     show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
     options = settings.options_for(method_named(settings.models[0]), resident=resident)
-    shown = (
-        "equally often, by oversampling" if options.training.balanced else "as often as they occur"
-    )
-    terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
+    if found.class_counts:
+        balanced = options.training.balanced
+        shown = "equally often, by oversampling" if balanced else "as often as they occur"
+        terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    members = settings.members_for("table")
+    members = settings.members_for("table", found.schema.label_kind)
     models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
     terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
     if ranks.size > 1:

@@ -209,8 +209,8 @@ def _fit(
     import numpy as np
 
     from halfseen.members import Sample
-    from halfseen.model.fitting import Hooks
     from halfseen.model.fitting import fit_images as fit
+    from halfseen.model.training import Hooks
 
     with terminal.status("Reading the images"):
         (source, pixels), (target, others) = (

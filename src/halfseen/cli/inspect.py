@@ -40,6 +40,7 @@ def inspect(
 
 def _show(loaded: Any, terminal: Terminal) -> None:
     from halfseen.front.fronts import ImageFront
+    from halfseen.front.labels import label_words
 
     front = loaded.front
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
@@ -48,7 +49,7 @@ def _show(loaded: Any, terminal: Terminal) -> None:
         origin = "from files" if front.of_files else "given as arrays, as in training"
         terminal.result(f"{image_sentence(front)}; {origin}.")
     else:
-        names = ", ".join(front.schema.class_names)
+        names = ", ".join(front.schema.class_names) or label_words(front.schema, ())
         terminal.result(f"Predicts {front.schema.label}: {names}.")
         print_columns(front.schema, terminal.results)
     for role, table in loaded.training_data.items():

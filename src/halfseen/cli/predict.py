@@ -46,7 +46,8 @@ def predict(
 ) -> None:
     """Score the rows of a table or the images of a folder: a probability per class, and the class.
 
-    Rows keep their order, and id columns are carried through; images are named by their files.
+    A model of amounts gives the amount, and the ends of its 90 % interval as low and high. Rows
+    keep their order, and id columns are carried through; images are named by their files.
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
@@ -135,6 +136,8 @@ def _predict_images(
 def _shares(model: Any, given: list[str]) -> dict[str, float]:
     """Return each class's share: those said, and the rest as on the source."""
     names, said = list(model.schema.class_names), {}
+    if not names:
+        raise OptionError("--class-share is for models of classes; this one predicts amounts.")
     for entry in given:
         name, _, text = entry.rpartition("=")
         try:

@@ -59,16 +59,13 @@ def is_terminal() -> bool:
 
 def print_understanding(found: Any, console: Console) -> None:
     """Print each column's role, kind and preparation, the classes, and the notes."""
+    from halfseen.front.labels import label_words
+
     schema = found.schema
     plain(console, f"Source: {found.source.table.where}, {found.source.rows:,} rows.")
     plain(console, f"Target: {found.target.table.where}, {found.target.rows:,} rows.")
     print_columns(schema, console)
-    total = sum(found.class_counts)
-    shares = ", ".join(
-        f"{name} {count:,} ({count / total:.1%})"
-        for name, count in zip(schema.class_names, found.class_counts, strict=True)
-    )
-    plain(console, f"Label: {schema.label}, with classes {shares}.")
+    plain(console, f"Label: {schema.label}, {label_words(schema, found.class_counts)}.")
     for note in found.notes:
         plain(console, f"Note: {note}")
 
@@ -88,6 +85,7 @@ def understanding(found: Any) -> dict[str, Any]:
         "source": {"path": found.source.table.where, "rows": found.source.rows},
         "target": {"path": found.target.table.where, "rows": found.target.rows},
         "label": schema.label,
+        "task": schema.label_kind.task,
         "classes": dict(zip(schema.class_names, found.class_counts, strict=True)),
         "columns": [
             {"name": column.name, "role": column.role, "kind": column.kind}
@@ -134,17 +132,23 @@ def print_metrics(metrics: Any, console: Console) -> None:
 
 
 def _print_measured(metrics: Any, console: Console) -> None:
-    from halfseen.members import MEMBER_WORDS
+    from halfseen.labels import kind_of
+    from halfseen.model.telling import member_words
 
-    headings = ("", "rows", "accuracy", "balanced accuracy", "cross-entropy", "AUC")
-    table = new_table(*headings, title="Held-out source rows", numbers=True)
+    kind = kind_of(metrics)
+    words = {name: measure.words for name, measure in kind.measures.items()}
+    headings = [
+        words.get(name, name.replace("_", " "))
+        for name in metrics["held_out_source"]["without_missing_block"]
+    ]
+    table = new_table("", *headings, title="Held-out source rows", numbers=True)
     rows = {
         "missing block hidden, as on the target": "without_missing_block",
         "missing block shown": "with_missing_block",
     }
     shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
     alone = metrics["members"] if len(metrics["members"]) > 1 else {}
-    shown += [(MEMBER_WORDS.get(name, name), found) for name, found in alone.items()]
+    shown += [(f"{member_words(name, kind)} alone", found) for name, found in alone.items()]
     for title, measured in shown:
         if measured:
             table.add_row(title, *("–" if v is None else f"{v:g}" for v in measured.values()))

@@ -20,7 +20,7 @@ def score_dataset(
     use_missing: bool = False,
     workers: int | None = None,
 ) -> ray.data.Dataset:
-    """Return the scores of a dataset's rows: id columns, ``p_CLASS`` columns, ``prediction``.
+    """Return the scores of a dataset's rows: id columns, and those of `halfseen predict`.
 
     Ray may change the order of rows: give the model an id column (``halfseen fit --id``) to know
     them again. Nothing is computed before the result is written or looked at.

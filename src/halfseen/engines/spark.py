@@ -33,7 +33,7 @@ _SPARK_TYPES: dict[Any, DataType] = {
 
 
 def score_frame(frame: DataFrame, model: str | Path, *, use_missing: bool = False) -> DataFrame:
-    """Return the scores of a frame's rows: id columns, ``p_CLASS`` columns, ``prediction``.
+    """Return the scores of a frame's rows: id columns, and those of `halfseen predict`.
 
     Rows cross to Python and back as Arrow batches (``mapInArrow``), which keep whole numbers with
     gaps as they are. Nothing is computed before the result is written or looked at.
@@ -58,9 +58,10 @@ def score_frame(frame: DataFrame, model: str | Path, *, use_missing: bool = Fals
     loaded = load_table_model(folder)
     scorer = TableScorer.of(loaded, frame.columns, use_missing=use_missing, where="The frame")
     fields = [frame.schema[name] for name in scorer.ids]
-    fields += [StructField(name, DoubleType()) for name in score_names(loaded)]
-    classes = _SPARK_TYPES[pa.array(loaded.schema.classes).type]
-    schema = StructType([*fields, StructField(PREDICTION, classes)])
+    types = dict.fromkeys(score_names(loaded), DoubleType())
+    if PREDICTION in types:
+        types[PREDICTION] = _SPARK_TYPES[pa.array(loaded.schema.classes).type]
+    schema = StructType([*fields, *(StructField(name, kind) for name, kind in types.items())])
     quoted = [f"`{name.replace('`', '``')}`" for name in scorer.columns]
     score = _scoring(folder, scorer.columns, use_missing)
     return frame.select(*quoted).mapInArrow(score, schema)

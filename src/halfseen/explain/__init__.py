@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from halfseen.explain.missing import ExpectedColumn, expected_columns
 from halfseen.explain.rows import distances, outside_columns, typical_rows
-from halfseen.explain.shapley import Contributions, log_odds, shapley_values
+from halfseen.explain.shapley import Contributions, shapley_values
 from halfseen.explain.telling import Explanation
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "Explanation",
     "distances",
     "expected_columns",
-    "log_odds",
     "outside_columns",
     "shapley_values",
     "typical_rows",

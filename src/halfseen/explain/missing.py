@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.linear_model import RidgeCV
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
 
-Matrix = npt.NDArray[np.float32]
 PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
 TELLS = 0.02
 """Share of a column's variance from which it can be said to be told."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sklearn.neighbors import NearestNeighbors
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
 from halfseen.front.preprocessing import as_categories, as_numbers, transform
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 
-Matrix = npt.NDArray[np.float32]
 TYPICAL = 19
 """Typical rows: one for each twentieth between the ends."""
 NEIGHBOURS = 5

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import logsumexp
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 
-Matrix = npt.NDArray[np.float32]
 MOST_ASKED = 10_000
 """Changed copies of one row that a model is asked about where columns are many."""
 MOST_NUMBERS = 10_000_000
@@ -98,17 +95,3 @@ def shapley_values(
     paired = (changes[:, : len(shown)] + changes[:, len(shown) :]) / 2
     spread = paired.std(1, ddof=1) if len(shown) > 1 else np.zeros_like(paired[:, 0])
     return Contributions(base, paired.mean(1), spread / np.sqrt(len(shown)))
-
-
-def log_odds(log_probabilities: Floats) -> Floats:
-    """Return the logarithm of p / (1 - p) for each class.
-
-    Examples
-    --------
-    >>> log_odds(np.log([[0.5, 0.25, 0.25]])).round(3)
-    array([[ 0.   , -1.099, -1.099]])
-    """
-    classes = log_probabilities.shape[1]
-    others = [logsumexp(np.delete(log_probabilities, c, axis=1), axis=1) for c in range(classes)]
-    found: Floats = log_probabilities - np.stack(others, axis=1)
-    return found

@@ -19,19 +19,19 @@ FAR = 2.0
 class Explanation:
     """Why a model answers as it does about some rows.
 
-    `contributions` are what each of the observed `columns` adds to the log-odds, (rows, columns),
-    beginning with `base`, those of typical rows. They speak of one class in each row (`classes`):
-    the positive one of two, or the predicted. `outside` names the columns whose value the source
-    never had, or never as extreme; `distances` say how many times farther a row is from source rows
-    than those are from each other. Without source rows there are no `distances` and no `missing`,
-    which is what the missing columns would have held.
+    `contributions` are what each of the observed `columns` adds to the log-odds of a class, or to
+    the amount, (rows, columns), beginning with `base`, those of typical rows. They speak of one
+    class in each row (`spoken_of`): the positive one of two, or the predicted. `outside` names the
+    columns whose value the source never had, or never as extreme; `distances` say how many times
+    farther a row is from source rows than those are from each other. Without source rows there are
+    no `distances` and no `missing`, which is what the missing columns would have held.
     """
 
     columns: tuple[str, ...]
     values: tuple[tuple[Any, ...], ...]
     class_names: tuple[str, ...]
-    probabilities: Floats
-    classes: Integers
+    shown: Floats
+    spoken_of: Integers
     base: Floats
     contributions: Floats
     errors: Floats
@@ -42,11 +42,16 @@ class Explanation:
     missing_by: str
 
     def __len__(self) -> int:
-        return len(self.probabilities)
+        return len(self.shown)
+
+    @property
+    def moved(self) -> str:
+        """What columns add to: the log-odds of a class, or the amount."""
+        return "log_odds" if self.class_names else "amount"
 
     @property
     def importance(self) -> dict[str, float]:
-        """How much each column moves the log-odds, on average over the rows; the most first."""
+        """How much each column moves the answer, on average over the rows; the most first."""
         mean = np.abs(self.contributions).mean(0)
         order = np.argsort(-mean, kind="stable")
         return {self.columns[k]: float(mean[k]) for k in order}
@@ -54,15 +59,19 @@ class Explanation:
     def row(self, number: int) -> dict[str, Any]:
         """Return everything about one row as plain data, the columns that move it most first."""
         order = np.argsort(-np.abs(self.contributions[number]), kind="stable")
+        place = self.spoken_of[number]
+        value = float(self.shown[number, place])
+        answer = {"amount": value}
+        if self.class_names:
+            answer = {"class": self.class_names[place], "probability": value}
         told: dict[str, Any] = {
-            "class": self.class_names[self.classes[number]],
-            "probability": float(self.probabilities[number, self.classes[number]]),
+            **answer,
             "base": float(self.base[number]),
             "contributions": [
                 {
                     "column": self.columns[k],
                     "value": self.values[number][k],
-                    "log_odds": float(self.contributions[number, k]),
+                    self.moved: float(self.contributions[number, k]),
                     "standard_error": float(self.errors[number, k]),
                 }
                 for k in order
@@ -90,25 +99,29 @@ class Explanation:
 
     def told(self, number: int, most: int = 5) -> list[str]:
         """Return what there is to say about one row, in sentences."""
-        row = self.row(number)
+        row, digits = self.row(number), "+.2f" if self.class_names else "+.4g"
         moves = ", ".join(
-            f"{c['column']} = {shown(c['value'])} {c['log_odds']:+.2f}"
+            f"{c['column']} = {shown(c['value'])} {c[self.moved]:{digits}}"
             for c in row["contributions"][:most]
-            if c["log_odds"]
+            if c[self.moved]
         )
-        typical = 1.0 / (1.0 + np.exp(-row["base"]))
         rest = len(row["contributions"]) - most
         more = f", {rest} more columns" if rest > 0 else ""
-        sentences = [
-            f"Class {row['class']!r} has {row['probability']:.1%}; typical rows have "
-            f"{typical:.1%}. In log-odds: {moves or 'no column matters'}{more}."
-        ]
+        if self.class_names:
+            typical = 1.0 / (1.0 + np.exp(-row["base"]))
+            says = (
+                f"Class {row['class']!r} has {row['probability']:.1%}; typical rows have "
+                f"{typical:.1%}. In log-odds"
+            )
+        else:
+            says = f"The amount is {row['amount']:.4g}; typical rows have {row['base']:.4g}. To it"
+        sentences = [f"{says}: {moves or 'no column matters'}{more}."]
         if row["outside"]:
             sentences.append(f"Outside of what the source had: {', '.join(row['outside'])}.")
         if row.get("distance", 0.0) >= FAR:
             sentences.append(
                 f"It is {row['distance']:.1f} times as far from source rows as those usually are "
-                "from each other: take the probability for a guess."
+                "from each other: take the answer for a guess."
             )
         known = {name: v for name, v in row.get("missing", {}).items() if v is not None}
         if known:

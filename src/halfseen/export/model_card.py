@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
-from halfseen.front.schema import class_name
+from halfseen.labels import class_name
 from halfseen.model.model import Model
 
 SHOWN_CATEGORIES = 12
@@ -18,14 +18,14 @@ def model_card(model: Model, graph_name: str) -> str:
     """Return the model card as Markdown; `graph_name` is the ONNX file that it lies beside."""
     front = model.front
     takes = _images(front) if isinstance(front, ImageFront) else _columns(front.schema)
-    classes = ", ".join(f"`{class_name(value)}`" for value in front.classes)
+    gives, outputs = _answers(model)
     imputes = ", which imputes in a latent space what the target lacks" if model.imputes else ""
     versions = ", ".join(f"{name} {version}" for name, version in model.versions.items())
     sections = [
         f"# Model card: {_plain(takes.label)}",
-        f"`{graph_name}` gives the probability of each class of {_code(takes.label)} ({classes}) "
-        f"for {takes.rows} of a target population. It was trained by halfseen on a complete, "
-        f"labelled source and an unlabelled target in which some {takes.parts} are never measured.",
+        f"`{graph_name}` gives {gives.format(_code(takes.label))} for {takes.rows} of a target "
+        "population. It was trained by halfseen on a complete, labelled source and an unlabelled "
+        f"target in which some {takes.parts} are never measured.",
         "## What it does",
         f"* Method: {model.title}{imputes}.\n"
         f"* {takes.parts.capitalize()} the target lacks, seen in training only: {takes.missing}.\n"
@@ -33,9 +33,10 @@ def model_card(model: Model, graph_name: str) -> str:
         "## Inputs",
         *takes.inputs,
         "## Outputs",
-        f"`probabilities`: float, one row each, in the order {classes}. `prediction`: the most "
-        "probable class.",
-        "```python\n" + _example(graph_name, takes.example) + "\n```",
+        outputs,
+        "```python\n"
+        + _example(graph_name, takes.example, model.label_kind.graph_output)
+        + "\n```",
         "## How good it was",
         "On rows of the source that were held out of training. The target had no labels, so "
         "nothing here says how good it is there.",
@@ -43,7 +44,7 @@ def model_card(model: Model, graph_name: str) -> str:
         "## What it learned from",
         _facts("fact", model.training_data),
         "## Where to be careful",
-        "* Nothing could check its probabilities on the target, which had no labels: compare them "
+        "* Nothing could check its answers on the target, which had no labels: compare them "
         "with a few labelled target rows before relying on them.\n"
         "* It was fitted to the target given in training. When the target shifts again, fit it "
         f"again.\n{takes.cautions}",
@@ -51,6 +52,22 @@ def model_card(model: Model, graph_name: str) -> str:
         "```json\n" + json.dumps(_settings(model), indent=2) + "\n```",
     ]
     return "\n\n".join(sections) + "\n"
+
+
+def _answers(model: Model) -> tuple[str, str]:
+    """Return what the graph gives of a label, and what its outputs are."""
+    classes = ", ".join(f"`{class_name(value)}`" for value in model.front.classes)
+    if not classes:
+        return (
+            "the amount {} with its 90 % interval",
+            "`amounts`: float, one row each: the amount, and the lower and upper end of its "
+            "interval. `prediction`: the amount.",
+        )
+    return (
+        f"the probability of each class of {{}} ({classes})",
+        f"`probabilities`: float, one row each, in the order {classes}. `prediction`: the most "
+        "probable class.",
+    )
 
 
 class _Takes(NamedTuple):
@@ -128,7 +145,7 @@ def _example_value(column: NumberColumn | CategoryColumn) -> str:
     return f"{column.name!r}: numpy.array([{column.fill!r}]{kind}),"
 
 
-def _example(graph_name: str, inputs: Sequence[str]) -> str:
+def _example(graph_name: str, inputs: Sequence[str], output: str) -> str:
     return "\n".join(
         [
             "import numpy, onnxruntime",
@@ -136,8 +153,8 @@ def _example(graph_name: str, inputs: Sequence[str]) -> str:
             "row = {",
             *(f"    {entry}" for entry in inputs),
             "}",
-            "probabilities, prediction = session.run(None, row)",
-            "print(probabilities)",
+            f"{output}, prediction = session.run(None, row)",
+            f"print({output})",
         ]
     )
 

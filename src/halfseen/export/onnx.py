@@ -20,26 +20,25 @@ from halfseen.export.onnx_tables import add_preprocessing, graph_input
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
-from halfseen.front.schema import Scalar, class_name
 from halfseen.graph import GraphBuilder
+from halfseen.labels import Scalar, class_name
 from halfseen.model.model import Model
-from halfseen.weights.combining import Weights
 
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
-PROBABILITIES, PREDICTION, IMAGES = "probabilities", "prediction", "images"
+PREDICTION, IMAGES = "prediction", "images"
 SEAL = "halfseen_seal"
 SELF_TEST_ROWS = 4
-TOLERANCE = 1e-5
 
 
 def onnx_model(model: Model) -> onnx.ModelProto:
     """Return the graph of a fitted model: preprocessing, networks, softmax, most probable class.
 
     It has one input per observed column (a vector: double precision with NaN for a gap, or text
-    with the empty text for one) and two outputs, ``probabilities`` of shape (rows, classes) and
-    ``prediction``; a row with an infinity, which the model refuses, gets NaN. The metadata hold
-    the format version, and as JSON the classes, the schema and a few rows with their answers.
+    with the empty text for one) and two outputs, ``probabilities`` of shape (rows, classes), or
+    ``amounts`` with the ends of their intervals, (rows, 3), and ``prediction``; a row with an
+    infinity, which the model refuses, gets NaN. The metadata hold the format version, and as JSON
+    the classes, the schema and a few rows with their answers.
 
     A model of images has one input, ``images`` of shape (rows, channels, height, width): bytes
     where it learned from files, otherwise single precision on the scale of training.
@@ -50,7 +49,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "has; it serves comparisons and is not exported."
         )
     front = model.front
-    builder = GraphBuilder(reserved=[PROBABILITIES, PREDICTION])
+    builder = GraphBuilder(reserved=[model.label_kind.graph_output, PREDICTION])
     refused = None
     if isinstance(front, ImageFront):
         rows, described = _add_images(builder, front), {"halfseen_images": front.to_dict()}
@@ -60,18 +59,15 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "halfseen_schema": front.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
         }
-    logits = [member.add_to_graph(builder, rows) for member in model.members]
-    probabilities = _mixed(builder, logits, model.weights)
-    if model.weights.bias:
-        bias = builder.constant(np.array([model.weights.bias], dtype=np.float32))
-        shifted = builder.node("Add", builder.node("Log", probabilities), bias)
-        probabilities = builder.node("Softmax", shifted, axis=1)
+    answers = [member.add_to_graph(builder, rows) for member in model.members]
+    kind = model.label_kind
+    shown = kind.add_shown(builder, answers, model.weights, model.metrics)
     if refused is not None:
-        probabilities = builder.node("Add", probabilities, refused)
-    best = builder.node("ArgMax", probabilities, axis=1, keepdims=0)
-    classes, kind = _class_constant(builder, front.classes)
-    builder.output(probabilities, PROBABILITIES, TensorProto.FLOAT, len(front.classes))
-    builder.output(builder.node("Gather", classes, best), PREDICTION, kind)
+        shown = builder.node("Add", shown, refused)
+    predicted, stored = _add_prediction(builder, shown, front.classes)
+    width = kind.shown(np.empty((0, kind.outputs)), model.metrics).shape[1]
+    builder.output(shown, kind.graph_output, TensorProto.FLOAT, width)
+    builder.output(predicted, PREDICTION, stored)
     return builder.model(
         {
             "halfseen_format": str(FORMAT),
@@ -84,7 +80,10 @@ def onnx_model(model: Model) -> onnx.ModelProto:
 def _answered_rows(model: Model) -> dict[str, Any]:
     """Return made-up rows with what the model says of them, for whoever loads the graph."""
     table = _made_up_rows(model.schema, SELF_TEST_ROWS)
-    return {"columns": table.to_pydict(), "probabilities": model.predict_proba(table).tolist()}
+    return {
+        "columns": table.to_pydict(),
+        model.label_kind.graph_output: model.shown(table).tolist(),
+    }
 
 
 def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
@@ -96,20 +95,6 @@ def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
     scale, one = (builder.constant(np.array(v, dtype=np.float32)) for v in (2 / 255, 1.0))
     pixels = builder.node("Cast", images, to=TensorProto.FLOAT)
     return builder.node("Sub", builder.node("Mul", pixels, scale), one)
-
-
-def _mixed(builder: GraphBuilder, logits: Sequence[str], weights: Weights) -> str:
-    """Add the mixture, or the product, of the members' probabilities."""
-
-    def weighed(answers: Sequence[str]) -> str:
-        shares = [builder.constant(np.array(w, dtype=np.float32)) for w in weights.members]
-        parts = [builder.node("Mul", *pair) for pair in zip(answers, shares, strict=True)]
-        return builder.node("Sum", *parts)
-
-    # What a member adds to all logits of a row falls out of a softmax, weighted or not.
-    if weights.product or len(logits) == 1:
-        return builder.node("Softmax", weighed(logits) if weights.product else logits[0], axis=1)
-    return weighed([builder.node("Softmax", each, axis=1) for each in logits])
 
 
 def write_onnx(graph: onnx.ModelProto, path: Path) -> None:
@@ -153,18 +138,32 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
             column.name: graph_input(column, table.column(column.name), where="the check")
             for column in model.schema.observed
         }
-        answers = model.predict_proba(table)
+        answers = model.shown(table)
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    (probabilities,) = session.run([PROBABILITIES], inputs)
-    difference = float(np.abs(probabilities - answers).max())
-    if not difference <= TOLERANCE:
+    (shown,) = session.run([model.label_kind.graph_output], inputs)
+    difference = float(np.abs(shown - answers).max())
+    tolerance = model.label_kind.tolerance(answers)
+    if not difference <= tolerance:
         raise HalfseenError(
             f"The exported graph differs from the model by {difference:.2g}, more than "
-            f"{TOLERANCE:g}: nothing was written. Please report this with the model folder."
+            f"{tolerance:.2g}: nothing was written. Please report this with the model folder."
         )
     return difference
+
+
+def _add_prediction(
+    builder: GraphBuilder, shown: str, classes: Sequence[Scalar]
+) -> tuple[str, int]:
+    """Add the most probable class, or the amount alone, with its type."""
+    if not classes:
+        first, axis = (builder.constant(np.array([k], dtype=np.int64)) for k in (0, 1))
+        alone = builder.node("Gather", shown, first, axis=1)
+        return builder.node("Squeeze", alone, axis), TensorProto.FLOAT
+    best = builder.node("ArgMax", shown, axis=1, keepdims=0)
+    values, kind = _class_constant(builder, classes)
+    return builder.node("Gather", values, best), kind
 
 
 def _class_constant(builder: GraphBuilder, classes: Sequence[Scalar]) -> tuple[str, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,9 +13,9 @@ import pyarrow as pa
 
 from halfseen.errors import InputError, installed_by, one_line
 from halfseen.front.csv_text import NULLS
-from halfseen.front.schema import class_name
+from halfseen.labels import class_name
 
-LARGEST = 512 * 2**20
+LARGEST = 128 * 2**20
 """Bytes that a workbook may unpack to."""
 MOST_CELLS = 5_000_000
 """Cells of a sheet: 28 kB of Excel can stand for fifty million empty ones."""
@@ -49,7 +50,9 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
                 f"{path} unpacks to {unpacked / 2**20:,.0f} MiB, more than {LARGEST / 2**20:,.0f}: "
                 "save it as CSV or Parquet."
             )
-        book = load_workbook(path, read_only=True, data_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and the like, which are not read
+            book = load_workbook(path, read_only=True, data_only=True)
         try:
             sheet = book.worksheets[0]
             rows = _rows(path, sheet.iter_rows(values_only=True))

@@ -119,7 +119,9 @@ def named_like(rows: ArrowTable, order: Sequence[str], observed: Sequence[str]) 
     )
 
 
-def label_column(y: Any, rows: int) -> tuple[npt.NDArray[Any], pa.Array]:
+def label_column(
+    y: Any, rows: int, task: str = "classification"
+) -> tuple[npt.NDArray[Any], pa.Array]:
     """Return the labels of source rows, checked, as an array and as an Arrow column."""
     labels = column_or_1d(np.asarray(y), warn=True)
     if len(labels) != rows:
@@ -130,10 +132,11 @@ def label_column(y: Any, rows: int) -> tuple[npt.NDArray[Any], pa.Array]:
             f"The source label of row {int(np.argmax(absent))} is missing (NaN): every source row "
             "needs a label; drop the rows that have none."
         )
-    if labels.dtype.kind == "f" and not np.all(labels == np.round(labels)):
+    continuous = labels.dtype.kind == "f" and not np.all(labels == np.round(labels))
+    if task == "classification" and continuous:
         raise InputError(
             f"Unknown label type: the source labels are continuous numbers such as {labels[0]}; "
-            "classes are needed."
+            "classes are needed. AdaptationImputationRegressor predicts amounts."
         )
     try:
         return labels, pa.array(labels.tolist())
@@ -163,13 +166,17 @@ def target_label_column(y: Any, rows: int) -> pa.Array:
         ) from None
 
 
-def with_label(table: ArrowTable, labels: pa.Array, name: str) -> ArrowTable:
-    """Return the table with its labels as one more column of that name."""
-    return ArrowTable(table.table.append_column(name, labels), table.where, table.positional)
+def with_label(table: ArrowTable, labels: Any, name: str) -> ArrowTable:
+    """Return the table with labels, or weights, as one more column of that name."""
+    return ArrowTable(
+        table.table.append_column(name, pa.array(labels)), table.where, table.positional
+    )
 
 
-def split_stacked(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
-    """Split the stacked form into source inputs, source labels and target inputs.
+def split_stacked(
+    X: Any, y: Any, sample_domain: Any, sample_weight: Any = None
+) -> tuple[Any, Any, Any, Any]:
+    """Split the stacked form into source inputs, source labels, target inputs, source weights.
 
     Positive entries of `sample_domain` mark source rows, negative ones target rows, whose
     labels are dropped here unread.
@@ -185,7 +192,8 @@ def split_stacked(X: Any, y: Any, sample_domain: Any) -> tuple[Any, Any, Any]:
             "sample_domain must hold positive numbers for source rows and negative ones for "
             f"target rows; it holds {np.unique(domain).tolist()[:5]}."
         )
-    return take_rows(X, is_source), take_rows(y, is_source), take_rows(X, is_target)
+    weights = None if sample_weight is None else take_rows(sample_weight, is_source)
+    return take_rows(X, is_source), take_rows(y, is_source), take_rows(X, is_target), weights
 
 
 def take_rows(values: Any, rows: npt.NDArray[np.bool_]) -> Any:

@@ -12,15 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import ValidationError
 
+from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, first_fault
 from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
 from halfseen.front.preprocessing import has_missing_block, transform
-from halfseen.front.schema import Scalar, TableSchema, class_name
+from halfseen.front.schema import TableSchema
+from halfseen.labels import Classes, LabelKind, Scalar, class_name
 
-Matrix = npt.NDArray[np.float32]
 LARGEST = 1_000_000
 """Inputs of a row at most, in a description that is read: more would exhaust memory."""
 
@@ -39,8 +40,13 @@ class TableFront:
 
     @property
     def classes(self) -> tuple[Scalar, ...]:
-        """The labels, in the order of the probabilities."""
+        """The labels, in the order of the probabilities; none where it predicts amounts."""
         return self.schema.classes
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What is predicted."""
+        return self.schema.label_kind
 
     def prepare(
         self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
@@ -105,6 +111,11 @@ class ImageFront:
     classes: tuple[Scalar, ...]
     of_files: bool = False
 
+    @property
+    def label_kind(self) -> LabelKind:
+        """What is predicted."""
+        return Classes(self.classes)
+
     def prepare(
         self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
     ) -> Matrix:
@@ -136,6 +147,9 @@ def front_from_dict(data: Mapping[str, Any]) -> Front:
             if np.prod(data["blocks"]["shape"], dtype=float) > LARGEST:
                 raise InputError(f"images of shape {data['blocks']['shape']} are too large.")
             blocks, classes = Blocks.from_dict(data["blocks"]), tuple(data["classes"])
+            names = [class_name(value) for value in classes]
+            if len(names) < 2 or len(set(names)) < len(names):
+                raise InputError(f"the classes {names} are not two or more different ones.")
             front = ImageFront(blocks, classes, bool(data.get("of_files", False)))
         else:
             raise InputError(f"there is no front of kind {data['kind']!r}.")
@@ -143,7 +157,4 @@ def front_from_dict(data: Mapping[str, Any]) -> Front:
         raise InputError(f"schema.{first_fault(error)}.") from None
     except (KeyError, TypeError) as error:
         raise InputError(f"its front lacks or misstates {error}.") from None
-    names = [class_name(value) for value in front.classes]
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise InputError(f"the classes {names} are not two or more different ones.")
     return front

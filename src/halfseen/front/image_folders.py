@@ -219,22 +219,27 @@ def _pixels(image: Image.Image, shape: tuple[int, ...]) -> Pixels:
     mode = "L" if channels == 1 else "RGB"
     if min(image.size) >= 2 * max(height, width):
         image.draft(mode, (width, height))  # JPEG can be decoded at a fraction of its size
-    shown = _upright(image).convert(mode)
+    shown = _upright(image)
+    shown = shown if shown.mode == mode else shown.convert(mode)
     resized = np.asarray(shown.resize((width, height), Image.Resampling.BILINEAR))
     scaled: Pixels = resized.reshape(height, width, channels).astype(np.float32) * (2 / 255) - 1
     return scaled.transpose(2, 0, 1)
 
 
 def _upright(image: Image.Image) -> Image.Image:
-    """Return an image of 8 bits as a viewer shows it: turned, and on white where transparent."""
-    shown = ImageOps.exif_transpose(image)
-    if shown.mode.startswith("I"):  # 16 bits, which Pillow would clip and not scale
-        return Image.fromarray((np.asarray(shown).clip(0, 65535) // 257).astype(np.uint8))
-    if shown.has_transparency_data:
-        coloured = shown.convert("RGBA")
-        white = Image.new("RGBA", coloured.size, "white")
-        return Image.alpha_composite(white, coloured)
-    return shown
+    """Return an image of 8 bits as a viewer shows it: turned, and on white where transparent.
+
+    A picture of some kilobytes can unpack to 350 MB, so it is copied as seldom as possible.
+    """
+    ImageOps.exif_transpose(image, in_place=True)
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would clip and not scale
+        return Image.fromarray((np.asarray(image).clip(0, 65535) // 257).astype(np.uint8))
+    if not image.has_transparency_data:
+        return image
+    shown = image if image.mode in ("LA", "RGBA") else image.convert("RGBA")
+    white = Image.new("L" if shown.mode == "LA" else "RGB", shown.size, "white")
+    white.paste(shown, mask=shown.getchannel("A"))
+    return white
 
 
 def _is_colour(image: Image.Image) -> bool:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from typing import Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.front.frames import Images
 from halfseen.front.roles import Missing
 
 SIDES = ("top", "bottom", "left", "right")
-Matrix = npt.NDArray[np.float32]
 
 
 def image_blocks(

@@ -11,7 +11,7 @@ from halfseen.errors import InputError, capitalized
 from halfseen.front.labels import (
     FEWEST_ROWS,
     EmptyLabelError,
-    ordered_classes,
+    settled_label,
     used_target_labels,
 )
 from halfseen.front.preprocessing import is_number_text
@@ -26,7 +26,7 @@ from halfseen.front.roles import (
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
 from halfseen.front.summary import ColumnSummary, TableSummary, summarize
-from halfseen.front.tables import LabelledTable, PooledTable, Table
+from halfseen.front.tables import Table, with_labels
 
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
@@ -60,8 +60,8 @@ def doubtful(doubts: Sequence[Doubt], roles: Roles) -> InputError:
 class Understanding:
     """What was understood of two tables: the schema, what they hold, and notes for the user.
 
-    `class_counts` are source rows of each class, in the schema's order; `labelled` is the number
-    of target rows whose labels are used.
+    `class_counts` are source rows of each class, in the schema's order, none where the label is an
+    amount; `labelled` is the number of target rows whose labels are used.
     """
 
     schema: TableSchema
@@ -89,8 +89,7 @@ def understand(
         Rows that each class must have.
     """
     check_roles(source, target, roles)
-    apart = {roles.label, *roles.id, *roles.drop}
-    candidates = [name for name in source.names if name not in apart]
+    candidates = [name for name in source.names if name not in roles.apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
     check_spelling(candidates, target, roles)
     read = partial(
@@ -101,7 +100,7 @@ def understand(
         seen = read(source, label=roles.label)
     except EmptyLabelError:
         every = sum(batch.num_rows for batch in source.batches([roles.label]))
-        source = _labelled(source, roles.label)
+        source = with_labels(source, roles.label)
         seen = read(source, label=roles.label)
         if not seen.rows:
             raise InputError(
@@ -136,7 +135,7 @@ def understand(
         if column.role == "observed":
             both = seen.columns[column.name], there.columns[column.name]
             _compare(column, *both, there, notes, roles)
-    classes = ordered_classes(seen.labels, roles.label, roles.positive, fewest=fewest)
+    classes, amounts = settled_label(seen.labels, seen.amounts, roles, fewest=fewest)
     labelled = 0
     if roles.label in target.names:
         labelled, sentence = used_target_labels(
@@ -147,25 +146,19 @@ def understand(
         columns=columns,
         label=roles.label,
         classes=classes,
+        amounts=amounts,
         positive=classes[-1] if roles.positive is not None else None,
         id=roles.id,
         dropped=(*(name for name in source.names if name in roles.drop), *useless),
-        order=tuple(n for n in source.names if n != roles.label and n not in roles.id),
+        order=tuple(n for n in source.names if n not in roles.apart or n in roles.drop),
         dates=dict(roles.dates),
+        weight=roles.weight,
     )
     if roles.scale:
         schema, note = settle_scales(schema, source, seen.rows)
         notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
-
-
-def _labelled(table: Table, label: str) -> Table:
-    """Return the rows that have a label; sites stay apart."""
-    if not isinstance(table, PooledTable):
-        return LabelledTable(table, label)
-    sites = {site: LabelledTable(own, label) for site, own in table.sites.items()}
-    return PooledTable(sites, table.names)
 
 
 def _categories(summary: TableSummary) -> list[str]:

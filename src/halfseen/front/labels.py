@@ -1,31 +1,27 @@
-"""The label column: which classes there are, and each row's position among them."""
+"""The label column: which classes there are or that it is an amount, and each row's value."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.front.preprocessing import as_categories, decoded
+from halfseen.front.preprocessing import as_categories, as_numbers, decoded
 from halfseen.front.roles import Roles
-from halfseen.front.schema import Scalar, TableSchema, class_name
+from halfseen.front.schema import Shape, TableSchema
+from halfseen.labels import Scalar, class_name
 
-__all__ = [
-    "NO_LABEL",
-    "EmptyLabelError",
-    "count_labels",
-    "count_some_labels",
-    "label_positions",
-    "ordered_classes",
-    "some_label_positions",
-    "used_target_labels",
-]
+if TYPE_CHECKING:
+    from halfseen.front.summary import ColumnSummary
+    from halfseen.front.tables import Table
 
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
@@ -34,6 +30,10 @@ FEWEST_LABELLED = 10
 """Labelled target rows below which their labels are left alone."""
 NO_LABEL = -1
 """The position of a target row without a label."""
+CERTAIN_AMOUNTS = 10
+"""Different values, some of them no whole numbers, from which a label is an amount for sure."""
+
+Labels = npt.NDArray[Any]
 
 
 class EmptyLabelError(InputError):
@@ -62,11 +62,22 @@ def count_some_labels(column: Any, name: str, *, where: str) -> Counter[Any]:
     return Counter({pair["values"]: pair["counts"] for pair in counts.to_pylist()})
 
 
-def some_label_positions(schema: TableSchema, column: Any, where: str) -> npt.NDArray[np.int64]:
-    """Return each row's class as its position, :data:`NO_LABEL` where it has none."""
-    texts = as_categories(column, schema.label, where=where)
+def some_labels(schema: TableSchema, column: Any, name: str, where: str) -> Labels:
+    """Return each row's class as its position, or its amount.
+
+    Rows without a label have :data:`NO_LABEL`, or NaN.
+    """
+    if schema.amounts is not None:
+        return as_numbers(column, name, where=where)
+    texts = as_categories(column, name, where=where)
     found = pc.index_in(texts, value_set=pa.array(schema.class_names), skip_nulls=True)
-    positions: npt.NDArray[np.int64] = found.fill_null(NO_LABEL).to_numpy(zero_copy_only=False)
+    unknown = texts.filter(pc.and_(pc.is_valid(texts), pc.is_null(found)))
+    if len(unknown):
+        raise InputError(
+            f"The label {unknown[0].as_py()!r} is none of the model's classes: "
+            f"{', '.join(schema.class_names)}."
+        )
+    positions: Labels = found.fill_null(NO_LABEL).to_numpy(zero_copy_only=False)
     return positions.astype(np.int64)
 
 
@@ -92,7 +103,7 @@ def used_target_labels(
             f"{evaluate} can measure with them; {use} lets the fit use them."
         )
     known = [class_name(value) for value in classes]
-    unknown = [value for value in labels if value not in known]
+    unknown = [value for value in labels if known and value not in known]
     if unknown:
         raise InputError(
             f"The label {roles.label!r} of {where} has the value {unknown[0]!r}, which is none of "
@@ -103,26 +114,127 @@ def used_target_labels(
     return there, f"{have}, and the fit uses them."
 
 
-def label_positions(schema: TableSchema, column: Any, where: str) -> npt.NDArray[np.int64]:
-    """Return each row's class as its position in the schema's order."""
+def source_labels(schema: TableSchema, column: Any, where: str) -> Labels:
+    """Return each row's class as its position in the schema's order, or its amount."""
+    if schema.amounts is not None:
+        return as_numbers(column, schema.label, where=where)
     values = decoded(column, schema.label, where)
     position = pc.index_in(values, value_set=pa.array(schema.classes).cast(values.type))
     if position.null_count:
         raise InputError(f"The label {schema.label!r} of {where} changed while it was read.")
-    positions: npt.NDArray[np.int64] = position.to_numpy(zero_copy_only=False).astype(np.int64)
+    positions: Labels = position.to_numpy(zero_copy_only=False).astype(np.int64)
     return positions
 
 
+def settled_label(
+    labels: Counter[Any], numbers: ColumnSummary | None, roles: Roles, *, fewest: int = FEWEST_ROWS
+) -> tuple[tuple[Scalar, ...], Shape | None]:
+    """Return the classes of a label, or how its amounts are distributed.
+
+    Parameters
+    ----------
+    labels
+        How often each value occurs.
+    numbers
+        What is known of a label of numbers.
+    roles
+        What the user says of it; ``auto`` takes it for an amount where there is no doubt.
+    fewest
+        Rows that each class must have.
+    """
+    certain = numbers is not None and not numbers.is_whole and len(labels) > CERTAIN_AMOUNTS
+    if roles.task == "classification" or (roles.task == "auto" and not certain):
+        return ordered_classes(labels, roles, fewest=fewest), None
+    if roles.positive is not None:
+        raise InputError(
+            f"{roles.said('positive', roles.positive)} names a class, and the label "
+            f"{roles.label!r} is an amount."
+        )
+    if numbers is None:
+        raise InputError(
+            f"The label {roles.label!r} holds {class_name(next(iter(labels)))!r}, which is no "
+            "amount: regression needs numbers."
+        )
+    if len(labels) < 2 or numbers.rows < 2 * fewest:
+        raise InputError(
+            f"The label {roles.label!r} has {len(labels)} different values in {numbers.rows} "
+            f"rows; regression needs at least {2 * fewest} rows that differ."
+        )
+    return (), numbers.shape()
+
+
+def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
+    """Return what is said of a label behind its name: its classes, or its amounts."""
+    if schema.amounts is not None:
+        quantiles = schema.amounts.quantiles
+        low, middle, high = (f"{quantiles[k]:.5g}" for k in (0, 10, 20))
+        return f"an amount from {low} to {high}, median {middle}"
+    total = sum(counts)
+    shares = zip(schema.class_names, counts, strict=True)
+    return "with classes " + ", ".join(
+        f"{n} {count:,} ({count / total:.1%})" for n, count in shares
+    )
+
+
+def check_classes(schema: TableSchema, what: str) -> None:
+    """Refuse an amount where networks and their scores are compared, which know classes alone."""
+    if schema.amounts is not None:
+        raise InputError(
+            f"{what} compares networks, which learn classes, and {schema.label!r} is an amount: "
+            "`halfseen fit` measures on held-out source rows, `halfseen evaluate` on labelled ones."
+        )
+
+
+def row_weights(table: Table, name: str) -> Floats:
+    """Return how much each row of a table counts, by one of its columns, with mean one."""
+    given = [
+        as_numbers(batch.column(name), name, where=table.where) for batch in table.batches([name])
+    ]
+    return checked_weights(np.concatenate(given), sum(map(len, given)), f"Column {name!r}")
+
+
+def checked_weights(given: Any, rows: int, called: str = "sample_weight") -> Floats:
+    """Return weights of rows with mean one, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> checked_weights([1, 3], 2)
+    array([0.5, 1.5])
+    """
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{called} holds something that is no number.") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, float(weights))
+    if weights.shape != (rows,):
+        raise InputError(
+            f"{called} has shape {weights.shape} for {rows} source rows: give one number for each."
+        )
+    wrong = ~np.isfinite(weights) | (weights < 0)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(
+            f"{called} is {weights[row]:g} in row {row}: weights are numbers that are not "
+            "negative; give a row that should not count 0."
+        )
+    if not weights.any():
+        raise InputError(f"{called} is zero in every row: no row would count.")
+    counted: Floats = weights / weights.mean()
+    return counted
+
+
 def ordered_classes(
-    labels: Counter[Any], name: str, positive: str | None = None, *, fewest: int = FEWEST_ROWS
+    labels: Counter[Any], roles: Roles, *, fewest: int = FEWEST_ROWS
 ) -> tuple[Scalar, ...]:
     """Return the classes of a label column in order, the positive one last.
 
     Examples
     --------
-    >>> ordered_classes(Counter({"yes": 40, "no": 60}), "click", positive="no")
+    >>> ordered_classes(Counter({"yes": 40, "no": 60}), Roles("click", positive="no"))
     ('yes', 'no')
     """
+    name, positive = roles.label, roles.positive
     if len(labels) < 2:
         raise InputError(
             f"The label {name!r} has one value, {class_name(next(iter(labels)))!r}, in "
@@ -146,8 +258,12 @@ def ordered_classes(
         raise InputError(
             f"The label {name!r} has {len(labels):,} different values such as "
             f"{next(iter(labels))!r}"
-            + (", as an amount (regression) has" if is_amount else "")
-            + f"; classes are needed, at most {MOST_CLASSES}. Bin it first."
+            + (
+                f", as an amount has: predict it as one with {roles.said('task', 'regression')}, "
+                "or bin it into classes."
+                if is_amount
+                else f"; classes are needed, at most {MOST_CLASSES}."
+            )
         )
     if any(not isinstance(value, bool | int | float | str) for value in labels):
         raise InputError(f"The label {name!r} must hold numbers, texts or booleans.")

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.front.frames import named_like, with_label
 from halfseen.front.inference import Understanding, doubtful, understand
 from halfseen.front.labels import FEWEST_ROWS
-from halfseen.front.roles import Missing, Roles
+from halfseen.front.roles import Missing, Roles, Task
 from halfseen.front.tables import ArrowTable
 
 
@@ -32,6 +33,8 @@ def understand_frames(
     fewest: int = FEWEST_ROWS,
     scale: bool = True,
     target_labels: pa.Array | None = None,
+    task: Task = "classification",
+    weights: Floats | None = None,
 ) -> Understanding:
     """Return what was understood of a labelled frame and a target's.
 
@@ -52,10 +55,11 @@ def understand_frames(
         target = ArrowTable(source.table.select(observed), "the target", source.positional)
     else:
         target = _matched(source, target, hidden, explicit=missing is not None)
-    label = "label"
-    while label in (*names, *target.names):
-        label += "_"
+    taken = {*names, *target.names}
+    label, weight = _free("label", taken), _free("weight", taken)
     whole = with_label(source, labels, label)
+    if weights is not None:
+        whole = with_label(whole, weights, weight)
     if target_labels is not None:
         target = with_label(target, target_labels, label)
     roles = Roles(
@@ -67,6 +71,8 @@ def understand_frames(
         scale=scale,
         in_python=True,
         target_labels=True,
+        task=task,
+        weight=None if weights is None else weight,
     )
     if keep is None:
         kept = tuple(n for n in names if n not in hidden and n not in roles.drop)
@@ -75,6 +81,13 @@ def understand_frames(
     if isinstance(found, Understanding):
         return found
     raise doubtful(found, roles)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name that no column has."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _missing_names(source: ArrowTable, missing: Missing) -> tuple[str, ...]:

@@ -9,12 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
-
-Matrix = npt.NDArray[np.float32]
-Numbers = npt.NDArray[np.float64]
 
 
 def transform(
@@ -89,7 +87,7 @@ def has_missing_block(schema: TableSchema, table: Any) -> npt.NDArray[np.bool_]:
 
 def as_numbers(
     column: Any, name: str, *, where: str, first_row: int = 1, strays: bool = False
-) -> Numbers:
+) -> Floats:
     """Return a column as numbers, NaN where it has a gap.
 
     With `strays`, texts that are no numbers are gaps; otherwise they are refused.
@@ -111,7 +109,7 @@ needed.
         values = _parsed_numbers(values, name, where, first_row)
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
-    numbers: Numbers = _numpy(values.cast(pa.float64(), safe=False)).astype(np.float64)
+    numbers: Floats = _numpy(values.cast(pa.float64(), safe=False)).astype(np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite))
@@ -212,7 +210,7 @@ def is_number_text(text: str) -> bool:
     return True
 
 
-def signed_log(values: Numbers) -> Numbers:
+def signed_log(values: Floats) -> Floats:
     r"""Return sign(v) log(1 + \|v\|), which leaves small numbers as they are.
 
     Examples
@@ -220,11 +218,11 @@ def signed_log(values: Numbers) -> Numbers:
     >>> signed_log(np.array([-1.0, 0.0, 99.0])).round(3)
     array([-0.693,  0.   ,  4.605])
     """
-    logged: Numbers = np.sign(values) * np.log1p(np.abs(values))
+    logged: Floats = np.sign(values) * np.log1p(np.abs(values))
     return logged
 
 
-def _write_number(block: Matrix, column: NumberColumn, values: Numbers, clip: float) -> None:
+def _write_number(block: Matrix, column: NumberColumn, values: Floats, clip: float) -> None:
     gaps = np.isnan(values)
     filled = np.where(gaps, column.fill, values)
     if column.log:

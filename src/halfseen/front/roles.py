@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from halfseen.blocks import Blocks
 from halfseen.errors import InputError, capitalized
 from halfseen.front.preprocessing import are_numbers
 from halfseen.front.tables import ArrowTable, Table
+
+Task = Literal["auto", "classification", "regression"]
+"""What a label is; ``auto`` decides where there is no doubt."""
 
 if TYPE_CHECKING:
     from halfseen.front.summary import TableSummary
@@ -52,6 +55,10 @@ class Roles:
         Whether labels that target rows have are used; None uses them where some rows lack one.
     in_python
         Whether messages speak of Python or of the command line.
+    task
+        What the label is: classes, an amount (``regression``), or what it is beyond doubt.
+    weight
+        Column of the source that says how much each row counts.
     """
 
     label: str
@@ -66,6 +73,13 @@ class Roles:
     numeric: tuple[str, ...] = ()
     dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     target_labels: bool | None = None
+    task: Task = "auto"
+    weight: str | None = None
+
+    @property
+    def apart(self) -> set[str]:
+        """Columns that are no inputs."""
+        return {self.label, *self.id, *self.drop, *([] if self.weight is None else [self.weight])}
 
     def option(self, name: str, *columns: str) -> str:
         """Return how the user would say it.
@@ -76,6 +90,16 @@ class Roles:
         ('--drop age', "drop=['age']")
         """
         return f"{name}={list(columns)}" if self.in_python else f"--{name} {','.join(columns)}"
+
+    def said(self, name: str, value: str) -> str:
+        """Return how the user would say one value.
+
+        Examples
+        --------
+        >>> Roles("y").said("task", "regression"), Roles("y", in_python=True).said("task", "auto")
+        ('--task regression', "task='auto'")
+        """
+        return f"{name}={value!r}" if self.in_python else f"--{name} {value}"
 
 
 def check_roles(source: Table, target: Table, roles: Roles) -> None:
@@ -92,6 +116,7 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
         "numeric": roles.numeric,
         "drop": roles.drop,
         "id": roles.id,
+        "weight": () if roles.weight is None else (roles.weight,),
     }
     flag = "" if roles.in_python else "--"
     for option, names in given.items():
@@ -104,14 +129,14 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
                     f"does not have{_similar(name, known)}."
                 )
     roles_of: dict[str, str] = {roles.label: "label"}
-    for option in ("missing", "keep", "drop", "id"):
+    for option in ("missing", "keep", "drop", "id", "weight"):
         for name in given[option]:
             if roles_of.setdefault(name, option) != option:
                 raise InputError(
                     f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}{option}."
                 )
     for name in roles.categorical:
-        if roles_of.get(name) in ("label", "drop", "id"):
+        if roles_of.get(name) in ("label", "drop", "id", "weight"):
             raise InputError(
                 f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
             )

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.front.tables import Table
-from halfseen.logistic import FOLDS, likelihoods
+from halfseen.labels import LabelKind
+from halfseen.splitting import rarest_class
 
 Matrix = npt.NDArray[Any]
 Labels = npt.NDArray[Any]
@@ -21,12 +22,15 @@ MOST_ROWS = 100_000
 """A larger source has rows enough to learn each column's weight whatever its scale."""
 COMPARED_ROWS = 2_000
 PENALTIES = (1e-3, 1e-2, 0.1)
+FOLDS = 5
 
 
-def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float | None:
+def shared_scale(
+    standardized: Matrix, labels: Labels, spreads: Matrix, kind: LabelKind
+) -> float | None:
     """Return the root mean square of the spreads where sharing it predicts better, else None.
 
-    Ridge-penalised logistic regression is fitted with both scalings, each with its best of three
+    A ridge-penalised linear model is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
     between its five folds. `spreads` are what the standardized columns were divided by.
 
@@ -36,18 +40,19 @@ def shared_scale(standardized: Matrix, labels: Labels, spreads: Matrix) -> float
 
     >>> rng = np.random.default_rng(0)
     >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
-    >>> shared_scale(rows, rows[:, 0] > 0, spreads) is not None
+    >>> two = Classes.of(2)
+    >>> shared_scale(rows, (rows[:, 0] > 0).astype(int), spreads, two) is not None
     True
-    >>> shared_scale(rows, rows[:, 7] > 0, spreads) is None
+    >>> shared_scale(rows, (rows[:, 7] > 0).astype(int), spreads, two) is None
     True
     """
     some = np.random.default_rng(0).permutation(len(labels))[:COMPARED_ROWS]
     rows, labels = standardized[some].astype(np.float64), labels[some]
-    if np.unique(labels, return_counts=True)[1].min() < FOLDS:
+    if rarest_class(kind.strata(labels)) < FOLDS:
         return None
     common = float(np.sqrt(np.square(spreads).mean()))
     own, shared = (
-        max(likelihoods(x, labels, PENALTIES), key=np.mean)
+        max(kind.linear_scores(x, labels, PENALTIES), key=np.mean)
         for x in (rows, rows * (spreads / common))
     )
     gain = shared - own
@@ -69,7 +74,7 @@ def settle_scales(schema: TableSchema, source: Table, rows: int) -> tuple[TableS
     positions = [schema.inputs.index(name) for name in names]
     inputs, labels = RowStream(source, schema, is_source=True).all()
     spreads = np.array([column.scale for column in columns])
-    common = shared_scale(inputs[:, positions], labels, spreads)
+    common = shared_scale(inputs[:, positions], labels, spreads, schema.label_kind)
     if common is None:
         return schema, None
     scaled = tuple(

@@ -21,15 +21,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from halfseen.blocks import Blocks
+from halfseen.labels import Amounts, Classes, LabelKind, Scalar, class_name
 
 Kind = Literal["numeric", "count", "boolean", "categorical"]
 Role = Literal["observed", "missing"]
 """Whether the target has a column (x1) or only the source does (x2)."""
-Scalar = bool | int | float | str
-"""A class label as the source's file holds it."""
 
 
 class _Plain(BaseModel):
@@ -132,8 +131,11 @@ class TableSchema(_Plain):
 
     columns: Annotated[tuple[Column, ...], Field(min_length=1)]
     label: str
-    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] = Field(
-        description="the label's values, in the order of the probabilities"
+    classes: tuple[Scalar, ...] = Field(
+        (), description="the label's values, in the order of the probabilities"
+    )
+    amounts: Shape | None = Field(
+        default=None, description="how the label is distributed, where it is an amount"
     )
     positive: Scalar | None = Field(None, description="the class that one-sided metrics speak of")
     id: tuple[str, ...] = Field((), description="columns carried through to predictions")
@@ -145,6 +147,21 @@ class TableSchema(_Plain):
     clip: float = Field(
         default=20.0, gt=0, description="scaled numbers are kept within minus and plus this"
     )
+    weight: str | None = Field(None, description="column of the rows' weights, no input")
+
+    @model_validator(mode="after")
+    def _predicts_something(self) -> TableSchema:
+        names = self.class_names
+        if self.amounts is None and (len(names) < 2 or len(set(names)) < len(names)):
+            raise ValueError(f"the classes {list(names)} are not two or more different ones")
+        if self.amounts is not None and names:
+            raise ValueError("a label is an amount or has classes, not both")
+        return self
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What is predicted: one of the classes, or an amount."""
+        return Classes(self.classes) if self.amounts is None else Amounts()
 
     @property
     def observed(self) -> tuple[NumberColumn | CategoryColumn, ...]:
@@ -172,21 +189,6 @@ class TableSchema(_Plain):
     def class_names(self) -> tuple[str, ...]:
         """The classes as text: probabilities of class c are in the column ``p_c``."""
         return tuple(class_name(value) for value in self.classes)
-
-
-def class_name(value: Scalar) -> str:
-    """Return a class as text, the way categories are written.
-
-    Examples
-    --------
-    >>> class_name(True), class_name(2.0), class_name("click")
-    ('true', '2', 'click')
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
 
 
 def _marker(name: str, indicator: bool) -> tuple[str, ...]:

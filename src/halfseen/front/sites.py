@@ -53,8 +53,7 @@ def understand_sites(
                 "from: every source needs it."
             )
     source = pooled(sources)
-    apart = {roles.label, *roles.id, *roles.drop}
-    candidates = [name for name in source.names if name not in apart]
+    candidates = [name for name in source.names if name not in roles.apart]
     patterns = {site: _pattern(table, candidates, roles) for site, table in targets.items()}
     different = list(dict.fromkeys(pattern for pattern in patterns.values() if pattern))
     whole = [site for site, pattern in patterns.items() if not pattern]

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.front.labels import NO_LABEL, label_positions, some_label_positions
+from halfseen.arrays import Matrix
+from halfseen.front.labels import NO_LABEL, some_labels, source_labels
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
 from halfseen.parallel import ALONE, Ranks
 
-Matrix = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
+Labels = npt.NDArray[Any]
 Chunk = tuple[Matrix, Labels]
 
 BUFFER_ROWS = 131_072
@@ -115,10 +115,11 @@ class RowStream:
 
     def _labels(self, batch: Any, where: str) -> Labels:
         if self.some_labelled:
-            return some_label_positions(self.schema, batch.column(self.schema.label), where)
+            name = self.schema.label
+            return some_labels(self.schema, batch.column(name), name, where)
         if not self.is_source:
             return np.full(batch.num_rows, NO_LABEL)
-        return label_positions(self.schema, batch.column(self.schema.label), where)
+        return source_labels(self.schema, batch.column(self.schema.label), where)
 
 
 def _mixed(

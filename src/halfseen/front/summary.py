@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.labels import count_labels, count_some_labels
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text, signed_log
@@ -26,8 +26,6 @@ SAMPLE = 100_000
 """Rows at most from which medians and scales are taken: all of a shorter table, else evenly spaced
 ones."""
 
-Numbers = npt.NDArray[np.float64]
-
 
 class Moments(NamedTuple):
     """What numbers are scaled by: their mean, standard deviation and skewness."""
@@ -37,7 +35,7 @@ class Moments(NamedTuple):
     skewness: float
 
     @classmethod
-    def of(cls, values: Numbers) -> Moments:
+    def of(cls, values: Floats) -> Moments:
         """Return those of some numbers; the skewness of a constant is 0.
 
         Examples
@@ -74,7 +72,7 @@ class ColumnSummary:
     is_whole: bool = True
     least: float = np.inf
     most: float = -np.inf
-    _sample: list[Numbers] = field(default_factory=list)
+    _sample: list[Floats] = field(default_factory=list)
     _stride: int = 1
 
     @property
@@ -93,7 +91,7 @@ class ColumnSummary:
         return not self.has_more and len(self.counts) == 1
 
     @property
-    def sample(self) -> Numbers:
+    def sample(self) -> Floats:
         """The numbers of all rows of a shorter table, of evenly spaced ones else."""
         return np.concatenate(self._sample) if self._sample else np.empty(0)
 
@@ -172,7 +170,7 @@ class ColumnSummary:
             self.counts[pair["values"]] += pair["counts"]
         self.has_more = len(self.counts) > MOST_VALUES
 
-    def _add_numbers(self, numbers: Numbers) -> None:
+    def _add_numbers(self, numbers: Floats) -> None:
         present = ~np.isnan(numbers)
         known = numbers[present]
         self.gaps += len(numbers) - len(known)
@@ -194,12 +192,16 @@ class ColumnSummary:
 
 @dataclass
 class TableSummary:
-    """What is known of one table: the columns that were looked at, and how often labels occur."""
+    """What is known of one table: the columns that were looked at, and how often labels occur.
+
+    Of labels that are numbers not all are counted, and `amounts` sums them up.
+    """
 
     table: Table
     rows: int = 0
     columns: dict[str, ColumnSummary] = field(default_factory=dict)
     labels: Counter[Any] = field(default_factory=Counter)
+    amounts: ColumnSummary | None = None
 
 
 def summarize(
@@ -232,18 +234,29 @@ def summarize(
             if label is not None and not all_labelled:
                 summary.labels += count_some_labels(batch.column(label), label, where=where)
             elif label is not None:
-                summary.labels += count_labels(
-                    batch.column(label), label, where=where, first_row=first_row + summary.rows
-                )
-                if len(summary.labels) > MOST_VALUES:
-                    raise InputError(
-                        f"The label {label!r} of {where} has more than {MOST_VALUES:,} different "
-                        "values; a few classes are needed."
-                    )
+                _add_labels(summary, batch.column(label), label, where, first_row)
             summary.rows += batch.num_rows
     return summary
 
 
-def _counted(values: Numbers) -> tuple[list[float], list[int]]:
+def _add_labels(summary: TableSummary, column: Any, label: str, where: str, first_row: int) -> None:
+    """Take in the labels of one batch, as values and, where they are numbers, as amounts."""
+    found = count_labels(column, label, where=where, first_row=first_row + summary.rows)
+    if not summary.rows:
+        summary.amounts = ColumnSummary(label)
+    if any(isinstance(value, str | bool) for value in found):
+        summary.amounts = None
+    if summary.amounts is not None:
+        summary.amounts.add(column, where=where, first_row=first_row)
+    if len(summary.labels) <= MOST_VALUES:
+        summary.labels += found
+    elif summary.amounts is None:
+        raise InputError(
+            f"The label {label!r} of {where} has more than {MOST_VALUES:,} different values; a few "
+            "classes are needed."
+        )
+
+
+def _counted(values: Floats) -> tuple[list[float], list[int]]:
     found, counts = np.unique(values, return_counts=True)
     return found.tolist(), counts.tolist()

@@ -98,30 +98,14 @@ class ArrowTable:
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """The rows of a table that have a label; the others are not seen."""
+    """The rows of a table that have a label; the others are neither seen nor counted."""
 
     table: Table
     label: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return self.table.names
-
-    @property
-    def where(self) -> str:
-        """What messages call the table."""
-        return self.table.where
-
-    @property
-    def first_row(self) -> int:
-        """The number of the first row; those without a label are not counted."""
-        return self.table.first_row
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Sentences on how it is written."""
-        return self.table.notes
+    names: tuple[str, ...]
+    where: str
+    first_row: int
+    notes: tuple[str, ...]
 
     def parts(self) -> list[Any]:
         """Return the pieces in the order of the rows."""
@@ -227,3 +211,12 @@ def each_site(table: Table) -> list[Table]:
     if not isinstance(table, PooledTable):
         return [table]
     return [table.only(site) for site in table.sites]
+
+
+def with_labels(table: Table, label: str) -> Table:
+    """Return the rows that have a label; sites stay apart."""
+    if isinstance(table, PooledTable):
+        sites = {site: with_labels(own, label) for site, own in table.sites.items()}
+        return PooledTable(sites, table.names)
+    facts = table.names, table.where, table.first_row, table.notes
+    return LabelledTable(table, label, *facts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfseen.members.aligned import Aligned, AlignedLearner
+from halfseen.members.aligned import Aligned, AlignedLearner, Mapped
 from halfseen.members.linear import Regression, RegressionLearner
 from halfseen.members.registry import (
     LEARNERS,
@@ -17,6 +17,7 @@ from halfseen.members.registry import (
     NETWORKS,
     member_named,
     register,
+    words_of,
 )
 from halfseen.members.tasks import Learner, Member, Sample, Task
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
@@ -36,6 +37,7 @@ __all__ = [
     "Forest",
     "ForestLearner",
     "Learner",
+    "Mapped",
     "Member",
     "NetworksLearner",
     "NetworksMember",
@@ -45,12 +47,13 @@ __all__ = [
     "Task",
     "member_named",
     "register",
+    "words_of",
 ]
 
-register(Regression, RegressionLearner, "logistic regression, observed columns")
+register(Regression, RegressionLearner, "penalised regression, observed columns")
 register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
 register(Forest, ForestLearner, "random forest, observed columns")
-register(Aligned, None, "behind maps of drifted columns")
+register(Aligned, None, "members behind maps of drifted columns")
 
 
 def __getattr__(name: str) -> Any:

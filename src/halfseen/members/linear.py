@@ -1,4 +1,4 @@
-"""Penalised logistic regression: the baseline that every model of a table must stand beside."""
+"""A penalised linear model: the baseline that every model of a table must stand beside."""
 
 from __future__ import annotations
 
@@ -8,46 +8,43 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax
 
 from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.logistic import fit_logistic, likelihoods
+from halfseen.labels import LabelKind
 from halfseen.members.tasks import Sample, Task
 from halfseen.parallel import present_ranks
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["Regression", "RegressionLearner", "fit_regression"]
-
 Matrix = npt.NDArray[Any]
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
-"""scikit-learn's C: the larger, the weaker the penalty."""
+"""As scikit-learn's C: the larger, the weaker the penalty."""
 MOST_REGRESSED = 100_000
-"""Rows that logistic regression is fitted on: more would not change what it says."""
+"""Rows that a regression is fitted on: more would not change what it says."""
 MOST_COMPARED = 3_000
 """Rows among which its penalty is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Multinomial logistic regression on the observed inputs: the logits W x1 + b."""
+    """Logistic or ridge regression on the observed inputs: the logits, or amounts, W x1 + b."""
 
     kind: ClassVar[str] = "regression"
     weight: Floats
     bias: Floats
     blocks: Blocks
+    label_kind: LabelKind
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return log-probabilities of prepared rows; the missing block is not looked at."""
+    def answer(self, rows: Matrix) -> Floats:
+        """Return the answer about prepared rows; the missing block is not looked at."""
         observed = self.blocks.flat(rows, "observed").astype(np.float64)
-        logits: Floats = log_softmax(observed @ self.weight.T + self.bias, axis=1)
-        return logits
+        return self.label_kind.answers(observed @ self.weight.T + self.bias)
 
-    def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
+    def complete_answer(self, rows: Matrix) -> Floats | None:
         """Return nothing: the regression makes no use of the missing block."""
         return None
 
@@ -65,15 +62,16 @@ class Regression:
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        n_classes: int,
+        label_kind: LabelKind,
         **given: Any,
     ) -> Self:
         """Rebuild the regression from its tensors."""
-        shapes = {"weight": (n_classes, len(blocks.observed)), "bias": (n_classes,)}
+        outputs = label_kind.outputs
+        shapes = {"weight": (outputs, len(blocks.observed)), "bias": (outputs,)}
         found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         if found != shapes:
             raise InputError(f"the tensors of the regression have shapes {found}, not {shapes}.")
-        return cls(tensors["weight"], tensors["bias"], blocks)
+        return cls(tensors["weight"], tensors["bias"], blocks, label_kind)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add W x1 + b to an ONNX graph."""
@@ -85,12 +83,12 @@ class Regression:
 
 @dataclass(frozen=True)
 class RegressionLearner:
-    """Fits logistic regression on the rows in memory.
+    """Fits logistic or ridge regression on the rows in memory.
 
     Parameters
     ----------
     penalty
-        scikit-learn's C; by default it is chosen at every fit.
+        As scikit-learn's C; by default it is chosen at every fit.
     """
 
     penalty: float | None = None
@@ -99,7 +97,7 @@ class RegressionLearner:
     def fit(self, task: Task) -> Regression:
         """Fit on the observed inputs; one process fits for all."""
         return present_ranks().from_first(
-            lambda: fit_regression(task.source, task.blocks, task.n_classes, self.penalty)
+            lambda: fit_regression(task.source, task.blocks, task.label_kind, self.penalty)
         )
 
     @staticmethod
@@ -107,50 +105,36 @@ class RegressionLearner:
         """Return a learner with the penalty that suits a task, for fits on parts of its rows."""
         some = np.random.default_rng(0).permutation(len(task.source))[:MOST_COMPARED]
         rows = task.blocks.flat(task.source.inputs[some], "observed").astype(np.float64)
-        return RegressionLearner(_penalty(rows, task.source.hard_labels[some]))
+        return RegressionLearner(_penalty(rows, task.source.labels[some], task.label_kind))
 
 
 def fit_regression(
-    source: Sample, blocks: Blocks, n_classes: int, penalty: float | None = None
+    source: Sample, blocks: Blocks, label_kind: LabelKind, penalty: float | None = None
 ) -> Regression:
-    """Fit logistic regression with an L2 penalty, by default chosen by likelihood over five folds.
+    """Fit a linear model with an L2 penalty, by default chosen by likelihood over five folds.
 
     The chosen one is the strongest within one standard error of the best: the folds cannot tell
-    the two apart, and on a shifted target the simpler one is the safer. A class that the rows lack
-    gets the odds of half a row. A row with soft labels counts as one row of each class, weighted
-    by that class's probability.
+    the two apart, and on a shifted target the simpler one is the safer.
     """
     some = np.random.default_rng(0).permutation(len(source))[:MOST_REGRESSED]
     rows = blocks.flat(source.inputs[some], "observed").astype(np.float64)
-    sample = source[some]
-    shares = sample.shares(n_classes)
-    if sample.weights is not None:
-        shares *= sample.weights[:, None]
-    present = np.flatnonzero(shares.any(axis=0))
-    weight = np.zeros((n_classes, rows.shape[1]))
-    bias = np.full(n_classes, np.log(0.5 / len(sample)))
-    if len(present) == 1:
-        bias[present] = 0.0
-        return Regression(weight, bias, blocks)
-    chosen = penalty or _penalty(rows, sample.hard_labels)
-    found = fit_logistic(rows, shares[:, present], chosen)
-    if len(found) == 1:  # of two classes the difference alone
-        found = np.vstack([-found, found]) / 2
-    weight[present], bias[present] = found[:, :-1], found[:, -1]
-    return Regression(weight, bias, blocks)
+    labels = source.labels[some]
+    weights = None if source.weights is None else source.weights[some]
+    chosen = penalty or _penalty(rows, labels, label_kind)
+    return Regression(*label_kind.fit_linear(rows, labels, weights, chosen), blocks, label_kind)
 
 
-def _penalty(rows: Matrix, labels: Matrix) -> float:
-    """Return scikit-learn's C by the one-standard-error rule.
+def _penalty(rows: Matrix, labels: Matrix, label_kind: LabelKind) -> float:
+    """Return the penalty by the one-standard-error rule.
 
     References
     ----------
     L. Breiman, J. Friedman, R. Olshen, C. Stone, "Classification and regression trees", 1984.
     """
     some = slice(MOST_COMPARED)  # the rows were shuffled
-    if np.unique(labels[some], return_counts=True)[1].min() < 2:
+    found = label_kind.linear_scores(rows[some], labels[some], PENALTIES)
+    if not found.size:
         return 0.01  # nothing to compare on
-    found = likelihoods(rows[some], labels[some], PENALTIES)
     mean, best = found.mean(1), found.mean(1).argmax()
     error = found[best].std(ddof=1) / np.sqrt(found.shape[1])
     return PENALTIES[int(np.flatnonzero(mean >= mean[best] - error)[0])]

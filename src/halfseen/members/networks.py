@@ -11,9 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from halfseen.arrays import Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.labels import LabelKind
 from halfseen.members.networks_graph import add_networks
 from halfseen.members.registry import MEMBERS, NETWORKS
 from halfseen.members.tasks import Sample, Task
@@ -27,10 +28,6 @@ from halfseen.options import Options, make_options
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
-
-__all__ = ["NetworksLearner", "NetworksMember", "restore_prior"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(eq=False)
@@ -54,6 +51,14 @@ class NetworksMember(Predictor):
     own_encoder: bool = False
     objective: Objective | None = None
 
+    def answer(self, rows: Matrix) -> Floats:
+        """Return log-probabilities, the missing block hidden."""
+        return self.log_probabilities(rows)
+
+    def complete_answer(self, rows: Matrix) -> Floats | None:
+        """Return the same with the missing block; None if the model makes no use of it."""
+        return self.complete_log_probabilities(rows)
+
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
         return {
@@ -74,7 +79,7 @@ class NetworksMember(Predictor):
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        n_classes: int,
+        label_kind: LabelKind,
         *,
         encoder: nn.Module | EncoderFactory | None = None,
         **given: Any,
@@ -90,7 +95,7 @@ class NetworksMember(Predictor):
         given_tensors = {name: torch.tensor(array) for name, array in tensors.items()}
 
         def build() -> Networks:
-            return build_networks(blocks, method, n_classes, options, encoder)
+            return build_networks(blocks, method, label_kind.outputs, options, encoder)
 
         if encoder is None:
             # Shapes first, without memory: what JSON says must not allocate what no tensor fills.
@@ -148,7 +153,9 @@ class NetworksLearner:
         target = Rows(torch.from_numpy(np.ascontiguousarray(first.target)))
         trained = fit_together(
             [
-                TrainingProblem.resident(t.blocks, _labelled(t.source), target, t.n_classes)
+                TrainingProblem.resident(
+                    t.blocks, _labelled(t.source), target, t.label_kind.outputs
+                )
                 for t in tasks
             ],
             self.method,
@@ -167,11 +174,17 @@ class NetworksLearner:
         source = _labelled(task.source)
         target = Rows(torch.from_numpy(np.ascontiguousarray(task.target)))
         if task.stream is None:
-            problem = TrainingProblem.resident(task.blocks, source, target, task.n_classes)
+            problem = TrainingProblem.resident(task.blocks, source, target, task.label_kind.outputs)
         else:
             batches, rows = task.stream
             problem = TrainingProblem(
-                task.blocks, task.n_classes, batches, rows, source, target, task.fingerprint
+                task.blocks,
+                task.label_kind.outputs,
+                batches,
+                rows,
+                source,
+                target,
+                task.fingerprint,
             )
         title = f"{self.method.name}, {task.title}" if task.title else self.method.name
         trained = fit_objective(
@@ -193,7 +206,7 @@ class NetworksLearner:
     def _member(self, task: Task, objective: Objective, history: History) -> NetworksMember:
         networks = objective.networks.cpu()
         if self.options.training.balanced and task.blocks.is_table:
-            restore_prior(networks, _counts(task.source, task.n_classes))
+            restore_prior(networks, task.label_kind.targets(task.source.labels).sum(0))
         own = self.encoder is not None
         return NetworksMember(networks, objective.options, history, own, objective)
 
@@ -203,13 +216,6 @@ def _labelled(sample: Sample) -> LabelledRows:
     labels = torch.from_numpy(sample.labels)
     inputs = torch.from_numpy(np.ascontiguousarray(sample.inputs))
     return LabelledRows(inputs, labels if labels.ndim == 1 else labels.float(), weights)
-
-
-def _counts(sample: Sample, n_classes: int) -> npt.NDArray[Any]:
-    if sample.labels.ndim == 2:
-        shares: npt.NDArray[Any] = sample.labels.sum(0)
-        return shares
-    return np.bincount(sample.labels, minlength=n_classes)
 
 
 @torch.no_grad()

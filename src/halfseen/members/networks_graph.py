@@ -21,8 +21,6 @@ from halfseen.networks.nets import CONTRAST, ConvEncoder, Networks, VectorEncode
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["add_networks"]
-
 
 def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
     """Add what :meth:`Networks.forward` computes in evaluation mode; return the logits.

@@ -7,9 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from halfseen.errors import InputError
+from halfseen.labels import LabelKind
 from halfseen.members.tasks import Learner
-
-__all__ = ["LEARNERS", "MEMBERS", "MEMBER_WORDS", "NETWORKS", "member_named", "register"]
 
 NETWORKS = "networks"
 """The kind that needs PyTorch, which is imported where such a member is made or loaded."""
@@ -22,6 +21,19 @@ LEARNERS: dict[str, Callable[[], Learner]] = {}
 
 MEMBER_WORDS: dict[str, str] = {NETWORKS: "networks alone"}
 """How screens and reports call them."""
+
+
+def words_of(kind: str, label_kind: LabelKind | type[LabelKind]) -> str:
+    """Return how a sentence calls a member.
+
+    Examples
+    --------
+    >>> from halfseen.labels import Amounts, Classes
+    >>> words_of("regression", Classes), words_of("regression", Amounts())
+    ('logistic regression', 'ridge regression')
+    """
+    words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
+    return label_kind.linear_words if kind == "regression" else words
 
 
 def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:

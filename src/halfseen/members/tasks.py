@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
+from halfseen.labels import LabelKind
 from halfseen.progress import Progress
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
     from halfseen.networks.training import Batches
 
-__all__ = ["Learner", "Member", "Sample", "Task"]
-
-Matrix = npt.NDArray[np.float32]
 Labels = npt.NDArray[Any]
 
 
@@ -33,7 +31,7 @@ class Sample:
     inputs
         One row each, the missing block in it.
     labels
-        Class positions; or class probabilities (soft labels), one row each.
+        Class positions or amounts; or soft labels, one row each.
     weights
         How much each row counts; equally by default.
     """
@@ -49,18 +47,6 @@ class Sample:
         weights = None if self.weights is None else self.weights[rows]
         return Sample(self.inputs[rows], self.labels[rows], weights)
 
-    def shares(self, n_classes: int) -> Floats:
-        """Return each row's class probabilities: those of hard labels are 0 and 1."""
-        if self.labels.ndim == 2:
-            return self.labels.astype(np.float64)
-        return np.eye(n_classes)[self.labels]
-
-    @property
-    def hard_labels(self) -> npt.NDArray[np.int64]:
-        """The most probable class of each row."""
-        found = self.labels if self.labels.ndim == 1 else self.labels.argmax(1)
-        return found.astype(np.int64)
-
 
 @dataclass(frozen=True)
 class Task:
@@ -68,8 +54,8 @@ class Task:
 
     Parameters
     ----------
-    blocks, n_classes
-        Which inputs are missing, and how many classes there are.
+    blocks, label_kind
+        Which inputs are missing, and what is predicted.
     source, target
         Rows in memory: all that are trained on, or a sample of them where there is a `stream`.
     stream
@@ -87,7 +73,7 @@ class Task:
     """
 
     blocks: Blocks
-    n_classes: int
+    label_kind: LabelKind
     source: Sample
     target: Matrix
     seed: int
@@ -99,14 +85,14 @@ class Task:
 
 
 class Member(Protocol):
-    """Something that gives class probabilities of prepared rows."""
+    """Something that answers about prepared rows: log-probabilities of classes, or an amount."""
 
     kind: ClassVar[str]
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return the logarithm of each class's probability, the missing block hidden."""
+    def answer(self, rows: Matrix) -> Floats:
+        """Return the numbers of each row's answer, the missing block hidden: (rows, outputs)."""
 
-    def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
+    def complete_answer(self, rows: Matrix) -> Floats | None:
         """Return the same for rows whose missing block is there; None if it makes no use of it."""
 
     def describe(self) -> dict[str, Any]:
@@ -121,13 +107,13 @@ class Member(Protocol):
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        n_classes: int,
+        label_kind: LabelKind,
         **given: Any,
     ) -> Self:
         """Rebuild a member; refuse what does not fit together."""
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add the member to an ONNX graph; return the name of its logits."""
+        """Add the member to an ONNX graph; return the name of its logits or amounts."""
 
 
 class Learner(Protocol):

@@ -22,8 +22,6 @@ from halfseen.parallel import threads
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["TreeArrays"]
-
 Ints = npt.NDArray[np.int32]
 _TYPES = {
     "nodes": np.int32,

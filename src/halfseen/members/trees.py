@@ -1,6 +1,7 @@
 """Trees that LightGBM grows on the observed inputs: boosted ones, and a forest.
 
-Both learn from class probabilities, so hard and soft labels are one case.
+Both learn from what an answer should be, class probabilities or an amount, so hard and soft labels
+are one case.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.labels import LabelKind
 from halfseen.members.tasks import Sample, Task
 from halfseen.members.tree_arrays import TreeArrays
 from halfseen.parallel import present_ranks, threads
@@ -24,16 +26,13 @@ from halfseen.parallel import present_ranks, threads
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["BoostedTrees", "BoostedTreesLearner", "Forest", "ForestLearner"]
-
 Matrix = npt.NDArray[Any]
+Settings = dict[str, Any]
 
 SMALL = 1_000
 """Rows below which trees are fewer and smaller."""
 MOST_ROWS = 200_000
 """Rows that trees are grown on, drawn from all: more would hardly change them."""
-DOUBT = 0.005
-"""What is added to a forest's probabilities: no share of some hundred trees is quite 0 or 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +43,29 @@ class _Trees(ABC):
     trees: TreeArrays
     constant: Floats
     blocks: Blocks
+    label_kind: LabelKind
 
     @abstractmethod
-    def _logits(self, sums: Floats) -> Floats:
-        """Return log-probabilities, up to a constant of each row."""
+    def _answer(self, sums: Floats) -> Floats:
+        """Return the answer that sums are."""
 
     @abstractmethod
-    def _add_logits(self, builder: GraphBuilder, sums: str) -> str:
-        """Add the same to an ONNX graph."""
+    def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
+        """Add the same to an ONNX graph, logits instead of log-probabilities."""
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return log-probabilities of prepared rows; the missing block is not looked at."""
+    def answer(self, rows: Matrix) -> Floats:
+        """Return the answer about prepared rows; the missing block is not looked at."""
         sums = self.trees.sums(self.blocks.flat(rows, "observed"))
-        found: Floats = log_softmax(self._logits(_both(sums) + self.constant), axis=1)
-        return found
+        if self._mirrored:
+            sums = np.hstack([-sums, sums])
+        return self._answer(sums + self.constant)
 
-    def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
+    @property
+    def _mirrored(self) -> bool:
+        """Whether one output stands for both of two classes."""
+        return self.trees.outputs < len(self.constant)
+
+    def complete_answer(self, rows: Matrix) -> Floats | None:
         """Return nothing: the trees make no use of the missing block."""
         return None
 
@@ -77,60 +83,57 @@ class _Trees(ABC):
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        n_classes: int,
+        label_kind: LabelKind,
         **given: Any,
     ) -> Self:
         """Rebuild the trees; refuse arrays that are no trees."""
-        outputs = description["outputs"]
-        if outputs != (1 if n_classes == 2 else n_classes):
-            raise InputError(f"its trees have {outputs} outputs for {n_classes} classes.")
+        outputs, wanted = description["outputs"], label_kind.outputs
+        if outputs != (1 if wanted == 2 else wanted):
+            raise InputError(f"its trees have {outputs} outputs for {wanted} of an answer.")
         kept = dict(tensors)
         constant = kept.pop("constant", np.empty(0))
-        if constant.shape != (n_classes,) or constant.dtype != np.float64:
-            raise InputError(f"its trees lack a constant for each of {n_classes} classes.")
+        if constant.shape != (wanted,) or constant.dtype != np.float64:
+            raise InputError(f"its trees lack a constant for each of {wanted} outputs.")
         trees = TreeArrays.restored(kept, outputs, len(blocks.observed))
-        return cls(trees, constant, blocks)
+        return cls(trees, constant, blocks, label_kind)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add the trees to an ONNX graph."""
         positions = builder.constant(np.array(self.blocks.observed, dtype=np.int64))
         sums = self.trees.add_to_graph(builder, builder.node("Gather", rows, positions, axis=1))
-        if self.trees.outputs == 1:
+        if self._mirrored:
             sums = builder.node("Concat", builder.node("Neg", sums), sums, axis=1)
         constant = builder.constant(self.constant.astype(np.float32))
-        return self._add_logits(builder, builder.node("Add", sums, constant))
+        return self._add_answer(builder, builder.node("Add", sums, constant))
 
 
 class BoostedTrees(_Trees):
-    """Gradient-boosted trees: their sums are logits."""
+    """Gradient-boosted trees: their sums are logits, or amounts."""
 
     kind = "boosted_trees"
 
-    def _logits(self, sums: Floats) -> Floats:
-        return sums
+    def _answer(self, sums: Floats) -> Floats:
+        return self.label_kind.answers(sums)
 
-    def _add_logits(self, builder: GraphBuilder, sums: str) -> str:
+    def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
         return sums
 
 
 class Forest(_Trees):
-    """Randomised trees: their mean is a probability."""
+    """Randomised trees: their mean is a probability, or an amount."""
 
     kind = "forest"
 
-    def _logits(self, sums: Floats) -> Floats:
-        logits: Floats = np.log(np.clip(sums, 0.0, 1.0) + DOUBT)
-        return logits
+    def _answer(self, sums: Floats) -> Floats:
+        return self.label_kind.answers_of_means(sums)
 
-    def _add_logits(self, builder: GraphBuilder, sums: str) -> str:
-        limits = [builder.constant(np.array(limit, dtype=np.float32)) for limit in (0.0, 1.0)]
-        doubt = builder.constant(np.array(DOUBT, dtype=np.float32))
-        return builder.node("Log", builder.node("Add", builder.node("Clip", sums, *limits), doubt))
+    def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
+        return self.label_kind.add_answers_of_means(builder, sums)
 
 
 @dataclass(frozen=True)
 class BoostedTreesLearner:
-    """Boosts trees on cross-entropy with soft labels.
+    """Boosts trees on cross-entropy, or on squared error, with soft labels.
 
     Parameters
     ----------
@@ -147,8 +150,6 @@ class BoostedTreesLearner:
         return present_ranks().from_first(lambda: self._grown(task))
 
     def _grown(self, task: Task) -> BoostedTrees:
-        import lightgbm
-
         rows, shares, weights = _drawn(task)
         few = len(rows) < SMALL
         settings = _common(task.seed, len(rows)) | {
@@ -161,24 +162,60 @@ class BoostedTreesLearner:
             "lambda_l2": 1.0,
         }
         rounds = self.rounds // 2 if few else self.rounds
-        if task.n_classes == 2:
-            data = lightgbm.Dataset(rows, shares[:, 1], weight=weights)
-            settings |= {"objective": "cross_entropy", "boost_from_average": False}
-            start = _log_prior(shares, weights)
-            # The prior is half of the log-odds on each side, as the sums are.
-            constant = start - start.mean()
-            data.set_init_score(np.full(len(rows), constant[1] - constant[0]))
-            booster = lightgbm.train(settings, data, rounds, keep_training_booster=True)
-            return BoostedTrees(TreeArrays.of([booster], 0.5), constant, task.blocks)
-        constant = _log_prior(shares, weights)
-        settings |= {
-            "objective": _soft_cross_entropy(shares, weights, constant),
-            "num_class": task.n_classes,
-            "learning_rate": 2.0 * self.rate,  # a round grows a tree for each class
-        }
-        data = lightgbm.Dataset(rows, shares.argmax(1))
-        booster = lightgbm.train(settings, data, rounds // 2, keep_training_booster=True)
-        return BoostedTrees(TreeArrays.of([booster]), constant, task.blocks)
+        # One output for an amount, or for two classes.
+        boost = {1: _boosted_amounts, 2: _boosted_two}.get(task.label_kind.outputs, _boosted)
+        trees, constant = boost(rows, shares, weights, settings, rounds)
+        return BoostedTrees(trees, constant, task.blocks, task.label_kind)
+
+
+def _boosted_amounts(
+    rows: Matrix, amounts: Floats, weights: Floats | None, settings: Settings, rounds: int
+) -> tuple[TreeArrays, Floats]:
+    """Boost trees of one amount, from its mean."""
+    import lightgbm
+
+    constant = np.average(amounts, axis=0, weights=weights)
+    data = lightgbm.Dataset(rows, amounts[:, 0] - constant[0], weight=weights)
+    settings = settings | {"objective": "regression", "boost_from_average": False}
+    return TreeArrays.of(
+        [lightgbm.train(settings, data, rounds, keep_training_booster=True)]
+    ), constant
+
+
+def _boosted_two(
+    rows: Matrix, shares: Floats, weights: Floats | None, settings: Settings, rounds: int
+) -> tuple[TreeArrays, Floats]:
+    """Boost trees of the log-odds of two classes, from those of all rows."""
+    import lightgbm
+
+    data = lightgbm.Dataset(rows, shares[:, 1], weight=weights)
+    settings = settings | {"objective": "cross_entropy", "boost_from_average": False}
+    start = _log_prior(shares, weights)
+    # The prior is half of the log-odds on each side, as the sums are.
+    constant = start - start.mean()
+    data.set_init_score(np.full(len(rows), constant[1] - constant[0]))
+    return TreeArrays.of(
+        [lightgbm.train(settings, data, rounds, keep_training_booster=True)], 0.5
+    ), constant
+
+
+def _boosted(
+    rows: Matrix, shares: Floats, weights: Floats | None, settings: Settings, rounds: int
+) -> tuple[TreeArrays, Floats]:
+    """Boost trees of the logits of several classes, from those of all rows."""
+    import lightgbm
+
+    constant = _log_prior(shares, weights)
+    settings = settings | {
+        "objective": _soft_cross_entropy(shares, weights, constant),
+        "num_class": shares.shape[1],
+        # A round grows a tree for each class.
+        "learning_rate": 2.0 * settings["learning_rate"],
+    }
+    data = lightgbm.Dataset(rows, shares.argmax(1))
+    return TreeArrays.of(
+        [lightgbm.train(settings, data, rounds // 2, keep_training_booster=True)]
+    ), constant
 
 
 @dataclass(frozen=True)
@@ -215,25 +252,27 @@ class ForestLearner:
             "feature_fraction": min(1.0, 4.0 / np.sqrt(rows.shape[1])),
             "feature_fraction_bynode": max(0.25, 1.0 / np.sqrt(rows.shape[1])),
         }
-        # Two classes share one output, the second's probability less a half.
-        binary = task.n_classes == 2
-        middle, size = (0.5, self.size) if binary else (0.0, self.size // 2)
+        # Two classes share one output, the second's probability less a half; an amount is grown
+        # less its mean.
+        outputs = task.label_kind.outputs
+        middle = {1: np.average(shares[:, 0], weights=weights), 2: 0.5}.get(outputs, 0.0)
+        size = self.size if outputs <= 2 else self.size // 2
         data = lightgbm.Dataset(rows, shares[:, 0], weight=weights, params=settings)
         boosters = []
-        for k in range(1 if binary else 0, task.n_classes):
+        for k in range(1 if outputs == 2 else 0, outputs):
             data.construct().set_label(shares[:, k] - middle)
             boosters.append(lightgbm.train(settings, data, size, keep_training_booster=True))
-        constant = np.full(task.n_classes, middle)
-        return Forest(TreeArrays.of(boosters, 1.0 / size), constant, task.blocks)
+        trees = TreeArrays.of(boosters, 1.0 / size)
+        return Forest(trees, np.full(outputs, middle), task.blocks, task.label_kind)
 
 
 def _drawn(task: Task) -> tuple[Matrix, Floats, Floats | None]:
-    """Return observed inputs, class probabilities and weights of at most so many rows."""
+    """Return observed inputs, what answers should be, and weights of at most so many rows."""
     source: Sample = task.source
     if len(source) > MOST_ROWS:
         source = source[np.random.default_rng(task.seed).permutation(len(source))[:MOST_ROWS]]
     rows = task.blocks.flat(source.inputs, "observed")
-    return rows, source.shares(task.n_classes), source.weights
+    return rows, task.label_kind.targets(source.labels), source.weights
 
 
 def _common(seed: int, rows: int) -> dict[str, Any]:
@@ -268,8 +307,3 @@ def _soft_cross_entropy(
         return row_weights * (probability - shares), row_weights * curvature
 
     return derivatives
-
-
-def _both(sums: Floats) -> Floats:
-    """Return an output for each class: of two, one output stands for both."""
-    return np.hstack([-sums, sums]) if sums.shape[1] == 1 else sums

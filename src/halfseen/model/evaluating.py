@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from halfseen.arrays import Floats, Integers
+from halfseen.arrays import Floats, Integers, same_length
 from halfseen.errors import InputError
-from halfseen.metrics import (
-    accuracy,
-    auc,
-    expected_calibration_error,
-    predictions,
-    row_losses,
-)
+from halfseen.labels import LabelKind
+from halfseen.labels.kind import Labels, Measure
 
 RESAMPLES = 400
 FEWER_RESAMPLES = 100
@@ -25,21 +20,13 @@ LEVEL = 0.95
 FEWEST_ROWS = 10
 SIMPLE = ("regression", "boosted_trees", "forest")
 """Members that are a few lines of another library, the simplest first."""
-OWN_SHARES = "these rows' own class shares"
-"""The best constant prediction, known in hindsight."""
-
-MEASURES: dict[str, Callable[[Floats, Integers], float | None]] = {
-    "accuracy": accuracy,
-    "auc": auc,
-    "cross_entropy": lambda probability, y: float(row_losses(probability, y).mean()),
-}
 
 
 def evaluation(
-    probability: Floats,
-    y: Integers,
-    prior: Floats,
+    shown: Floats,
+    y: Labels,
     metrics: Mapping[str, Any],
+    kind: LabelKind,
     *,
     others: Mapping[str, Floats] | None = None,
     seed: int = 0,
@@ -48,20 +35,21 @@ def evaluation(
     """Measure predictions on labelled rows, beside the source's class shares (`prior`).
 
     Returns ``rows``; ``metrics`` with value, bootstrap interval, what the fit let expect (its
-    `metrics`) and whether the interval has it; ``calibration``, its error with an interval and each
-    class's predicted and observed share; ``baseline``, its metrics and how much lower the model's
-    cross-entropy is, with an interval; ``others``, simple models, alike; ``verdicts``, sentences.
+    `metrics`) and whether the interval has it; ``predicted`` and ``observed``, the mean prediction
+    (each class's share) and the truth's; ``baseline``, its metrics and how much lower the model's
+    loss is, with an interval; ``others``, simple models, alike; ``verdicts``, sentences.
 
     Examples
     --------
     >>> probability = np.tile([[0.8, 0.2], [0.3, 0.7]], (30, 1))
-    >>> found = evaluation(probability, np.tile([0, 1], 30), np.array([0.5, 0.5]), {})
+    >>> found = evaluation(
+    ...     probability, np.tile([0, 1], 30), {"class_prior": [0.5, 0.5]}, Classes.of(2))
     >>> found["metrics"]["accuracy"]
     {'value': 1.0, 'interval': (1.0, 1.0)}
     >>> found["verdicts"][0][:37]
     "Better than the source's class shares"
     """
-    probability, y = predictions(probability, y)
+    same_length(predictions=shown, y=y)
     if len(y) < fewest:
         raise InputError(f"There are {len(y)} labelled rows; at least {fewest} are needed.")
     random = np.random.default_rng(seed)
@@ -71,35 +59,35 @@ def evaluation(
     ]
     expected = _expected(metrics)
     found = {}
-    for name, measure in MEASURES.items():
-        found[name] = _measured(measure, probability, y, drawn)
+    for name, measure in kind.measures.items():
+        found[name] = _measured(measure, shown, y, drawn)
         known = expected.get(name)
         if known is not None and found[name]["value"] is not None:
             low, high = found[name]["interval"]
             found[name] |= {"expected": known, "as_expected": bool(low <= known <= high)}
-    losses = row_losses(probability, y)
+    losses = kind.row_losses(shown, y)
 
     def beside(other: Floats) -> dict[str, Any]:
-        gains = row_losses(other, y) - losses
+        gains = kind.row_losses(other, y) - losses
         interval = _interval([gains[rows].mean() for rows in drawn])
-        measured = {name: measure(other, y) for name, measure in MEASURES.items()}
+        measured = {name: measure.of(other, y) for name, measure in kind.measures.items()}
         return measured | {"gain": {"value": float(gains.mean()), "interval": interval}}
 
-    baseline = beside(np.tile(prior / prior.sum(), (len(y), 1)))
-    observed = np.bincount(y, minlength=probability.shape[1]) / len(y)
-    compared = {OWN_SHARES: np.tile(observed, (len(y), 1)), **(others or {})}
+    def everywhere(constant: Floats) -> Floats:
+        return np.tile(constant, (len(y), 1))
+
+    baseline = beside(everywhere(np.array(metrics[kind.constant_name], dtype=np.float64)))
+    observed = kind.constant(y)
+    compared = {kind.own_words: everywhere(observed), **(others or {})}
     beside_others = {name: beside(other) for name, other in compared.items()}
     return {
         "rows": len(y),
         "metrics": found,
-        "calibration": {
-            **_measured(expected_calibration_error, probability, y, drawn),
-            "predicted_shares": probability.mean(axis=0).tolist(),
-            "observed_shares": observed.tolist(),
-        },
+        "predicted": shown.mean(axis=0)[: kind.outputs].tolist(),
+        "observed": observed.tolist(),
         "baseline": baseline,
         "others": beside_others,
-        "verdicts": _verdicts(found, baseline["gain"], beside_others),
+        "verdicts": _verdicts(found, baseline["gain"], beside_others, kind),
     }
 
 
@@ -112,16 +100,11 @@ def _expected(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _measured(
-    measure: Callable[[Floats, Integers], float | None],
-    probability: Floats,
-    y: Integers,
-    drawn: list[Integers],
-) -> dict[str, Any]:
-    values = [measure(probability[rows], y[rows]) for rows in drawn]
+def _measured(measure: Measure, shown: Floats, y: Labels, drawn: list[Integers]) -> dict[str, Any]:
+    values = [measure.of(shown[rows], y[rows]) for rows in drawn]
     known = [value for value in values if value is not None]  # a class may be absent
     return {
-        "value": measure(probability, y),
+        "value": measure.of(shown, y),
         "interval": _interval(known) if known else None,
     }
 
@@ -132,30 +115,31 @@ def _interval(values: list[float]) -> tuple[float, float]:
 
 
 def _verdicts(
-    found: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any]
+    found: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any], kind: LabelKind
 ) -> list[str]:
     low, high = gain["interval"]
-    shown = f"{abs(gain['value']):.3f} nats"
+    simplest, loss, unit = kind.baseline_words, kind.row_loss_words, kind.unit
+    digits = ".3f" if unit else ".4g"
+    shown = f"{abs(gain['value']):{digits}}{unit}"
     if low > 0:
         verdicts = [
-            "Better than the source's class shares: the model's cross-entropy is "
-            f"{shown} lower ({low:.3f} to {high:.3f})."
+            f"Better than {simplest}: the model's {loss} is {shown} lower ({low:{digits}} to "
+            f"{high:{digits}})."
         ]
     elif high < 0:
         verdicts = [
-            f"Worse than the source's class shares by {shown}: predict those shares instead, and "
-            "look for the reason (alarms, drift) before using this model."
+            f"Worse than {simplest} by {shown}: predict that instead, and look for the reason "
+            "(alarms, drift) before using this model."
         ]
     else:
         verdicts = [
-            "Cannot be told from the source's class shares: the cross-entropy's difference is "
-            f"{low:+.3f} to {high:+.3f} nats. Label more rows."
+            f"Cannot be told from {simplest}: the difference in {loss} is {low:+{digits}} to "
+            f"{high:+{digits}}{unit}. Label more rows."
         ]
-    loss, right = found["cross_entropy"], found["accuracy"]
     worse = [
-        f"{words} {measured['expected']:.3f} at fit, {measured['value']:.3f} here"
-        for words, measured in (("cross-entropy", loss), ("accuracy", right))
-        if not measured.get("as_expected", True)
+        f"{words} {measured['expected']:{digits}} at fit, {measured['value']:{digits}} here"
+        for name, (words, _) in kind.measures.items()
+        if not (measured := found[name]).get("as_expected", True) and name != "auc"
     ]
     if worse:
         verdicts.append(f"Other than the fit let expect: {'; '.join(worse)}.")
@@ -163,7 +147,7 @@ def _verdicts(
         low, high = other["gain"]["interval"]
         if high < 0:
             verdicts.append(
-                f"Worse than {name}: the model's cross-entropy is {-other['gain']['value']:.3f} "
-                f"nats higher ({-high:.3f} to {-low:.3f})."
+                f"Worse than {name}: the model's {loss} is {-other['gain']['value']:{digits}}"
+                f"{unit} higher ({-high:{digits}} to {-low:{digits}})."
             )
     return verdicts

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
 from halfseen.explain import (
     Explanation,
     distances,
     expected_columns,
-    log_odds,
     outside_columns,
     shapley_values,
     typical_rows,
@@ -25,7 +23,6 @@ from halfseen.members.aligned import Aligned
 if TYPE_CHECKING:
     from halfseen.model.model import Model
 
-Matrix = npt.NDArray[np.float32]
 MOST_SOURCE = 20_000
 """Source rows at most that missing columns are learned from."""
 FEWEST_SOURCE = 50
@@ -49,15 +46,15 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
             columns[column.name] = range(start, start + len(column.inputs))
         start += len(column.inputs)
     found = shapley_values(
-        lambda inputs: log_odds(model.log_probabilities(inputs.astype(np.float32))),
+        lambda inputs: model.label_kind.explained(model.answer(inputs.astype(np.float32))),
         rows,
         background,
         list(columns.values()),
         seed=seed,
     )
-    probabilities = model.score(rows)
-    two = len(schema.classes) == 2
-    classes = np.ones(len(rows), np.int64) if two else probabilities.argmax(1)
+    shown, outputs = model.score(rows), model.label_kind.outputs
+    # The one amount, the second of two classes, or the predicted one of more.
+    spoken_of = np.full(len(rows), outputs - 1) if outputs <= 2 else shown.argmax(1)
     place = np.arange(len(rows))
     observed = list(schema.blocks.observed)
     missing, missing_by = None, "source rows would tell"
@@ -69,11 +66,11 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
         tuple(columns),
         tuple(zip(*(table.column(name).to_pylist() for name in columns), strict=True)),
         schema.class_names,
-        probabilities,
-        classes,
-        found.base[classes],
-        found.values[place, :, classes],
-        found.errors[place, :, classes],
+        shown,
+        spoken_of,
+        found.base[spoken_of],
+        found.values[place, :, spoken_of],
+        found.errors[place, :, spoken_of],
         outside_columns(schema, table),
         None if complete is None else distances(rows[:, observed], complete[:, observed]),
         missing,

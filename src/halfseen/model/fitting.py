@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import drift_alarms, prediction_alarms, table_alarms
+from halfseen.alarms import answer_alarms, drift_alarms, prediction_alarms, table_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import NETWORKS, AlignedLearner, Learner, Member, Sample
+from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
@@ -35,22 +35,12 @@ from halfseen.model.rows import (
 )
 from halfseen.model.self_training import SELF_TRAINED
 from halfseen.model.settings import FitSettings
+from halfseen.model.telling import member_words
 from halfseen.model.training import Hooks, Trainings
 from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small, present_ranks
 from halfseen.weights.combining import Weights
-
-__all__ = [
-    "RULE",
-    "Candidate",
-    "Fit",
-    "Hooks",
-    "fit_images",
-    "fit_rows",
-    "fit_tables",
-    "is_resident",
-]
 
 FEWEST_TARGET_ROWS = 10
 MOST_LOOKED_AT = 3_000
@@ -74,7 +64,7 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
     Processes that have joined (:func:`halfseen.parallel.joined`) train
     together, and all return the same model: what is measured and chosen, the first measures.
     """
-    settings.check("table")
+    settings.check("table", found.schema.label_kind)
     if found.target.rows < FEWEST_TARGET_ROWS:
         raise InputError(
             f"The target {found.target.table.where} has {found.target.rows} rows; at least "
@@ -86,6 +76,12 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
             hold_out=settings.holds_out("table"),
             seed=settings.seed,
             thorough=settings.effort == "best",
+            class_weight=settings.class_weight,
+        )
+    elif found.schema.weight is not None or settings.class_weight is not None:
+        raise InputError(
+            "Weights of rows and classes need the tables in memory, and these are streamed: give "
+            "more memory, or leave the weights out."
         )
     else:
         rows = prepared_streams(found, seed=settings.seed)
@@ -105,10 +101,12 @@ def fit_images(
     hooks: Hooks | None = None, training_data: Mapping[str, Any] | None = None,
 ) -> Fit:  # fmt: skip
     """Fit images of both domains, prepared by their front."""
+    kind = front.label_kind
+    weights = kind.class_weights(source.labels, source.weights, settings.class_weight)
     rows = prepared_in_memory(
         front.blocks,
-        len(front.classes),
-        source,
+        kind,
+        replace(source, weights=weights),
         target,
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
@@ -142,7 +140,7 @@ def fit_rows(
         Fingerprints that the model keeps.
     """
     inputs: Inputs = "table" if rows.blocks.is_table else "image"
-    settings.check(inputs)
+    settings.check(inputs, rows.label_kind)
     cells = 2**62 if rows.whole is None else rows.whole.inputs.size + rows.target.size
     with one_thread_if_small(cells if inputs == "table" else 2**62):
         return Fit(front, rows, settings, hooks or Hooks(), inputs, counts, training_data or {})
@@ -158,7 +156,7 @@ class Candidate:
     held_out: HeldOut | None = None
 
     def risk(self, weights: Floats) -> RiskEstimate:
-        """Return the cross-entropy expected on the target."""
+        """Return the loss expected on the target."""
         assert self.held_out is not None
         return target_risk(self.held_out, weights)
 
@@ -179,16 +177,17 @@ class Fit:
         self.front, self.rows, self.settings, self.hooks = front, rows, settings, hooks
         self.training_data = dict(training_data)
         self.ranks = present_ranks()
-        self._inputs = inputs
-        if counts is None:
-            assert rows.whole is not None
-            counts = np.bincount(rows.whole.labels, minlength=rows.n_classes).tolist()
-        self.counts = tuple(counts)
+        self._inputs, self._kind = inputs, rows.label_kind
+        self.counts = tuple(self._kind.counts(self._sample().labels) if counts is None else counts)
         self.far = self._far()
-        self.drift = self.far if self.far is not None and self.far.of_instruments else None
+        aligned = self.far is not None and self.far.of_instruments and self._kind.aligns
+        self.drift = self.far if aligned else None
         identity = {"data": self.training_data, "front": front.to_dict()}
         teaches = settings.teaches(inputs) and self.drift is None
         self._trainings = Trainings(rows, settings, hooks, inputs, identity, teaches=teaches)
+        self._left_out: frozenset[str] = frozenset()
+        if settings.time_limit is not None and inputs == "table":
+            self._left_out = self._unaffordable(settings.time_limit)
         self.candidates = [
             self._candidate(method, self._learners(method)) for method in self._methods()
         ]
@@ -207,7 +206,8 @@ class Fit:
     def _far(self) -> Drift | None:
         """Say whether target rows are far from source rows, and whether columns must be mapped."""
         settings, rows = self.settings, self.rows
-        others = [k for k in settings.members_for(self._inputs) if k != NETWORKS]
+        kinds = settings.members_for(self._inputs, self._kind)
+        others = [kind for kind in kinds if kind != NETWORKS]
         if not (settings.align and settings.preset == "default" and others):
             return None
         found = self.ranks.from_first(
@@ -216,10 +216,15 @@ class Fit:
             )
         )
         if found is not None and found.of_instruments:
+            mapped = (
+                f"{len(found.columns)} columns are mapped in several ways, and networks are left "
+                "out"
+                if self._kind.aligns
+                else "columns are not mapped, because amounts do not tell which map is right"
+            )
             self.hooks.say(
                 f"Target rows are {found.distance:.1f} times as far from source rows as those are "
-                f"from each other: {len(found.columns)} columns are mapped in several ways, and "
-                "networks are left out."
+                f"from each other: {mapped}."
             )
         return found
 
@@ -234,10 +239,22 @@ class Fit:
 
     def _learners(self, method: Method) -> tuple[Learner, ...]:
         resident = self.rows.stream is None
-        learners = self.settings.learners(method, inputs=self._inputs, resident=resident)
+        learners = self.settings.learners(
+            method, inputs=self._inputs, resident=resident, label_kind=self._kind
+        )
+        learners = tuple(each for each in learners if each.name not in self._left_out)
         if self.drift is None:
             return learners
         return aligned_learners(learners, self.drift, self._sample().inputs)
+
+    def _unaffordable(self, seconds: float) -> frozenset[str]:
+        """Return what is left out to keep to a time limit, and tell of it."""
+        learners = self._learners(method_named(self.settings.models[0]))
+        found = self.ranks.from_first(lambda: self._trainings.unaffordable(learners, seconds))
+        if found:
+            words = ", ".join(member_words(name, type(self._kind)) for name in sorted(found))
+            self.hooks.say(f"Left out, to keep to {seconds:g} s: {words}.")
+        return found
 
     def _candidate(self, method: Method, learners: tuple[Learner, ...]) -> Candidate:
         """Fit the members on each fold and note what they say of the rows held out."""
@@ -247,7 +264,7 @@ class Fit:
         for number, fold in enumerate(self.rows.folds):
             members = self._trainings.members(method, learners, number, fold.training)
             by_fold.append(members)
-            parts.append(self.ranks.from_first(partial(ask, members, self.rows.blocks, fold)))
+            parts.append(self.ranks.from_first(partial(ask, members, self.rows, fold)))
         return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _chosen(self) -> tuple[Candidate, dict[str, Any]]:
@@ -278,16 +295,20 @@ class Fit:
                 weights = chosen.held_out.weights()
         if self.drift is not None:
             members = tuple(member for (member,) in groups)
-            members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights, groups = Weights(counted, product=True), [(m,) for m in members]
-            names += [SELF_TRAINED] * (len(members) - len(names))
+            members, counted, metrics["alignment"] = self._settled(chosen, members)
+            weights, groups = Weights(counted), [(member,) for member in members]
+            names = [Aligned.kind, SELF_TRAINED][: len(members)]
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._trainings.gain:
             metrics["teaching"] = self._trainings.gain
-        shares = np.array(self.counts) / sum(self.counts)
-        metrics["class_prior"] = self._class_prior(chosen, shares).tolist()
-        metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
+        metrics["task"] = self._kind.task
+        if self.settings.time_limit is not None:
+            limit = {"seconds": self.settings.time_limit, "left_out": sorted(self._left_out)}
+            metrics["time_limit"] = limit
+        metrics[self._kind.constant_name] = self._constant(chosen).tolist()
+        if self.counts:
+            metrics["class_counts"] = dict(zip(self._class_names(), self.counts, strict=True))
         metrics["trained_on"] = trained_on
         metrics |= {"choice": self.choice} if self.choice else {}
         # Members of one group share its weight.
@@ -306,15 +327,18 @@ class Fit:
     def with_labels(self, model: Model, labelled: Sample) -> Model:
         """Return the fitted model as labelled target rows advise."""
         task = self._trainings.task(self.chosen.method, None, self._sample())
-        kinds = self.settings.members_for(self._inputs)
+        kinds = self.settings.members_for(self._inputs, self._kind)
         return with_target_labels(model, self.member_names, labelled, task, kinds)
 
     def _alarms(self, model: Model) -> list[dict[str, Any]]:
         """Return what looks wrong with the target's rows and with what is said of them."""
         target = self.rows.target
         some = target[np.random.default_rng(0).permutation(len(target))[:MOST_LOOKED_AT]]
-        prior = model.metrics["class_prior"]
-        alarms = prediction_alarms(model.score(some), prior, self._class_names())
+        shown, front = model.score(some), self.front
+        if isinstance(front, TableFront):
+            alarms = answer_alarms(front.schema, shown, model.metrics)
+        else:
+            alarms = prediction_alarms(shown, model.metrics["class_prior"], self._class_names())
         drift = drift_alarms(self.far.distance) if self.far is not None else []
         return [alarm.to_dict() for alarm in drift + alarms]
 
@@ -347,32 +371,37 @@ class Fit:
         return by_fold, trained_on
 
     def _settled(
-        self, chosen: Candidate, members: tuple[Member, ...], weights: Weights
+        self, chosen: Candidate, members: tuple[Member, ...]
     ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
         """Return members with maps of the drifted columns, judged on target rows."""
         drift = self.drift
         assert drift is not None
         learners = [learner for learner in chosen.learners if isinstance(learner, AlignedLearner)]
-        source, n_classes = self._sample(), self.rows.n_classes
+        source, kind = self._sample(), self.rows.label_kind
         return self.ranks.from_first(
             lambda: settle_maps(
                 drift,
                 learners,
                 members,
-                weights.members,
                 source,
                 self.rows.target,
-                n_classes,
+                kind,
                 self.rows.blocks,
             )
         )
 
-    def _class_prior(self, chosen: Candidate, shares: Floats) -> Floats:
-        """Return the class shares that probabilities speak of: equal ones for balanced images."""
+    def _constant(self, chosen: Candidate) -> Floats:
+        """Return the class shares that probabilities speak of, or the mean amount.
+
+        Those of balanced images are equal, and weights of rows count.
+        """
         options = self.settings.options_for(chosen.method, inputs=self._inputs)
         if self._inputs == "image" and options.training.balanced:
-            return np.full(len(shares), 1.0 / len(shares))
-        return shares
+            return np.full(len(self.counts), 1.0 / len(self.counts))
+        sample = self._sample()
+        if sample.weights is None and self.counts:
+            return np.array(self.counts) / sum(self.counts)
+        return self._kind.constant(sample.labels, sample.weights)
 
     def _class_names(self) -> list[str]:
         front = self.front

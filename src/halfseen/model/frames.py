@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.arrays import Floats
 from halfseen.errors import InputError, OptionError
 from halfseen.front.frames import (
     Images,
@@ -19,14 +20,15 @@ from halfseen.front.frames import (
 )
 from halfseen.front.fronts import ImageFront
 from halfseen.front.images import image_blocks, prepare_images
-from halfseen.front.labels import FEWEST_ROWS
+from halfseen.front.labels import FEWEST_ROWS, checked_weights
 from halfseen.front.pairing import understand_frames
-from halfseen.front.roles import Missing
+from halfseen.front.roles import Missing, Task
 from halfseen.front.tables import ArrowTable
 from halfseen.members import Sample
-from halfseen.model.fitting import Hooks, fit_images, fit_tables
+from halfseen.model.fitting import fit_images, fit_tables
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings, needs_complete_target
+from halfseen.model.training import Hooks
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def fit_frames(
     *,
     y_target: Any = None,
     sample_domain: Any = None,
+    sample_weight: Any = None,
+    task: Task = "classification",
     missing: Missing = None,
     **columns: Any,
 ) -> FrameFit:
@@ -62,18 +66,22 @@ def fit_frames(
             raise OptionError("Give either X_target or sample_domain, not both.")
         if y_target is not None:
             raise OptionError("y_target goes with X_target, not with sample_domain.")
-        X, y, X_target = split_stacked(X, y, sample_domain)
+        X, y, X_target, sample_weight = split_stacked(X, y, sample_domain, sample_weight)
     source = read_frame(X, "the source")
     target = None if X_target is None else read_frame(X_target, "the target")
     settings.check("image" if isinstance(source, Images) else "table")
     if y_target is not None and (target is None or isinstance(source, Images)):
         raise OptionError("y_target needs X_target, and tables: images do not use it.")
-    labels, column = label_column(y, len(source))
+    if isinstance(source, Images) and task == "regression":
+        raise InputError("Amounts are predicted of tables, and the source holds images.")
+    labels, column = label_column(y, len(source), task)
+    weights = None if sample_weight is None else checked_weights(sample_weight, len(source))
     classes = np.unique(labels)
     if len(classes) < 2:
+        what = "class" if task == "classification" else "amount"
         raise InputError(
-            f"The source labels hold one class, {labels.tolist()[0]!r}; two or more are needed "
-            "to learn a classifier."
+            f"The source labels hold one {what}, {labels.tolist()[0]!r} (n_samples={len(labels)}); "
+            "two or more are needed to learn anything."
         )
     if target is None:
         warnings.warn(
@@ -84,7 +92,7 @@ def fit_frames(
     if isinstance(source, Images):
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
-        model = _fit_images(source, target, labels, missing, settings, hooks)
+        model = _fit_images(source, target, labels, weights, missing, settings, hooks)
         return FrameFit(model, classes, source.array.shape[1], None, [])
     if isinstance(target, Images):
         raise InputError("The source is a table and the target holds images.")
@@ -99,6 +107,8 @@ def fit_frames(
         complete=needs_complete_target(settings.models),
         fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
         target_labels=known,
+        task=task,
+        weights=weights,
         **columns,
     )
     model = fit_tables(found, settings, hooks).model
@@ -110,6 +120,7 @@ def _fit_images(
     source: Images,
     target: Images | None,
     labels: npt.NDArray[Any],
+    weights: Floats | None,
     missing: Missing,
     settings: FitSettings,
     hooks: Hooks,
@@ -117,7 +128,8 @@ def _fit_images(
     complete = needs_complete_target(settings.models)
     blocks = image_blocks(source, target, missing, complete=complete)
     classes, positions = np.unique(labels, return_inverse=True)
-    sample = Sample(prepare_images(source, blocks, complete=True), positions.astype(np.int64))
+    inputs = prepare_images(source, blocks, complete=True)
+    sample = Sample(inputs, positions.astype(np.int64), weights)
     shown = Images(source.array, "the target") if target is None else target
     rows = prepare_images(shown, blocks, complete=complete)
     front = ImageFront(blocks, tuple(classes.tolist()))

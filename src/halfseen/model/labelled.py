@@ -2,7 +2,7 @@
 
 A few labels weigh and calibrate what was learned without them; from :data:`ENOUGH` on, members
 that see x1 alone are also fitted on source and labelled target rows together. Either is done only
-where it lowers the cross-entropy of labelled rows that had no part in it.
+where it lowers the loss of labelled rows that had no part in it.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
+from halfseen.labels import LabelKind
+from halfseen.labels.kind import Labels
 from halfseen.members import LEARNERS, Aligned, Learner, Member, RegressionLearner, Sample, Task
-from halfseen.metrics import row_losses
 from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
-from halfseen.weights.combining import Weights, fit_bias, fit_weights
-
-__all__ = ["ENOUGH", "with_target_labels"]
+from halfseen.weights.combining import Weights
 
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""
@@ -33,9 +32,6 @@ LEARNED_SHARE = 0.8
 """Weight of members that learned from labelled rows, before any of these rows speaks."""
 WITH_LABELS = ", target labels"
 """Marks the name of a member that learned from labelled target rows."""
-
-Matrix = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
 
 
 def with_target_labels(
@@ -59,36 +55,29 @@ def with_target_labels(
     learners = [LEARNERS[kind]() for kind in kinds if kind in LEARNERS]
     if len(labelled) >= ENOUGH and learners:
         stages["training"] = stages["weights"].joined_by(learners, labelled, task)
-    before = np.exp(stages["nothing"].answer(labelled.inputs))
+    kind = model.label_kind
+    before = model.score(labelled.inputs)
     predicted = {"nothing": before} | {
-        name: stages[name].cross_validated() for name in list(stages)[1:]
+        name: kind.shown(stages[name].cross_validated(), model.metrics) for name in list(stages)[1:]
     }
-    losses = {name: float(row_losses(p, labelled.labels).mean()) for name, p in predicted.items()}
+    losses = {
+        name: float(kind.row_losses(p, labelled.labels).mean()) for name, p in predicted.items()
+    }
     used = min(losses, key=losses.__getitem__)
     found = model if used == "nothing" else stages[used].settled()
     metrics = dict(model.metrics) | dict(found.metrics)
     metrics["target_labels"] = {
         "rows": len(labelled),
         "used_for": used,
-        "cross_entropy": losses,
-        "measured": evaluation(
-            predicted[used], labelled.labels, model.class_prior, model.metrics, fewest=1
-        ),
+        "losses": losses,
+        "measured": evaluation(predicted[used], labelled.labels, model.metrics, kind, fewest=1),
     }
     return replace(found, metrics=metrics)
 
 
-class _Voice(NamedTuple):
-    """A member, or a member under one of its maps, and its weight."""
-
-    member: int
-    mapped: int | None
-    weight: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """A model whose voices are weighed anew by answers about labelled target rows.
+    """A model whose members are weighed anew by answers about labelled target rows.
 
     Parameters
     ----------
@@ -97,7 +86,7 @@ class _Stage:
     labels
         Of the labelled rows.
     answers
-        What each voice says of these rows, never having learned from them.
+        What each member says of these rows, never having learned from them.
     """
 
     model: Model
@@ -105,11 +94,28 @@ class _Stage:
     labels: Labels
     answers: tuple[Floats, ...]
 
+    @property
+    def label_kind(self) -> LabelKind:
+        """What is predicted."""
+        return self.model.label_kind
+
     @classmethod
     def of(cls, model: Model, names: Sequence[str], labelled: Sample) -> _Stage:
-        """Return the stage of members that learned from no label of the target."""
-        answers = _answers(model.members, labelled.inputs)
-        return cls(model, tuple(names), labelled.hard_labels, answers)
+        """Return the stage of members that learned from no label of the target.
+
+        Those behind maps are each a member by itself, under each map: labels tell maps apart.
+        """
+        apart = [
+            voice
+            for name, member, weight in zip(
+                names, model.members, model.weights.members, strict=True
+            )
+            for voice in _voices(name, member, weight)
+        ]
+        names, members, weights = zip(*apart, strict=True)
+        model = replace(model, members=members, weights=replace(model.weights, members=weights))
+        answers = tuple(member.answer(labelled.inputs) for member in members)
+        return cls(model, names, labelled.labels, answers)
 
     def joined_by(self, learners: Sequence[Learner], labelled: Sample, task: Task) -> _Stage:
         """Return the stage with members that learn from source and labelled rows together."""
@@ -119,14 +125,14 @@ class _Stage:
             RegressionLearner.settled(everything) if isinstance(k, RegressionLearner) else k
             for k in learners
         ]
-        apart = [np.empty((len(labelled), task.n_classes)) for _ in settled]
+        apart = [np.empty((len(labelled), task.label_kind.outputs)) for _ in settled]
         for number in range(FOLDS):
             held_out = order[number::FOLDS]
             rest = np.setdiff1d(order, held_out)
             part = replace(task, source=_together(task.source, labelled[rest]))
             for learner, answer in zip(settled, apart, strict=True):
                 member = learner.fit(part)
-                answer[held_out] = member.log_probabilities(labelled.inputs[held_out])
+                answer[held_out] = member.answer(labelled.inputs[held_out])
         members = tuple(learner.fit(everything) for learner in settled)
         kept = [(1.0 - LEARNED_SHARE) * weight for weight in self.model.weights.members]
         shares = [LEARNED_SHARE / len(members)] * len(members)
@@ -136,100 +142,80 @@ class _Stage:
         return _Stage(model, names, self.labels, (*self.answers, *apart))
 
     @cached_property
-    def voices(self) -> tuple[_Voice, ...]:
-        """What is weighed, in the order of the answers."""
-        found: list[_Voice] = []
-        weights = self.model.weights.members
-        for number, (member, weight) in enumerate(zip(self.model.members, weights, strict=True)):
-            maps = member.weights if isinstance(member, Aligned) else (None,)
-            found += [
-                _Voice(
-                    number, None if share is None else k, weight * (1.0 if share is None else share)
-                )
-                for k, share in enumerate(maps)
-            ]
-        return tuple(found)
-
-    @cached_property
     def groups(self) -> list[list[int]]:
-        """Voices that share one weight: networks of several folds."""
-        found: dict[tuple[str, int | None], list[int]] = {}
-        for place, voice in enumerate(self.voices):
-            found.setdefault((self.names[voice.member], voice.mapped), []).append(place)
+        """Members that share one weight: networks of several folds."""
+        found: dict[Any, list[int]] = {}
+        for place, (name, member) in enumerate(zip(self.names, self.model.members, strict=True)):
+            found.setdefault(place if isinstance(member, Aligned) else name, []).append(place)
         return list(found.values())
 
-    def answer(self, rows: Matrix) -> Floats:
-        """Return the model's answer as it is."""
-        return self.model.log_probabilities(rows)
-
     def cross_validated(self) -> Floats:
-        """Return probabilities of the labelled rows, each by weights that others advise."""
+        """Return answers about the labelled rows, each by weights that others advise."""
         order = np.random.default_rng(0).permutation(len(self.labels))
         found = np.empty_like(self.answers[0])
         for number in range(FOLDS):
             rows = order[number::FOLDS]
             weights, bias = self._fitted(np.setdiff1d(order, rows))
             answers = [answer[rows] for answer in self.answers]
-            found[rows] = Weights(weights, self.model.weights.product, bias).combined(answers)
-        return np.exp(found)
+            found[rows] = self._combined(weights, answers, bias)
+        return found
 
     def settled(self) -> Model:
         """Return the model with the weights and the bias that all labelled rows advise."""
         weights, bias = self._fitted(np.arange(len(self.labels)))
-        members, counted = list(self.model.members), []
-        for number, member in enumerate(members):
-            own = [w for w, v in zip(weights, self.voices, strict=True) if v.member == number]
-            counted.append(sum(own))
-            if isinstance(member, Aligned) and counted[-1] > 0:
-                members[number] = replace(member, weights=tuple(w / counted[-1] for w in own))
-        # The shares that probabilities speak of now: those predicted for the labelled rows.
-        together = Weights(weights, self.model.weights.product, bias).combined(self.answers)
-        prior = np.exp(together).mean(axis=0)
-        metrics: dict[str, Any] = {"class_prior": (prior / prior.sum()).tolist()}
+        # What answers speak of now: what is predicted for the labelled rows.
+        kind = self.label_kind
+        together = kind.shown(self._combined(weights, self.answers, bias))
+        metrics: dict[str, Any] = {kind.constant_name: together.mean(axis=0).tolist()}
         if len(set(self.names)) > 1:
             metrics["weights"] = {
-                name: float(sum(w for w, n in zip(counted, self.names, strict=True) if n == name))
+                name: float(sum(w for w, n in zip(weights, self.names, strict=True) if n == name))
                 for name in dict.fromkeys(self.names)
             }
-        settled = replace(self.model.weights, members=tuple(counted), bias=bias)
-        return replace(self.model, members=tuple(members), weights=settled, metrics=metrics)
+        settled = replace(self.model.weights, members=weights, bias=bias)
+        return replace(self.model, weights=settled, metrics=metrics)
 
     def _fitted(self, rows: npt.NDArray[np.intp]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return each voice's weight, and what is added to each class, as some rows advise."""
+        """Return each member's weight, and what is added to each class, as some rows advise."""
         labels = self.labels[rows]
-        before = np.array([voice.weight for voice in self.voices])
+        before = np.array(self.model.weights.members)
         start = [float(before[group].sum()) for group in self.groups]
         shares = [
             before[group] / total if total > 0 else np.full(len(group), 1.0 / len(group))
             for group, total in zip(self.groups, start, strict=True)
         ]
-        product = self.model.weights.product
+        kind = self.label_kind
         answers = [
-            Weights(tuple(share), product).combined([self.answers[place][rows] for place in group])
+            self._combined(tuple(share), [self.answers[place][rows] for place in group])
             for group, share in zip(self.groups, shares, strict=True)
         ]
-        found = fit_weights(answers, labels, start)
+        found = kind.fit_shares(answers, labels, start)
         weights = np.empty(len(before))
         for group, share, weight in zip(self.groups, shares, found, strict=True):
             weights[group] = weight * share
-        together = Weights(found, product).combined(answers)
-        return tuple(weights.tolist()), fit_bias(together, labels)
+        return tuple(weights.tolist()), kind.fit_bias(self._combined(found, answers), labels)
+
+    def _combined(
+        self, shares: tuple[float, ...], answers: Sequence[Floats], bias: tuple[float, ...] = ()
+    ) -> Floats:
+        return Weights(shares, bias).combined(answers, self.label_kind)
 
 
-def _answers(members: Sequence[Member], rows: Matrix) -> tuple[Floats, ...]:
-    found: list[Floats] = []
-    for member in members:
-        if isinstance(member, Aligned):
-            found += [member.member.log_probabilities(mapped(rows)) for mapped in member.maps]
-        else:
-            found.append(member.log_probabilities(rows))
-    return tuple(found)
+def _voices(name: str, member: Member, weight: float) -> list[tuple[str, Member, float]]:
+    """Return a member with its name and weight, or each part of one behind maps."""
+    if not isinstance(member, Aligned) or len(member.alone()) == 1:
+        return [(name, member, weight)]
+    return [(part.title, part, weight * share) for part, share in member.alone()]
 
 
 def _together(source: Sample, labelled: Sample) -> Sample:
     """Return source rows and labelled target rows, these several times."""
     repeated = np.repeat(np.arange(len(labelled)), REPEATS)
+    weights = source.weights
+    if weights is not None:
+        weights = np.concatenate([weights, np.ones(len(repeated))])
     return Sample(
         np.concatenate([source.inputs, labelled.inputs[repeated]]),
-        np.concatenate([source.hard_labels, labelled.hard_labels[repeated]]),
+        np.concatenate([source.labels, labelled.labels[repeated]]),
+        weights,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from halfseen.arrays import Tensor
 from halfseen.errors import HalfseenError, InputError
 from halfseen.front.fronts import Front, TableFront, front_from_dict
+from halfseen.labels import Reach
 from halfseen.members import member_named
 from halfseen.members.tasks import Member
 from halfseen.model.model import Model
@@ -59,9 +60,10 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         members = _members(description, tensors, front, encoder)
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
-            bool(description.weights["product"]),
             tuple(float(value) for value in description.weights.get("bias", ())),
         )
+        if "interval" in description.metrics:
+            Reach(**description.metrics["interval"])  # says what is wrong with it
     except HalfseenError as error:
         raise InputError(f"{path} cannot be understood: {error}") from None
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
@@ -71,12 +73,11 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
         )
-    if len(weights.bias) not in (0, len(front.classes)) or not all(
-        map(math.isfinite, weights.bias)
-    ):
+    outputs = front.label_kind.outputs
+    if len(weights.bias) not in (0, outputs) or not all(map(math.isfinite, weights.bias)):
         raise InputError(
             f"{path} cannot be understood: its bias {list(weights.bias)} is not one finite number "
-            f"for each of {len(front.classes)} classes."
+            f"for each of {outputs} outputs."
         )
     shares = weights.members
     if not all(share >= 0.0 for share in shares) or not math.isclose(sum(shares), 1.0):
@@ -126,6 +127,7 @@ def _members(
     for described, its_tensors in zip(description.members, own, strict=True):
         facts: dict[str, Any] = dict(described)
         kind = member_named(facts.pop("kind"))
-        blocks, classes = front.blocks, len(front.classes)
-        found.append(kind.restored(facts, its_tensors, blocks, classes, encoder=encoder))
+        found.append(
+            kind.restored(facts, its_tensors, front.blocks, front.label_kind, encoder=encoder)
+        )
     return tuple(found)

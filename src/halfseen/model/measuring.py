@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
-from halfseen.blocks import Blocks
 from halfseen.evidence import fit_density_ratio
 from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
+from halfseen.labels import LabelKind
 from halfseen.members import Member
-from halfseen.metrics import metrics_of, row_losses
 from halfseen.model.rows import Fold, PreparedRows
-from halfseen.weights.combining import Weights, across_halves, fit_weights
-
-__all__ = ["HeldOut", "ask", "held_out_metrics", "held_out_weights", "target_risk"]
+from halfseen.weights.combining import Weights, across_halves
 
 MOST_WEIGHED = 5_000
 """Rows of each domain that the domain classifier of :func:`held_out_weights` is fitted on."""
@@ -30,64 +28,75 @@ class HeldOut:
 
     Parameters
     ----------
-    labels
-        Classes of the rows.
+    label_kind, labels
+        What is predicted, and the truth of each row.
     answers
-        Each member's log-probabilities, the missing block hidden.
+        Each member's answer, the missing block hidden.
     complete
-        Log-probabilities with the missing block, where a member uses it.
+        The answer with the missing block, where a member uses it.
+    counted
+        How much each row counts; equally by default.
     """
 
-    labels: npt.NDArray[np.int64]
+    label_kind: LabelKind
+    labels: npt.NDArray[Any]
     answers: tuple[Floats, ...]
     complete: Floats | None
+    counted: Floats | None = None
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
         """Return the rows of several folds together."""
         complete = [part.complete for part in parts if part.complete is not None]
         members = range(len(parts[0].answers))
+        counted = [part.counted for part in parts if part.counted is not None]
         return HeldOut(
+            parts[0].label_kind,
             np.concatenate([part.labels for part in parts]),
             tuple(np.concatenate([part.answers[m] for part in parts]) for m in members),
             np.concatenate(complete) if complete else None,
+            np.concatenate(counted) if counted else None,
         )
 
     def weights(self) -> Weights:
         """Return how much each member should count."""
-        return Weights(fit_weights(self.answers, self.labels))
+        kind = self.label_kind
+        return Weights(kind.fit_shares(self.answers, self.labels, None, self.counted))
 
-    def probabilities(self) -> Floats:
-        """Return the answer as the model gives it; each half by weights fitted on the other."""
-        return np.exp(across_halves(self.answers, self.labels))
+    @cached_property
+    def answer(self) -> Floats:
+        """The members' answer together; each half by weights fitted on the other."""
+        return across_halves(self.answers, self.labels, self.label_kind, self.counted)
 
-    def complete_probabilities(self) -> Floats | None:
-        """Return the same for rows with their missing block."""
-        return None if self.complete is None else np.exp(self.complete)
+    def shown(self, metrics: Mapping[str, Any] | None = None) -> Floats:
+        """Return the answer as the model shows it."""
+        return self.label_kind.shown(self.answer, metrics)
 
 
-def ask(members: Sequence[Member], blocks: Blocks, fold: Fold) -> HeldOut:
+def ask(members: Sequence[Member], prepared: PreparedRows, fold: Fold) -> HeldOut:
     """Ask members about the rows that a fold holds out."""
-    rows = fold.held_out
+    rows, blocks = fold.held_out, prepared.blocks
     hidden = blocks.hide(rows.inputs) if blocks.missing else rows.inputs
-    complete = [member.complete_log_probabilities(rows.inputs) for member in members]
+    complete = [member.complete_answer(rows.inputs) for member in members]
     return HeldOut(
+        prepared.label_kind,
         rows.labels,
-        tuple(member.log_probabilities(hidden) for member in members),
+        tuple(member.answer(hidden) for member in members),
         next((answer for answer in complete if answer is not None), None),
+        rows.weights,
     )
 
 
 def held_out_metrics(held_out: HeldOut, kinds: Sequence[str]) -> dict[str, Any]:
     """Measure a model on held-out rows, hidden and complete, and each member by itself."""
-    labels = held_out.labels
-    found = {"without_missing_block": metrics_of(held_out.probabilities(), labels)}
-    complete = held_out.complete_probabilities()
-    if complete is not None:
-        found["with_missing_block"] = metrics_of(complete, labels)
+    labels, kind = held_out.labels, held_out.label_kind
+    kept = {"task": kind.task, **kind.learned(held_out.shown(), labels)}
+    found = {"without_missing_block": kind.metrics_of(held_out.shown(kept), labels)}
+    if held_out.complete is not None:
+        found["with_missing_block"] = kind.metrics_of(kind.shown(held_out.complete), labels)
     answers = zip(kinds, held_out.answers, strict=True)
-    members = {kind: metrics_of(np.exp(answer), labels) for kind, answer in answers}
-    return {"held_out_source": found, "members": members}
+    members = {name: kind.metrics_of(kind.shown(answer), labels) for name, answer in answers}
+    return {**kept, "held_out_source": found, "members": members}
 
 
 def held_out_weights(rows: PreparedRows) -> Floats:
@@ -115,6 +124,6 @@ def held_out_weights(rows: PreparedRows) -> Floats:
 
 
 def target_risk(held_out: HeldOut, weights: Floats) -> RiskEstimate:
-    """Estimate the cross-entropy on the target from weighted source rows; no target label."""
-    losses = row_losses(held_out.probabilities(), held_out.labels)
+    """Estimate the mean loss on the target from weighted source rows; no target label."""
+    losses = held_out.label_kind.row_losses(held_out.shown(), held_out.labels)
     return importance_weighted_validation(losses, weights)

@@ -12,14 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.alarms import Alarm
-from halfseen.arrays import Floats, Tensor, normalized, same_length
+from halfseen.arrays import Floats, Matrix, Tensor, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import correct_probabilities
 from halfseen.explain import Explanation
 from halfseen.front.fronts import Front, TableFront
-from halfseen.front.schema import TableSchema, class_name
-from halfseen.members import MEMBER_WORDS, NETWORKS
+from halfseen.front.schema import TableSchema
+from halfseen.labels import LabelKind
+from halfseen.members import NETWORKS, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.tasks import Member
 from halfseen.model.evaluating import SIMPLE, evaluation
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from halfseen.networks.methods import Method
     from halfseen.networks.nets import Networks
     from halfseen.options import Options
-
-__all__ = ["Model"]
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(eq=False)
@@ -77,8 +74,13 @@ class Model:
         return self.front.blocks
 
     @property
+    def label_kind(self) -> LabelKind:
+        """What is predicted: one of several classes, or an amount."""
+        return self.front.label_kind
+
+    @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The class labels, in the order of the probabilities."""
+        """The class labels, in the order of the probabilities; none where it predicts amounts."""
         return np.array(self.front.classes)
 
     @property
@@ -112,7 +114,11 @@ class Model:
     def title(self) -> str:
         """What the model is, in a word: the paper's model, or the kinds of its members."""
         found = [member.method.name for member in self.networks_members]
-        inner = [m.member.kind if isinstance(m, Aligned) else m.kind for m in self.members]
+        inner = [
+            kind
+            for m in self.members
+            for kind in ([p.member.kind for p in m.parts] if isinstance(m, Aligned) else [m.kind])
+        ]
         kinds = ", ".join(dict.fromkeys(inner)).replace("_", " ")
         return found[0] if found else kinds.capitalize()
 
@@ -153,24 +159,29 @@ class Model:
         complete = self.needs_complete_target
         return self.front.prepare(X, complete=complete, where=where, first_row=first_row)
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
+    def answer(self, rows: Matrix) -> Floats:
         """Return the members' answer about prepared rows, the missing block hidden."""
-        return self.weights.combined([member.log_probabilities(rows) for member in self.members])
+        answers = [member.answer(rows) for member in self.members]
+        return self.weights.combined(answers, self.label_kind)
 
-    def complete_log_probabilities(self, rows: Matrix) -> Floats:
+    def log_probabilities(self, rows: Matrix) -> Floats:
+        """Return the answer of a model of classes, as scores without labels look at it."""
+        return self.answer(rows)
+
+    def complete_answer(self, rows: Matrix) -> Floats:
         """Return the answer of those members that use the missing block, where it is there."""
-        found = [member.complete_log_probabilities(rows) for member in self.members]
+        found = [member.complete_answer(rows) for member in self.members]
         used = [answer for answer in found if answer is not None]
         if not used:
-            return self.log_probabilities(rows)
-        return Weights((1.0 / len(used),) * len(used)).combined(used)
+            return self.answer(rows)
+        return Weights((1.0 / len(used),) * len(used)).combined(used, self.label_kind)
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
-        """Return probabilities of prepared rows."""
+        """Return probabilities of prepared rows; or amounts with the ends of their intervals."""
         if not len(rows):
-            return np.empty((0, len(self.front.classes)))
-        answer = self.complete_log_probabilities if complete else self.log_probabilities
-        return normalized(np.exp(answer(rows)))
+            return self.label_kind.shown(np.empty((0, self.label_kind.outputs)), self.metrics)
+        answer = self.complete_answer if complete else self.answer
+        return self.label_kind.shown(answer(rows), self.metrics)
 
     def latents(self, rows: Matrix) -> Matrix:
         """Return (z1, ẑ2) of prepared rows: the observed part first, the imputed part after it."""
@@ -199,7 +210,25 @@ class Model:
 
     # --- rows as people have them ---------------------------------------------------------
 
-    def predict_proba(
+    def predict_proba(self, X: Any, **how: Any) -> Floats:
+        """Return the probability of each class, one row each; `how` as for :meth:`shown`."""
+        if not self.front.classes:
+            raise InputError(
+                "This model predicts amounts, which have no probabilities: predict gives them, "
+                "and predict_interval their 90 % intervals."
+            )
+        return self.shown(X, **how)
+
+    def predict_interval(self, X: Any, **how: Any) -> Floats:
+        """Return the ends of the 90 % interval of each row's amount: (rows, 2)."""
+        if self.front.classes:
+            raise InputError("This model predicts classes: predict_proba says how sure it is.")
+        found = self.shown(X, **how)[:, 1:]
+        if not found.shape[1]:
+            raise InputError("This model was fitted without rows held out, so it has no intervals.")
+        return found
+
+    def shown(
         self,
         X: Any,
         *,
@@ -208,7 +237,7 @@ class Model:
         where: str = "X",
         first_row: int | None = None,
     ) -> Floats:
-        """Return the probability of each class, one row each.
+        """Return class probabilities, or amounts with the ends of their intervals, one row each.
 
         Parameters
         ----------
@@ -236,28 +265,21 @@ class Model:
                 probability[~known] = self.score(self.blocks.hide(rows[~known]))
         if target_prior is None:
             return probability
+        if not front.classes:
+            raise InputError("Class proportions correct probabilities, and this predicts amounts.")
         return correct_probabilities(probability, self.class_prior, target_prior)
 
     def predict(self, X: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
-        probability = self.predict_proba(X, use_missing=use_missing)
-        predicted: npt.NDArray[Any] = self.classes_[probability.argmax(1)]
-        return predicted
+        """Return the most probable class, or the amount, of each row."""
+        return self.label_kind.predicted(self.shown(X, use_missing=use_missing))
 
     def transform(self, X: Any) -> Matrix:
         """Return the latent (z1, ẑ2) of each row."""
         return self.latents(self.prepare(X))
 
-    def positions(self, y: Any) -> npt.NDArray[np.int64]:
-        """Return labels as positions among the classes."""
-        position = {class_name(label): k for k, label in enumerate(self.classes_.tolist())}
-        names = [class_name(label) for label in np.asarray(y).tolist()]
-        unknown = [name for name in names if name not in position]
-        if unknown:
-            raise InputError(
-                f"The label {unknown[0]!r} is none of the model's classes: {', '.join(position)}."
-            )
-        return np.array([position[name] for name in names], dtype=np.int64)
+    def positions(self, y: Any) -> npt.NDArray[Any]:
+        """Return labels as positions among the classes, or as amounts."""
+        return self.label_kind.read(y)
 
     def evaluate(self, X: Any, y: Any) -> dict[str, Any]:
         """Measure the model on labelled rows of the target, as ``halfseen evaluate`` does.
@@ -276,17 +298,15 @@ class Model:
         same_length(X=rows, y=positions)
         return self.evaluate_rows(rows, positions)
 
-    def evaluate_rows(self, rows: Matrix, positions: npt.NDArray[np.int64]) -> dict[str, Any]:
+    def evaluate_rows(self, rows: Matrix, labels: npt.NDArray[Any]) -> dict[str, Any]:
         """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        kind = self.label_kind
         alone = {
-            MEMBER_WORDS[member.kind].partition(",")[0]: normalized(
-                np.exp(member.log_probabilities(rows))
-            )
+            words_of(member.kind, kind): kind.shown(member.answer(rows))
             for member in self.members
             if member.kind in SIMPLE and len(self.members) > 1
         }
-        score = self.score(rows)
-        return evaluation(score, positions, self.class_prior, self.metrics, others=alone)
+        return evaluation(self.score(rows), labels, self.metrics, kind, others=alone)
 
     def explain(
         self, X: Any, *, source: Any = None, seed: int = 0, where: str = "X"

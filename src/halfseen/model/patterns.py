@@ -45,7 +45,7 @@ class PatternModel:
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        """The class labels, in the order of the probabilities."""
+        """The class labels, in the order of the probabilities; none where it predicts amounts."""
         return self.parts[0].classes_
 
     @property
@@ -57,7 +57,7 @@ class PatternModel:
         """Return the place of the part that observes most of what a table has.
 
         A column that is entirely empty is not there. Of two parts that observe equally many
-        columns, the one with the lower cross-entropy on held-out source rows is taken.
+        columns, the one with the lower loss on held-out source rows is taken.
         """
         observed = [[column.name for column in part.schema.observed] for part in self.parts]
         known = [column.name for column in self.parts[0].schema.columns]
@@ -79,7 +79,8 @@ class PatternModel:
 
     def _loss(self, place: int) -> float:
         measured = self.parts[place].metrics.get("held_out_source", {})
-        return float(measured.get("without_missing_block", {}).get("cross_entropy", 0.0))
+        loss = self.parts[place].label_kind.loss
+        return float(measured.get("without_missing_block", {}).get(loss, 0.0))
 
     def _part(self, X: Any) -> Model:
         table = read_frame(X, "X")
@@ -94,8 +95,12 @@ class PatternModel:
         """Return the probability of each class by the part that the columns call for."""
         return self._part(X).predict_proba(X, **how)
 
+    def predict_interval(self, X: Any, **how: Any) -> Floats:
+        """Return the ends of each amount's interval by the part that the columns call for."""
+        return self._part(X).predict_interval(X, **how)
+
     def predict(self, X: Any, **how: Any) -> npt.NDArray[Any]:
-        """Return the most probable class of each row."""
+        """Return the most probable class, or the amount, of each row."""
         return self._part(X).predict(X, **how)
 
     def evaluate(self, X: Any, y: Any) -> dict[str, Any]:
@@ -153,5 +158,5 @@ def load(
 
 
 def _check_alike(models: Sequence[Model], folder: str | Path) -> None:
-    if len({(part.schema.label, part.schema.classes) for part in models}) > 1:
-        raise InputError(f"The parts of {folder} predict different classes: fit it again.")
+    if len({(p.schema.label, p.schema.classes, p.label_kind) for p in models}) > 1:
+        raise InputError(f"The parts of {folder} predict different things: fit it again.")

@@ -11,17 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.align import Continuous
+from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.front.inference import Understanding
-from halfseen.front.labels import NO_LABEL
+from halfseen.front.labels import row_weights
 from halfseen.front.schema import NumberColumn, TableSchema
 from halfseen.front.streaming import Chunk, RowStream
+from halfseen.labels import LabelKind
+from halfseen.labels.kind import ClassWeight
 from halfseen.members.tasks import Sample
 from halfseen.model.streams import StreamedBatches
 from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
-
-__all__ = ["Fold", "PreparedRows", "prepared_in_memory", "prepared_streams", "prepared_tables"]
 
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000
@@ -33,8 +34,6 @@ REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
 """Rows of a streamed table that stand for all where a few will do."""
-
-Matrix = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class PreparedRows:
 
     Parameters
     ----------
-    blocks, n_classes
-        Which inputs are missing, and how many classes there are.
+    blocks, label_kind
+        Which inputs are missing, and what is predicted.
     target
         Target rows, the missing block hidden; a sample of them where they are streamed.
     whole
@@ -71,7 +70,7 @@ class PreparedRows:
     """
 
     blocks: Blocks
-    n_classes: int
+    label_kind: LabelKind
     target: Matrix
     whole: Sample | None
     folds: Sequence[Fold] = ()
@@ -94,7 +93,7 @@ class PreparedRows:
 
 def prepared_in_memory(
     blocks: Blocks,
-    n_classes: int,
+    label_kind: LabelKind,
     source: Sample,
     target: Matrix,
     *,
@@ -108,21 +107,27 @@ def prepared_in_memory(
     be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out.
     """
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
-    parts = _folds(source, n_classes, seed, in_turn=in_turn) if hold_out else []
+    parts = _folds(source, label_kind, seed, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
-    return PreparedRows(blocks, n_classes, target, source, parts, None, digest.hexdigest())
+    return PreparedRows(blocks, label_kind, target, source, parts, None, digest.hexdigest())
 
 
-def prepared_tables(found: Understanding, **split: Any) -> PreparedRows:
+def prepared_tables(
+    found: Understanding, class_weight: ClassWeight = None, **split: Any
+) -> PreparedRows:
     """Return both tables in memory, split as by :func:`prepared_in_memory`."""
-    source = Sample(*RowStream(found.source.table, found.schema, is_source=True).all())
+    schema = found.schema
+    source = Sample(*RowStream(found.source.table, schema, is_source=True).all())
+    given = None if schema.weight is None else row_weights(found.source.table, schema.weight)
+    weights = schema.label_kind.class_weights(source.labels, given, class_weight)
+    if weights is not None:  # a row that counts nothing must not be measured on either
+        source = replace(source, weights=weights)[np.flatnonzero(weights)]
     target, labels = _target_stream(found).all()
-    classes = len(found.schema.classes)
-    blocks = found.schema.blocks
-    rows = prepared_in_memory(blocks, classes, source, target, **split)
-    labelled = _labelled([(target, labels)]) if found.labelled else None
+    kind = found.schema.label_kind
+    rows = prepared_in_memory(found.schema.blocks, kind, source, target, **split)
+    labelled = _labelled([(target, labels)], kind) if found.labelled else None
     return replace(rows, measured=measured_columns(found.schema), labelled=labelled)
 
 
@@ -131,16 +136,16 @@ def _target_stream(found: Understanding) -> RowStream:
     return RowStream(found.target.table, found.schema, is_source=False, some_labelled=some)
 
 
-def _labelled(chunks: Iterable[Chunk]) -> Sample:
+def _labelled(chunks: Iterable[Chunk], kind: LabelKind) -> Sample:
     """Return the target rows that have a label, up to :data:`MOST_HELD_OUT` of them."""
-    kept = [(rows[labels != NO_LABEL], labels[labels != NO_LABEL]) for rows, labels in chunks]
+    kept = [(rows[kind.known(labels)], labels[kind.known(labels)]) for rows, labels in chunks]
     inputs, labels = (np.concatenate([chunk[part] for chunk in kept]) for part in range(2))
     return Sample(inputs[:MOST_HELD_OUT], labels[:MOST_HELD_OUT])
 
 
 def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
     """Return both tables as streams from disk, with samples of them in memory."""
-    share = min(HELD_OUT, MOST_HELD_OUT / found.source.rows)
+    share, kind = min(HELD_OUT, MOST_HELD_OUT / found.source.rows), found.schema.label_kind
     source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
     target = _target_stream(found)
 
@@ -148,7 +153,7 @@ def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
         held_out = Sample(*source.all(held_out=True))
         training = Sample(*source.some(SAMPLE_ROWS / found.source.rows))
         some = target.some(SAMPLE_ROWS / found.target.rows)[0]
-        labelled = _labelled(target.chunks()) if found.labelled else None
+        labelled = _labelled(target.chunks(), kind) if found.labelled else None
         return Fold(training, held_out), some, labelled
 
     fold, some, labelled = present_ranks().from_first(samples)
@@ -158,10 +163,9 @@ def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
         source_rows=found.source.rows - len(fold.held_out),
         target_rows=found.target.rows,
     )
-    classes = len(found.schema.classes)
     measured = measured_columns(found.schema)
     return PreparedRows(
-        found.schema.blocks, classes, some, None, [fold], batches, "", measured, labelled
+        found.schema.blocks, kind, some, None, [fold], batches, "", measured, labelled
     )
 
 
@@ -169,9 +173,7 @@ def measured_columns(schema: TableSchema) -> Continuous:
     """Return the observed columns of numbers, with the raw values behind their inputs."""
     found, position = [], 0
     for column in schema.columns:
-        numeric = isinstance(column, NumberColumn) and column.kind != "boolean"
-        if numeric and column.role == "observed":
-            assert isinstance(column, NumberColumn)
+        if isinstance(column, NumberColumn) and column.role == "observed":
             found.append((position, column.mean, column.scale, column.log))
         position += len(column.inputs)
     positions, mean, scale, logged = zip(*found, strict=True) if found else ((), (), (), ())
@@ -183,11 +185,11 @@ def measured_columns(schema: TableSchema) -> Continuous:
     )
 
 
-def _folds(source: Sample, n_classes: int, seed: int, *, in_turn: bool) -> list[Fold]:
-    labels = source.labels
-    if in_turn and rarest_class(labels) >= 2:
-        splits = list(folds(labels, FOLDS, seed).split(source.inputs, labels))
+def _folds(source: Sample, kind: LabelKind, seed: int, *, in_turn: bool) -> list[Fold]:
+    strata = kind.strata(source.labels)
+    if in_turn and rarest_class(strata) >= 2:
+        splits = list(folds(strata, FOLDS, seed).split(source.inputs, strata))
     else:
-        size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(labels)), n_classes))
-        splits = [held_out_count(labels, size, seed)]
+        size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(strata)), int(strata.max()) + 1))
+        splits = [held_out_count(strata, size, seed)]
     return [Fold(source[split[0]], source[split[1]], split) for split in splits]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
@@ -24,24 +23,12 @@ from halfseen.errors import InputError
 from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
 from halfseen.front.fronts import ImageFront
-from halfseen.front.preprocessing import as_categories, check_text_bytes
-from halfseen.front.schema import class_name
+from halfseen.front.labels import some_labels
+from halfseen.front.preprocessing import check_text_bytes
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
     from halfseen.front.image_folders import ImageFolder, Refuse
-
-__all__ = [
-    "PREDICTION",
-    "Scored",
-    "TableScorer",
-    "check_output",
-    "evaluate_table",
-    "is_scores",
-    "score_images",
-    "score_names",
-    "score_table",
-]
 
 PREDICTION, FILE = "prediction", "file"
 
@@ -79,7 +66,8 @@ def score_table(
     """Write one row of scores for each row of the table, in its order, whole or not at all.
 
     The output holds the model's id columns as they are, the probability of each class c as
-    ``p_c``, and the most probable class as ``prediction``.
+    ``p_c``, and the most probable class as ``prediction``; or the ``amount``, with the ends of its
+    interval as ``low`` and ``high``.
 
     Parameters
     ----------
@@ -105,14 +93,13 @@ def score_table(
         where=str(table.path),
     )
     rows, started = 0, time.perf_counter()
-    watch = Watch(model.schema, model.metrics.get("class_prior"))
-    names = score_names(model)
+    watch = Watch(model.schema, model.metrics)
     with written_whole(output) as partial:
         with _writer(partial) as write:
             for batch in table.batches(scorer.columns):
-                scores = scorer(batch, first_row=rows + 1)
-                write(scores)
-                watch.add(batch, np.stack([scores[name] for name in names], axis=1), table.where)
+                shown = scorer.shown(batch, first_row=rows + 1)
+                write(scorer.columns_of(batch, shown))
+                watch.add(batch, shown, table.where)
                 rows += batch.num_rows
                 on_rows(batch.num_rows)
         alarms = watch.alarms()
@@ -133,18 +120,19 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
             f"{table.where} has no column {name!r} to take labels from (--label names another)."
         )
     scorer = TableScorer.of(model, table.names, where=table.where)
-    watch = Watch(model.schema, model.metrics.get("class_prior"))
+    watch = Watch(model.schema, model.metrics)
     rows, prepared, labels = 0, [], []
     for batch in table.batches(list(dict.fromkeys([*scorer.inputs, name]))):
-        texts = as_categories(batch.column(name), name, where=table.where)
-        known = pc.is_valid(texts)
+        found = some_labels(model.schema, batch.column(name), name, table.where)
+        known = model.label_kind.known(found)
         inputs = model.prepare(batch, where=table.where, first_row=rows + 1)
         watch.add(batch, model.score(inputs), table.where)
-        prepared.append(inputs[known.to_numpy(zero_copy_only=False)])
-        labels += texts.filter(known).to_pylist()
+        prepared.append(inputs[known])
+        labels.append(found[known])
         rows += batch.num_rows
-    found = model.evaluate_rows(np.concatenate(prepared), model.positions(labels))
-    return found | {"unlabelled": rows - len(labels), "alarms": watch.alarms()}
+    known_rows = np.concatenate(prepared)
+    measured = model.evaluate_rows(known_rows, np.concatenate(labels))
+    return measured | {"unlabelled": rows - len(known_rows), "alarms": watch.alarms()}
 
 
 def score_images(
@@ -169,7 +157,7 @@ def score_images(
     with written_whole(output) as partial, _writer(partial) as write:
         for places, images in folder.batches(front.blocks.shape, refuse):
             files = {FILE: pa.array([names[place] for place in places])}
-            write(pa.table(files | _scores(model, model.predict_proba(images))))
+            write(pa.table(files | model.label_kind.columns(model.shown(images))))
             rows += len(places)
             on_rows(len(places))
         if not rows:
@@ -243,15 +231,22 @@ class TableScorer:
 
     def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
         """Return the scores of a record batch or table, as a table."""
-        probability = self.model.predict_proba(
+        return self.columns_of(batch, self.shown(batch, first_row=first_row))
+
+    def shown(self, batch: Any, *, first_row: int) -> Floats:
+        """Return probabilities, or amounts with their intervals."""
+        return self.model.shown(
             batch,
             use_missing=self.use_missing,
             target_prior=self.target_prior,
             where=self.where,
             first_row=first_row,
         )
+
+    def columns_of(self, batch: Any, shown: Floats) -> Any:
+        """Return ids and what is shown of each row, as a table."""
         columns = {name: self._plain(batch.column(name), name) for name in self.ids}
-        return pa.table(columns | _scores(self.model, probability))
+        return pa.table(columns | self.model.label_kind.columns(shown))
 
     def _plain(self, column: Any, name: str) -> Any:
         """Return an id column as its values: dictionaries may differ from batch to batch."""
@@ -278,7 +273,9 @@ def is_scores(path: Path) -> bool:
         *_, first, second, last = column_names(path)
     except ValueError:  # not a table, or one of fewer columns
         return False
-    return first.startswith("p_") and second.startswith("p_") and last == PREDICTION
+    return (first, second, last) == ("amount", "low", "high") or (
+        first.startswith("p_") and second.startswith("p_") and last == PREDICTION
+    )
 
 
 def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...]:
@@ -299,7 +296,7 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     absent = [name for name in schema.id if name not in names]
     if absent:
         notes.append(f"Not there to be carried through: {', '.join(absent)}.")
-    clashing = [name for name in schema.id if name == PREDICTION or name in score_names(model)]
+    clashing = [name for name in schema.id if name in score_names(model)]
     if clashing:
         raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
     return tuple(notes)
@@ -313,16 +310,9 @@ def _meant(name: str, names: Sequence[str]) -> str:
 
 
 def score_names(model: Model) -> list[str]:
-    """Return the columns of probabilities, one for each class."""
-    return [f"p_{class_name(value)}" for value in model.front.classes]
-
-
-def _scores(model: Model, probability: Floats) -> dict[str, Any]:
-    """Return the columns that scores have: each class's probability, and the most probable one."""
-    scores = zip(score_names(model), probability.T, strict=True)
-    columns = {name: pa.array(column) for name, column in scores}
-    best = pa.array(probability.argmax(1))
-    return columns | {PREDICTION: pa.array(model.front.classes).take(best)}
+    """Return the columns of scores."""
+    kind = model.label_kind
+    return list(kind.columns(kind.shown(np.empty((0, kind.outputs)), model.metrics)))
 
 
 @contextmanager

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import log_softmax
 
 from halfseen.align import ColumnMap
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
-from halfseen.members import Aligned
+from halfseen.labels import Classes
+from halfseen.members import Aligned, Mapped
 from halfseen.members.linear import Regression
-
-__all__ = ["SELF_TRAINED", "SHARE", "discriminant", "self_trained"]
-
-Matrix = npt.NDArray[np.float32]
 
 SELF_TRAINED = "self-trained discriminant"
 """What the member is called beside the others."""
@@ -66,7 +62,8 @@ def self_trained(
     weight = np.zeros((classes, len(blocks.observed)))
     place = {position: k for k, position in enumerate(blocks.observed)}
     weight[:, [place[position] for position in own.positions.tolist()]] = slopes @ axes.T
-    return Aligned(Regression(weight, bias, blocks), home, (own,), (1.0,))
+    learned = Regression(weight, bias, blocks, Classes.of(classes))
+    return Aligned((Mapped(learned, home, (own,), (1.0,)),))
 
 
 def discriminant(points: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from halfseen.errors import OptionError
+from halfseen.labels import Classes, LabelKind
+from halfseen.labels.kind import ClassWeight
 from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
 from halfseen.networks.methods import METHODS, Method, method_named
 from halfseen.options import Inputs, Options, Preset, make_options, preset
@@ -17,12 +19,11 @@ if TYPE_CHECKING:
     from halfseen.networks.nets import EncoderFactory
     from halfseen.networks.training import Augmentation, EpochHook
 
-__all__ = ["Effort", "FitSettings", "needs_complete_target"]
-
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 Effort = Literal["quick", "default", "best"]
 EFFORTS = get_args(Effort)
+KindOfLabel = LabelKind | type[LabelKind]
 TREES_AND_LINES = ("boosted_trees", "forest", "regression")
 """The members of a table's model, the simplest last; networks join them where they are asked for.
 
@@ -66,6 +67,10 @@ class FitSettings:
         Whether models that adapt end with self-training.
     seed
         Same rows, settings and seed: the same model.
+    class_weight
+        How much rows of each class count: ``balanced``, or a mapping.
+    time_limit
+        Seconds to keep to by leaving members of tables out.
     memory
         Bytes of prepared rows up to which tables are held in memory.
     measure
@@ -83,6 +88,8 @@ class FitSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
     refine: bool = False
     seed: int = 0
+    class_weight: ClassWeight = None
+    time_limit: float | None = None
     memory: int = IN_MEMORY
     measure: bool = True
     device: str = "auto"
@@ -90,7 +97,7 @@ class FitSettings:
     augmentation: Augmentation | None = None
     on_epoch: EpochHook | None = None
 
-    def check(self, inputs: Inputs = "table") -> None:
+    def check(self, inputs: Inputs = "table", label_kind: KindOfLabel = Classes) -> None:
         """Refuse what contradicts itself, before any work."""
         if not self.models:
             raise OptionError(f"Name at least one model of {[m.name for m in METHODS]}.")
@@ -102,13 +109,20 @@ class FitSettings:
             )
         if self.effort not in EFFORTS:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise OptionError(f"time_limit={self.time_limit} must be more than no seconds.")
         if not 0 <= self.seed < 2**32:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
-        kinds = self.members_for(inputs)
+        kinds = self.members_for(inputs, label_kind)
         known = [NETWORKS, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
+        if NETWORKS in kinds and not label_kind.networks:
+            raise OptionError(
+                f"Networks learn classes, and {label_kind.task} predicts amounts: choose among "
+                f"members={list(LEARNERS)}, with the default preset."
+            )
         if inputs == "image" and kinds != (NETWORKS,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
         if self.refine and not any(method.adapts for method in methods):
@@ -121,13 +135,13 @@ class FitSettings:
         if NETWORKS in kinds:
             member_named(NETWORKS)  # PyTorch is there before anybody limits its threads
 
-    def members_for(self, inputs: Inputs) -> tuple[str, ...]:
+    def members_for(self, inputs: Inputs, label_kind: KindOfLabel = Classes) -> tuple[str, ...]:
         """Return the kinds of members, the simplest last."""
         if self.members is not None:
             return tuple(self.members)
         if inputs == "image" or self.preset != "default":
             return ("networks",)
-        if self.effort == "best" or self._asks_for_networks:
+        if label_kind.networks and (self.effort == "best" or self._asks_for_networks):
             return (NETWORKS, *TREES_AND_LINES)
         return TREES_AND_LINES
 
@@ -165,7 +179,14 @@ class FitSettings:
         # Oversampling needs all rows at hand.
         return make_options({"training.balanced": False}, chosen)
 
-    def learners(self, method: Method, *, inputs: Inputs, resident: bool) -> tuple[Learner, ...]:
+    def learners(
+        self,
+        method: Method,
+        *,
+        inputs: Inputs,
+        resident: bool,
+        label_kind: KindOfLabel = Classes,
+    ) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
         kinds = self.members_for(inputs)
         if NETWORKS not in kinds:

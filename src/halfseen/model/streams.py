@@ -7,19 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from halfseen.arrays import Integers, Matrix
 from halfseen.errors import InputError
 from halfseen.front.streaming import Chunk, RowStream
 from halfseen.parallel import ALONE, Ranks
 
 if TYPE_CHECKING:
     from halfseen.networks.training import Batch
-
-__all__ = ["StreamedBatches"]
-
-Matrix = npt.NDArray[np.float32]
-Labels = npt.NDArray[np.int64]
 
 
 class StreamedBatches:
@@ -92,7 +87,7 @@ def _endless(stream: RowStream, seed: Sequence[int], ranks: Ranks) -> Iterator[C
 def _rebatched(chunks: Iterator[Chunk], size: int) -> Iterator[Chunk]:
     """Cut chunks into batches of one size; what is left at the end is dropped."""
     inputs: list[Matrix] = []
-    labels: list[Labels] = []
+    labels: list[Integers] = []
     held = 0
     for chunk in chunks:
         start = 0

@@ -5,19 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from halfseen.members import MEMBER_WORDS
+from halfseen.labels import Classes, LabelKind, kind_of
+from halfseen.members import words_of
 from halfseen.model.evaluating import SIMPLE
 
 AS_WELL = 1.01
-"""A single member whose cross-entropy is at most this many times the model's does as well."""
+"""A single member whose loss is at most this many times the model's does as well."""
 
 
 def told(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Give every sentence there is."""
-    for tell in (weights_sentence, alignment_sentence, teaching_sentence, labels_sentence, advice):
+    for tell in (
+        time_sentence,
+        weights_sentence,
+        alignment_sentence,
+        teaching_sentence,
+        labels_sentence,
+        advice,
+    ):
         sentence = tell(metrics)
         if sentence:
             yield sentence
+
+
+def time_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what a time limit left out.
+
+    Examples
+    --------
+    >>> print(time_sentence({"time_limit": {"seconds": 5.0, "left_out": ["forest", "teachers"]}}))
+    Left out, to keep to 5 s: random forest, teachers.
+    """
+    found = metrics.get("time_limit", {})
+    if not found.get("left_out"):
+        return ""
+    kind = kind_of(metrics)
+    words = ", ".join(member_words(name, kind) for name in found["left_out"])
+    return f"Left out, to keep to {found['seconds']:g} s: {words}."
 
 
 def weights_sentence(metrics: Mapping[str, Any]) -> str:
@@ -32,16 +56,17 @@ def weights_sentence(metrics: Mapping[str, Any]) -> str:
     if not weights:
         return ""
     heaviest = sorted(weights.items(), key=lambda entry: -entry[1])
-    shown = ", ".join(f"{member_words(name)} {weight:.2f}" for name, weight in heaviest)
+    kind = kind_of(metrics)
+    shown = ", ".join(f"{member_words(name, kind)} {weight:.2f}" for name, weight in heaviest)
     why = "as held-out rows advise"
     if metrics.get("target_labels", {}).get("used_for", "nothing") != "nothing":
         why = "as labelled target rows advise"
     elif "alignment" in metrics:
-        why = "equal but for the maps of drifted columns"
+        why = "fixed where columns have drifted"
     return f"Weights of the members, {why}: {shown}."
 
 
-def member_words(name: str) -> str:
+def member_words(name: str, label_kind: type[LabelKind] = Classes) -> str:
     """Return how a member is called in a sentence; behind maps, with what it learned from.
 
     Examples
@@ -50,7 +75,7 @@ def member_words(name: str) -> str:
     ('random forest', 'logistic regression of logarithms')
     """
     kind, _, values = name.partition(", ")
-    words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
+    words = words_of(kind, label_kind)
     if values == "target labels":
         return f"{words} with target labels"
     return f"{words} of {values}" if values else words
@@ -75,20 +100,23 @@ def teaching_sentence(metrics: Mapping[str, Any]) -> str:
     found = metrics.get("teaching")
     if not found:
         return ""
-    gain, error = found["gain"], 2 * found["standard_error"]
+    kind, gain, error = kind_of(metrics), found["gain"], 2 * found["standard_error"]
     verdict = (
         "the missing columns taught the trees something"
         if gain > error
         else "nothing that can be told from chance"
     )
     return (
-        f"What the missing columns brought: {verdict} (cross-entropy {gain:+.4f} nats lower, "
-        f"± {error:.4f}, than with teachers that saw the observed columns alone)."
+        f"What the missing columns brought: {verdict} ({kind.row_loss_words} {gain:+.4f}"
+        f"{kind.unit} lower, ± {error:.4f}, than with teachers that saw the observed columns "
+        "alone)."
     )
 
 
+TOLD = ("accuracy", "auc", "rmse", "r2")
+"""What is told of labelled target rows."""
 USES = {
-    "nothing": "nothing, because neither lowered the cross-entropy of rows that had no part in it",
+    "nothing": "nothing, because neither lowered the loss of rows that had no part in it",
     "weights": "weighing and calibrating the members",
     "training": "training, weighing and calibrating the members",
 }
@@ -100,18 +128,19 @@ def labels_sentence(metrics: Mapping[str, Any]) -> str:
     found = metrics.get("target_labels")
     if not found:
         return ""
-    losses = found["cross_entropy"]
+    losses, kind = found.get("losses") or found["cross_entropy"], kind_of(metrics)
     tried = [f"{losses['nothing']:.3f} without them", f"{losses['weights']:.3f} weighed by them"]
     tried += [f"{losses['training']:.3f} trained on them too"] if "training" in losses else []
     shown = "; ".join(
         f"{words} {measured['value']:.3f} ({measured['interval'][0]:.3f} to "
         f"{measured['interval'][1]:.3f})"
-        for words, name in (("accuracy", "accuracy"), ("AUC", "auc"))
-        if (measured := found["measured"]["metrics"][name])["interval"] is not None
+        for name, (words, _) in kind.measures.items()
+        if name in TOLD
+        and (measured := found["measured"]["metrics"].get(name, {})).get("interval") is not None
     )
     return (
         f"{found['rows']:,} labelled target rows were used for {USES[found['used_for']]}. "
-        f"Measured on them by cross-validation, cross-entropy {', '.join(tried)}; {shown}."
+        f"Measured on them by cross-validation, {kind.row_loss_words} {', '.join(tried)}; {shown}."
     )
 
 
@@ -124,12 +153,13 @@ def advice(metrics: Mapping[str, Any]) -> str:
     members = metrics.get("members", {})
     if not measured or len(members) < 2 or {"alignment", "target_labels"} & set(metrics):
         return ""
-    ours = measured["cross_entropy"]
+    kind = kind_of(metrics)
+    loss, ours = kind.measures[kind.loss].words, measured[kind.loss]
     for name in SIMPLE:
-        if name in members and members[name]["cross_entropy"] <= AS_WELL * ours:
-            alone = members[name]["cross_entropy"]
+        alone = members.get(name, {}).get(kind.loss)
+        if alone is not None and alone <= AS_WELL * ours:
             return (
-                f"On held-out source rows {member_words(name)} alone does as well (cross-entropy "
-                f"{alone:.4f}, the model {ours:.4f}): the simpler one may be the better choice."
+                f"On held-out source rows {member_words(name, kind)} alone does as well ({loss} "
+                f"{alone:.5g}, the model {ours:.5g}): the simpler one may be the better choice."
             )
     return ""

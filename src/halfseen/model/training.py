@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,18 +15,18 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.members import (
-    MEMBER_WORDS,
     NETWORKS,
     Learner,
     Member,
     Sample,
     Task,
+    words_of,
 )
 from halfseen.model.rows import PreparedRows
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
-from halfseen.parallel import at_once, present_ranks
+from halfseen.parallel import at_once, at_once_workers, present_ranks
 from halfseen.progress import Progress
 from halfseen.teaching import (
     Lessons,
@@ -38,8 +39,6 @@ from halfseen.teaching import (
 
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksLearner, NetworksMember
-
-__all__ = ["Hooks", "Trainings"]
 
 CONTROL, PUPIL = "control", "pupil"
 """Students that are compared: of teachers that saw x1 alone, and of the complete source."""
@@ -66,6 +65,17 @@ class Hooks:
     say: Callable[[str], None] = field(default=lambda sentence: None)
     checkpoints: Path | None = None
     part: Callable[[str, int, int], None] = field(default=lambda doing, done, parts: None)
+
+
+ALWAYS = ("boosted_trees", "regression")
+"""Members that no time limit leaves out."""
+TEACHERS = 3.0
+"""How many times as long as the members their teachers are taken to need."""
+
+
+def _inner(learner: Learner) -> str:
+    """Return the kind of the member that learns, also behind a map of columns."""
+    return learner.name.partition(",")[0]
 
 
 class Trainings:
@@ -116,6 +126,43 @@ class Trainings:
                 found.append(self._others[learner.name, fold])
         return tuple(found)
 
+    def unaffordable(self, learners: Sequence[Learner], seconds: float) -> frozenset[str]:
+        """Return the members, and ``teachers``, that would not be fitted within so many seconds.
+
+        Each learner is timed on one part of the rows. Boosted trees and regression stay in any
+        case, or the first learner where they were not asked for. How long networks take cannot
+        be told beforehand: they are left out, unless they are alone.
+        """
+        rows, began = self.rows, time.perf_counter()
+        others = [learner for learner in learners if learner.name != NETWORKS]
+        if not others:
+            return frozenset()
+        sample = rows.folds[0].training if rows.folds else rows.whole
+        assert sample is not None
+        task = self.task(method_named(self.settings.models[0]), 0, sample)
+        parts = (len(rows.folds) + (rows.whole is not None)) / at_once_workers()
+        always = [learner for learner in others if _inner(learner) in ALWAYS] or others[:1]
+        taken: dict[str, float] = {}
+        for learner in sorted(others, key=lambda each: each not in always):
+            if learner in always or time.perf_counter() - began < seconds:
+                start = time.perf_counter()
+                learner.fit(task)
+                taken[learner.name] = parts * (time.perf_counter() - start)
+        left = seconds - (time.perf_counter() - began)
+        left_out = {learner.name for learner in learners if learner.name == NETWORKS}
+        for learner in sorted(others, key=lambda each: each not in always):
+            cost = taken.get(learner.name, float("inf"))
+            if learner not in always and cost > left:
+                left_out.add(learner.name)
+            else:
+                left -= cost
+        # Teachers are two sets, of smaller trees, in three folds of every part.
+        students = [each for each in others if is_student(each) and each.name not in left_out]
+        if students and self._teaches and left < TEACHERS * sum(taken.values()):
+            self._teaches = False
+            left_out.add("teachers")
+        return frozenset(left_out)
+
     def _fit_others(
         self, learners: Sequence[Learner]
     ) -> tuple[dict[tuple[str, int | None], Member], list[Floats]]:
@@ -158,7 +205,7 @@ class Trainings:
                 found.get((PUPIL, part), found[students[0].name, part]),
                 found[CONTROL, part],
                 rows.folds[part].held_out,
-                rows.blocks,
+                parts[part],
             )
             for part in compared
         ]
@@ -181,14 +228,15 @@ class Trainings:
         }
         if None in parts:
             if found and len(found) == len(places):
-                return found | {None: of_all_rows(list(found.values()), places)}
+                kind = self.rows.label_kind
+                return found | {None: of_all_rows(list(found.values()), places, kind)}
             (whole,) = lessons([parts[None]], control=False)
             found |= {} if whole is None else {None: whole}
         return found
 
     @property
     def gain(self) -> dict[str, float]:
-        """The mean of what x2 taught each held-out row, in nats, with its standard error."""
+        """The mean of what x2 taught each held-out row, with its standard error."""
         if not self._gains:
             return {}
         gains = np.concatenate(self._gains)
@@ -197,10 +245,10 @@ class Trainings:
 
     def _begin(self, learner: Learner, task: Task) -> None:
         """Tell that a member is next: one of each kind for every fold and model, then the last."""
-        everything = len(self.settings.members_for(self._inputs)) * (
+        everything = len(self.settings.members_for(self._inputs, self.rows.label_kind)) * (
             len(self.rows.folds) * len(self.settings.models) + 1
         )
-        words = MEMBER_WORDS.get(learner.name, learner.name)
+        words = words_of(learner.name, self.rows.label_kind)
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
         self._begun += 1
@@ -231,7 +279,7 @@ class Trainings:
             stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
         return Task(
             rows.blocks,
-            rows.n_classes,
+            rows.label_kind,
             source,
             rows.target,
             self.settings.seed,
@@ -257,4 +305,4 @@ class Trainings:
 
 def _with(task: Task, soft_labels: Floats) -> Task:
     """Return the task with half of each label from teachers."""
-    return replace(task, source=taught(task.source, soft_labels, task.n_classes))
+    return replace(task, source=taught(task.source, soft_labels, task.label_kind))

@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.networks.methods import Method
 from halfseen.networks.nets import Networks
 from halfseen.options import Options
 
-Matrix = npt.NDArray[np.float32]
 _CHUNK = 1024
 """Rows that are asked about at a time: they stay in cache."""
 _BATCH = 128

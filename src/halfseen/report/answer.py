@@ -8,6 +8,7 @@ from typing import Any
 from halfseen.alarms import Alarm, sentences
 from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
+from halfseen.labels import LABEL_KINDS, kind_of
 from halfseen.model.telling import member_words, told
 from halfseen.report.facts import Estimate, Expectation, ReportFacts
 from halfseen.report.page import (
@@ -30,7 +31,13 @@ from halfseen.report.svg import reliability_plot
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
 LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy within ten points."
-MEASURES = ("rows", "accuracy", "balanced_accuracy", "cross_entropy", "auc")
+WORDS = {
+    "balanced_accuracy": "balanced accuracy",
+    **{n: m.words for kind in LABEL_KINDS.values() for n, m in kind.measures.items()},
+}
+"""What measures are called."""
+SHARES = ("accuracy", "balanced_accuracy", "coverage")
+"""Measures that are shown in percent."""
 
 
 def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
@@ -44,15 +51,18 @@ def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
 
 
 def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Tile]:
-    """Return the headline: the expected accuracy, or that nobody can tell and why."""
-    title, found = "Expected accuracy on the target", facts.expectation
+    """Return the headline: the expected accuracy or error, or that nobody can tell and why."""
+    found = facts.expectation
+    name = next(iter(found.target)) if found is not None else "accuracy"
+    title = f"Expected {WORDS.get(name, name)} on the target"
     if found is None and "expected" not in facts.left_out:
         return []
     if found is None or not found.tells:
         why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
         return [Tile(title, "Cannot be told", f"{why} {LABEL_SOME}", bad=True)]
+    expected, shown = found.target[name], ".1%" if name == "accuracy" else ".4g"
     words = (
-        f"90% interval around {found.accuracy.value:.1%}; {found.source_accuracy.value:.1%} on the "
+        f"90% interval around {expected.value:{shown}}; {found.source[name].value:{shown}} on the "
         "source."
     )
     few = found.effective_rows < FEW_ROWS
@@ -60,7 +70,8 @@ def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Til
         words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
     if alarms:
         words += " Careful: it does not hold if an alarm is right."
-    value = f"{found.accuracy.low:.0%} to {found.accuracy.high:.0%}"
+    shown = ".0%" if name == "accuracy" else ".3g"
+    value = f"{expected.low:{shown}} to {expected.high:{shown}}"
     return [Tile(title, value, words, bad=few or bool(alarms))]
 
 
@@ -74,7 +85,7 @@ def expected_parts(
     if found is not None:
         question = "Do the source rows cover the target, in what both have observed?"
         unseen = Judgement(
-            "Do classes follow from the observed columns on the target as on the source?",
+            "Do labels follow from the observed columns on the target as on the source?",
             None,
             f"No unlabelled row can tell. {LABEL_SOME} `halfseen rehearse` shows what the shift of "
             "the observed columns alone would do.",
@@ -133,27 +144,22 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
     def row(name: str, e: Estimate) -> tuple[Cell | str | float, ...]:
         return name, e.value, e.low, e.high
 
-    rows = [
-        row("accuracy on the source", found.source_accuracy),
-        row("cross-entropy on the source", found.source_cross_entropy),
-    ]
+    words = {name: WORDS.get(name, name) for name in found.source}
+    rows = [row(f"{words[name]} on the source", e) for name, e in found.source.items()]
     notes = [f"Source rows: {measured_on}." if measured_on else ""]
     if found.tells:
-        rows += [
-            row("accuracy expected on the target", found.accuracy),
-            row("cross-entropy expected on the target", found.cross_entropy),
-        ]
+        rows += [row(f"{words[n]} expected on the target", e) for n, e in found.target.items()]
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
             f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
             "weighted rows). Intervals cover the sampling of source and target rows, and by how "
-            "much classes followed from the observed columns in another way on other problems; on "
+            "much labels followed from the observed columns in another way on other problems; on "
             "yours it may be more."
         )
     else:
         rows += [
-            (f"{name} on the target", Cell("cannot be told", strong=True), "–", "–")
-            for name in ("accuracy", "cross-entropy")
+            (f"{word} on the target", Cell("cannot be told", strong=True), "–", "–")
+            for word in words.values()
         ]
     titles = ("measure", "value", "90% interval, from", "to")
     return grid("Quality", titles, rows, [note for note in notes if note])
@@ -170,25 +176,22 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     members = metrics.get("members", {})
     if len(members) > 1:
         heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
-        named |= {(member_words(n), weights.get(n, 0.0)): members[n] for n in heaviest}
+        kind = kind_of(metrics)
+        named |= {(member_words(n, kind), weights.get(n)): members[n] for n in heaviest}
     named |= {("with the missing block shown", None): held_out.get("with_missing_block")}
-    rows: list[tuple[Cell, ...]] = []
-    for (title, weight), measured in named.items():
-        if measured:
-            count, *shares, entropy, auc = (measured.get(name) for name in MEASURES)
-            rows.append(
-                (
-                    Cell(title, strong=not rows),
-                    number(weight, ".2f"),
-                    *(percent(share) for share in shares),
-                    number(entropy, ".4f"),
-                    number(auc, ".4f"),
-                    number(count, ",.0f"),
-                )
-            )
-    if not rows:
+    known = {title: measured for title, measured in named.items() if measured}
+    if not known:
         return []
-    titles = ("who", "weight", "accuracy", "balanced accuracy", "cross-entropy", "AUC", "rows")
+    measures = [name for name in next(iter(known.values())) if name in WORDS]
+    rows: list[tuple[Any, ...]] = []
+    for (title, weight), measured in known.items():
+        values = (
+            percent(measured.get(n)) if n in SHARES else number(measured.get(n), ".5g")
+            for n in measures
+        )
+        count = number(measured.get("rows"), ",.0f")
+        rows.append((Cell(title, strong=not rows), number(weight, ".2f"), *values, count))
+    titles = ("who", "weight", *(WORDS[name] for name in measures), "rows")
     note = "Source rows: on a shifted target a model usually does worse."
     return [grid("The answer and its members, on held-out source rows", titles, rows, [note])]
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from halfseen.arrays import Floats
 from halfseen.evidence import FeatureShift, category_shift, feature_shift
 from halfseen.evidence.features import adjusted_p_values
 from halfseen.front.preprocessing import signed_log
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
-from halfseen.front.summary import ColumnSummary, Numbers, TableSummary
+from halfseen.front.summary import ColumnSummary, TableSummary
 from halfseen.report.facts import ColumnFacts, Histogram, Shift
 
 MOST_COLUMNS = 200
@@ -81,7 +82,7 @@ def _of_categories(
     both = share if there is None else share + there / there.sum()
     shown = sorted(np.argsort(-both[:-1], kind="stable")[: MOST_BARS - 1])
 
-    def bars(all_counts: Numbers) -> tuple[float, ...]:
+    def bars(all_counts: Floats) -> tuple[float, ...]:
         known = all_counts[shown] / max(all_counts.sum(), 1.0)
         return (*(float(v) for v in known), max(0.0, float(1.0 - known.sum())))
 
@@ -106,7 +107,7 @@ def _of_numbers(column: NumberColumn, source: ColumnSummary, target: ColumnSumma
     return number_histogram(one, other, log=column.log), shift
 
 
-def number_histogram(source: Numbers, target: Numbers | None, *, log: bool = False) -> Histogram:
+def number_histogram(source: Floats, target: Floats | None, *, log: bool = False) -> Histogram:
     """Return shares of rows in bins of equal width, between quantiles near the ends.
 
     Examples
@@ -130,8 +131,8 @@ def number_histogram(source: Numbers, target: Numbers | None, *, log: bool = Fal
     )
 
 
-def _value_histogram(values: Sequence[float], source: Numbers, target: Numbers | None) -> Histogram:
-    def shares(sample: Numbers) -> tuple[float, ...]:
+def _value_histogram(values: Sequence[float], source: Floats, target: Floats | None) -> Histogram:
+    def shares(sample: Floats) -> tuple[float, ...]:
         return tuple(float(np.mean(sample == value)) for value in values)
 
     return Histogram(
@@ -147,7 +148,7 @@ def _shift(found: FeatureShift) -> Shift:
     )
 
 
-def _counts(column: CategoryColumn, summary: ColumnSummary) -> Numbers:
+def _counts(column: CategoryColumn, summary: ColumnSummary) -> Floats:
     known = [summary.counts.get(category, 0) for category in column.categories]
     return np.array([*known, sum(summary.counts.values()) - sum(known)], dtype=np.float64)
 

@@ -6,9 +6,9 @@ anybody may have written, so each is checked.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from halfseen.alarms import Alarm
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
@@ -73,16 +73,31 @@ class Estimate(_Fact):
 class Expectation(_Fact):
     """Quality on held-out source rows, and on the target as their weighted form says.
 
-    `overlap` is the share of their number that the source rows are worth on the target.
+    `source` and `target` hold the same measures, the headline first. `overlap` is the share of
+    their number that the source rows are worth on the target.
     """
 
-    source_accuracy: Estimate
-    source_cross_entropy: Estimate
-    accuracy: Estimate
-    cross_entropy: Estimate
+    source: Annotated[dict[str, Estimate], Field(min_length=1)]
+    target: Annotated[dict[str, Estimate], Field(min_length=1)]
     rows: Count
     effective_rows: float
     overlap: Share
+
+    @model_validator(mode="before")
+    @classmethod
+    def _formerly(cls, data: Any) -> Any:
+        """Read facts of before there were amounts."""
+        if not isinstance(data, dict) or "source_accuracy" not in data:
+            return data
+        names = ("accuracy", "cross_entropy")
+        source = {name: data.get(f"source_{name}") for name in names}
+        return data | {"source": source, "target": {name: data.get(name) for name in names}}
+
+    @model_validator(mode="after")
+    def _same_measures(self) -> Expectation:
+        if list(self.source) != list(self.target):
+            raise ValueError("source and target have different measures")
+        return self
 
     @property
     def tells(self) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import column_alarms, prediction_alarms
+from halfseen.alarms import answer_alarms, column_alarms
 from halfseen.arrays import Floats
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import effective_sample_size, fit_density_ratio, overlap
@@ -23,8 +23,9 @@ from halfseen.front.schema import TableSchema
 from halfseen.front.streaming import RowStream
 from halfseen.front.summary import TableSummary, summarize
 from halfseen.front.tables import Table
+from halfseen.labels import LabelKind
 from halfseen.members import Sample
-from halfseen.metrics import expected_calibration_error, row_losses
+from halfseen.metrics import expected_calibration_error
 from halfseen.model.fitting import Fit
 from halfseen.model.model import Model
 from halfseen.report.columns import column_facts
@@ -36,11 +37,8 @@ FEWEST_ROWS = 20
 BINS = 10
 LEVEL = 0.9
 """Of every interval on the page."""
-OTHER_ACCURACY, OTHER_CROSS_ENTROPY = 0.06, 0.15
-"""What a target's accuracy and cross-entropy differ by from what its observed columns let expect:
-standard deviations, found on development problems by benchmarks/coverage.py."""
 
-Labels = npt.NDArray[np.int64]
+Labels = npt.NDArray[Any]
 T = TypeVar("T")
 
 
@@ -52,7 +50,7 @@ def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
         fit.model.schema,
         found.source,
         found.target,
-        (held_out.probabilities(), held_out.labels),
+        (held_out.shown(), held_out.labels),
         lambda: fit.weights,
         f"{len(held_out.labels):,} source rows, each held out of the training that predicted it",
     )
@@ -89,9 +87,7 @@ def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
         "these figures as too good",
     )
     alarms = column_alarms(schema, {name: c.shape() for name, c in other.columns.items()})
-    prior = model.metrics.get("class_prior")
-    if prior is not None:
-        alarms += prediction_alarms(model.score(target_rows), prior, schema.class_names)
+    alarms += answer_alarms(schema, model.score(target_rows), model.metrics)
     return facts.model_copy(update={"alarms": tuple(alarms)})
 
 
@@ -135,23 +131,30 @@ def _gathered(
         target_rows=target.rows,
         columns=columns,
         more_columns=more,
-        expectation=attempt("expected", lambda: expectation(*predicted, weights(), target.rows)),
-        reliability=attempt("calibration", lambda: _reliability(*predicted, schema.class_names)),
+        expectation=attempt(
+            "expected", lambda: expectation(*predicted, weights(), target.rows, schema.label_kind)
+        ),
+        reliability=attempt("calibration", lambda: _reliability(*predicted, schema.class_names))
+        if schema.classes
+        else None,
         left_out=left_out,
     )
 
 
 def expectation(
-    probability: Floats, labels: Labels, weight: Floats, target_rows: int
+    shown: Floats, labels: Labels, weight: Floats, target_rows: int, kind: LabelKind
 ) -> Expectation:
     """Return what held-out source rows let expect of `target_rows` rows of the target."""
-    wrong = (probability.argmax(1) != labels).astype(np.float64)
-    losses = row_losses(probability, labels)
+    expected = kind.expected(shown, labels)
     return Expectation(
-        source_accuracy=hits(_estimate(source_validation(wrong, level=LEVEL))),
-        source_cross_entropy=_estimate(source_validation(losses, level=LEVEL)),
-        accuracy=hits(on_target(wrong, weight, target_rows, OTHER_ACCURACY)),
-        cross_entropy=on_target(losses, weight, target_rows, OTHER_CROSS_ENTROPY),
+        source={
+            name: as_read(_estimate(source_validation(found.losses, level=LEVEL)), found.read)
+            for name, found in expected.items()
+        },
+        target={
+            name: as_read(on_target(found.losses, weight, target_rows, found.other), found.read)
+            for name, found in expected.items()
+        },
         rows=len(labels),
         effective_rows=effective_sample_size(weight),
         overlap=overlap(weight),
@@ -174,12 +177,10 @@ def _estimate(found: RiskEstimate) -> Estimate:
     return Estimate(value=found.risk, low=found.interval[0], high=found.interval[1])
 
 
-def hits(error: Estimate) -> Estimate:
-    """Turn an estimated share of errors into one of hits, within what a share can be."""
-    low, value, high = (
-        float(np.clip(1.0 - share, 0.0, 1.0)) for share in (error.high, error.value, error.low)
-    )
-    return Estimate(value=value, low=low, high=high)
+def as_read(loss: Estimate, read: Callable[[float], float]) -> Estimate:
+    """Turn an estimated mean loss into what people read, such as a share of hits."""
+    value, *ends = (float(read(max(0.0, end))) for end in (loss.value, loss.low, loss.high))
+    return Estimate(value=value, low=min(ends), high=max(ends))
 
 
 def _reliability(probability: Floats, labels: Labels, names: tuple[str, ...]) -> Reliability:

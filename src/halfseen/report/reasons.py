@@ -23,25 +23,32 @@ MOST_COLUMNS = 30
 MOST_ROWS = 20
 """Rows that have a grid of their own."""
 HOW_OVERALL = (
-    "Log-odds, one means 2.7 times the odds. How much a column moves them on average, whatever the "
-    "direction; it says what the model leans on, not what causes what."
+    "How much a column moves the {} on average, whatever the direction; it says what the model "
+    "leans on, not what causes what."
 )
 HOW_ROWS = (
-    "Beginning with typical rows, each column adds its part to the log-odds, and all of them "
-    "together make the row's probability. Columns that follow each other share what they say."
+    "Beginning with typical rows, each column adds its part to the {}, and all of them together "
+    "make the row's answer. Columns that follow each other share what they say."
 )
+ODDS = " Of log-odds, one means 2.7 times the odds."
 
 
 def reasons_page(found: Explanation, name: str, table: str) -> Page:
     """Return the page on an explanation, by what the model and the rows are called."""
+    moved = _moved(found)
+    overall = HOW_OVERALL.format(moved) + (ODDS if found.class_names else "")
     sections = [
-        Section("overall", "What the model leans on", HOW_OVERALL, tuple(_overall(found))),
-        Section("rows", "Row by row", HOW_ROWS, tuple(_rows(found))),
+        Section("overall", "What the model leans on", overall, tuple(_overall(found))),
+        Section("rows", "Row by row", HOW_ROWS.format(moved), tuple(_rows(found))),
     ]
     if found.missing is not None:
         sections.append(_missing(found))
     subtitle = f"{len(found):,} rows of {table}, compared with {found.compared_with}."
     return Page(f"Reasons of {name}", subtitle, tuple(sections))
+
+
+def _moved(found: Explanation) -> str:
+    return found.moved.replace("_", "-")
 
 
 def _overall(found: Explanation) -> list[Part]:
@@ -51,33 +58,39 @@ def _overall(found: Explanation) -> list[Part]:
         (
             column,
             Cell("", drawing=signed_bar(value, most, f"{column}: {value:.2f}", signed=False)),
-            value,
+            number(value, ".3f" if found.class_names else ".4g"),
         )
         for column, value in list(importance.items())[:MOST_COLUMNS]
     ]
     more = len(importance) - MOST_COLUMNS
     notes = [f"{more:,} more columns move them less."] if more > 0 else []
-    titles = ("column", Head("moves", drawn=True), Head("log-odds, mean size", descending=True))
+    size = Head(f"{_moved(found)}, mean size", descending=True)
+    titles = ("column", Head("moves", drawn=True), size)
     return [grid("Columns, those that move most first", titles, rows, notes)]
 
 
 def _rows(found: Explanation) -> list[Part]:
-    parts: list[Part] = [
-        Figures((), (("filled", "raises the probability"), ("outlined", "lowers it")))
-    ]
+    parts: list[Part] = [Figures((), (("filled", "raises the answer"), ("outlined", "lowers it")))]
     drawn, told = Head("adds", drawn=True), Head("value", numeric=False)
-    titles = ("column", told, drawn, "log-odds", "standard error")
+    titles = ("column", told, drawn, _moved(found), "standard error")
+    form = ".2f" if found.class_names else ".4g"
     for place in range(min(len(found), MOST_ROWS)):
         row = found.row(place)
         listed = row["contributions"][:MOST_COLUMNS]
-        most = max((abs(c["log_odds"]) for c in listed), default=0.0)
+        most = max((abs(c[found.moved]) for c in listed), default=0.0)
         cells = []
         for c in listed:
-            words = f"{c['column']} adds {c['log_odds']:+.2f}"
-            value, error = number(c["log_odds"], "+.2f"), number(c["standard_error"], ".2f")
-            drawing = Cell("", drawing=signed_bar(c["log_odds"], most, words))
+            adds = c[found.moved]
+            words = f"{c['column']} adds {adds:+{form}}"
+            value, error = number(adds, f"+{form}"), number(c["standard_error"], form)
+            drawing = Cell("", drawing=signed_bar(adds, most, words))
             cells.append((c["column"], shown(c["value"]), drawing, value, error))
-        caption = f"Row {place + 1}: {row['probability']:.1%} for class {row['class']}"
+        answer = (
+            f"{row['probability']:.1%} for class {row['class']}"
+            if found.class_names
+            else f"{row['amount']:.4g}"
+        )
+        caption = f"Row {place + 1}: {answer}"
         parts.append(grid(caption, titles, cells, found.told(place)[1:], folded=place > 0))
     if len(found) > MOST_ROWS:
         parts.append(Paragraph(f"{len(found) - MOST_ROWS:,} more rows were explained."))

@@ -24,10 +24,7 @@ from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
-from halfseen.serve.page import page
 from halfseen.serve.scorer import Scorer
-
-__all__ = ["create_app"]
 
 JSON = "application/json"
 
@@ -57,7 +54,7 @@ def create_app(
     limits, metrics = limits or Limits(), metrics or Metrics()
     description = contract.describe(scorer.schema)
     document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
-    html = page(document, description)
+    html = contract.page(document, description)
 
     async def schema(request: Request) -> Response:
         return JSONResponse(description)
@@ -143,10 +140,11 @@ class _Predict:
         """Parse, score and write: all that takes time, on a thread of its own."""
         read = read_arrow if media == ARROW else read_json
         form, table, ignored = read(body, self._scorer.columns, self._limits)
-        probabilities, prediction = self._scorer.score(table, is_over)
-        alarms = self._scorer.alarms(table, probabilities)
+        shown, prediction = self._scorer.score(table, is_over)
+        alarms = self._scorer.alarms(table, shown)
         names = contract.output_names(self._scorer.schema)
-        answers = dict(zip(names, [*probabilities.T.tolist(), prediction.tolist()], strict=True))
+        # Of amounts the prediction is the first column already.
+        answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
         if arrow_wanted:
             return write_arrow(answers), ARROW, len(prediction)
         answer: Any = answers

@@ -1,7 +1,9 @@
-"""What the server says about itself: the schema of a model, and its OpenAPI document."""
+"""What the server says about itself: a model's schema, its OpenAPI document, a page for people."""
 
 from __future__ import annotations
 
+import json
+from html import escape
 from typing import Any
 
 from halfseen.front import CategoryColumn, TableSchema
@@ -24,7 +26,8 @@ REFUSALS = {
 
 def output_names(schema: TableSchema) -> list[str]:
     """Return the columns of an answer, the ones that ``halfseen predict`` writes."""
-    return [*(f"p_{name}" for name in schema.class_names), "prediction"]
+    probabilities = [f"p_{name}" for name in schema.class_names]
+    return [*probabilities, "prediction"] if probabilities else ["amount", "low", "high"]
 
 
 def describe(schema: TableSchema) -> dict[str, Any]:
@@ -37,6 +40,7 @@ def describe(schema: TableSchema) -> dict[str, Any]:
         )
     return {
         "label": schema.label,
+        "task": schema.label_kind.task,
         "classes": list(schema.classes),
         "columns": columns,
         "not_needed": [column.name for column in schema.missing],
@@ -48,10 +52,12 @@ def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) ->
     """Return the OpenAPI document of a server, with or without a token and names of hosts."""
     columns = {column.name: expectation(column).schema for column in schema.observed}
     asked = _forms(columns, {"minItems": 1, "maxItems": limits.max_rows}, {})
-    probability = {"type": "number", "minimum": 0, "maximum": 1}
-    *probabilities, prediction = output_names(schema)
+    bounds = {"minimum": 0, "maximum": 1} if schema.classes else {}
+    answers: dict[str, Any] = {n: {"type": "number", **bounds} for n in output_names(schema)}
+    if schema.classes:
+        answers["prediction"] = {"enum": list(schema.classes)}
     answered = _forms(
-        {**dict.fromkeys(probabilities, probability), prediction: {"enum": list(schema.classes)}},
+        answers,
         {},
         {key: {"type": "array", "items": {"type": "string"}} for key in ("ignored", "alarms")},
     )
@@ -107,3 +113,24 @@ def _object(**properties: Any) -> dict[str, Any]:
         "properties": properties,
         "additionalProperties": False,
     }
+
+
+def page(openapi: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Return both as HTML that needs no other site and no script."""
+    lines = [f"Classes: {', '.join(map(str, schema['classes']))}", "", "Paths (/openapi.json)"]
+    for path, methods in openapi["paths"].items():
+        for method, operation in methods.items():
+            lines.append(f"  {method.upper():4} {path:10} {operation['summary']}")
+            for status, response in operation["responses"].items():
+                lines.append(f"                    {status}: {response['description']}")
+    lines += ["", "Columns of a row"]
+    for column in schema["columns"]:
+        known = ", ".join(column.get("categories", ())[:20])
+        lines.append(f"  {column['name']:24} {column['kind']:12} {column['json']:20} {known}")
+    example = json.dumps({"records": [{column["name"]: None for column in schema["columns"]}]})
+    command = f"curl -H 'Content-Type: application/json' -d '{example}' http://HOST:PORT/predict"
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>halfseen</title>"
+        f"<h1>Scoring {escape(schema['label'])}</h1>"
+        f"<pre>{escape(chr(10).join([*lines, '', 'Example', f'  {command}']))}</pre></html>"
+    )

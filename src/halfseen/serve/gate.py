@@ -19,8 +19,6 @@ from halfseen.serve.limits import Limits
 from halfseen.serve.log_lines import log
 from halfseen.serve.metrics import Metrics
 
-__all__ = ["Flow", "Gate"]
-
 _OPEN = ("/health", "/ready")
 """Answered without a token, so that whatever watches the server need not know it."""
 _PIECE = 2**16

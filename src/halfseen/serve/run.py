@@ -26,8 +26,6 @@ from halfseen.serve.metrics import Metrics
 from halfseen.serve.protocol import Protocol
 from halfseen.serve.scorer import open_scorer
 
-__all__ = ["check_token", "configured", "listen", "serve"]
-
 SHORTEST_TOKEN = 16
 THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 

@@ -1,4 +1,4 @@
-"""An exported graph behind ONNX Runtime: a table in, probabilities out."""
+"""An exported graph behind ONNX Runtime: a table in, probabilities or amounts out."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from halfseen.alarms import FEWEST_ROWS, Watch
-from halfseen.arrays import normalized
 from halfseen.errors import InputError, first_fault
 from halfseen.export.onnx import (
     FORMAT,
     PREDICTION,
-    PROBABILITIES,
-    TOLERANCE,
     is_sealed,
     onnx_model,
 )
@@ -30,8 +27,6 @@ from halfseen.export.onnx_tables import graph_input
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.model.loading import load_table_model
 from halfseen.serve.errors import RequestError
-
-__all__ = ["Scorer", "open_scorer"]
 
 CHUNK = 4096
 """Rows scored before looking whether someone still waits; it bounds what ONNX Runtime holds."""
@@ -60,13 +55,17 @@ class Scorer:
         except Exception as error:  # ONNX Runtime's errors have no common base but this
             raise InputError(f"{source} is not a graph that ONNX Runtime can read.") from error
         self.schema = _schema_of(self._session, source)
+        self.kind = self.schema.label_kind
         self.columns: Sequence[NumberColumn | CategoryColumn] = self.schema.observed
+        (shown, _) = self._session.get_outputs()
+        if not self.schema.classes and shown.shape[1:] != [3]:
+            raise InputError(f"{source} gives amounts without intervals: fit and export it again.")
         self._test_itself(source)
 
     def score(
         self, table: Any, is_over: threading.Event
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
-        """Return the probabilities of each class and the most probable one, for each row.
+        """Return what is shown of each row, probabilities or amounts, and what is predicted.
 
         Stops when nobody waits for the answer any more.
         """
@@ -75,18 +74,18 @@ class Scorer:
             if is_over.is_set():
                 raise TimeoutError
             inputs = self._inputs(table.slice(start, CHUNK), first_row=start + 1)
-            parts.append(self._session.run([PROBABILITIES, PREDICTION], inputs))
-        probabilities = normalized(np.concatenate([part[0] for part in parts]))
-        return probabilities, np.concatenate([part[1] for part in parts])
+            parts.append(self._session.run([self.kind.graph_output, PREDICTION], inputs))
+        shown = self.kind.normalized(np.concatenate([part[0] for part in parts]))
+        return shown, np.concatenate([part[1] for part in parts])
 
-    def alarms(self, table: Any, probabilities: npt.NDArray[np.float64]) -> list[str]:
+    def alarms(self, table: Any, shown: npt.NDArray[np.float64]) -> list[str]:
         """Name what looks wrong with the columns; the source's figures stay inside.
 
         Examples are ``unit: weight`` and ``swapped: age, pulse``; a request of few rows has none.
         """
         watch = Watch(self.schema)
         if table.num_rows >= FEWEST_ROWS:
-            watch.add(table, probabilities)
+            watch.add(table, shown)
         return [f"{alarm.kind}: {', '.join(alarm.columns)}" for alarm in watch.alarms()]
 
     def _test_itself(self, source: str) -> None:
@@ -101,9 +100,10 @@ class Scorer:
             kind = pa.float64() if isinstance(column, NumberColumn) else pa.string()
             values = pa.array(known["columns"][column.name], kind)
             inputs[column.name] = graph_input(column, values, where="the rows to test it with")
-        (found,) = self._session.run([PROBABILITIES], inputs)
-        difference = float(np.abs(found - np.array(known["probabilities"])).max())
-        if not difference <= TOLERANCE:
+        (found,) = self._session.run([self.kind.graph_output], inputs)
+        answers = np.array(known[self.kind.graph_output])
+        difference = float(np.abs(found - answers).max())
+        if not difference <= self.kind.tolerance(answers):
             raise InputError(
                 f"{source} does not answer here as the model did when it was exported: known rows "
                 f"differ by {difference:.2g}. Export the model again; if that does not help, the "

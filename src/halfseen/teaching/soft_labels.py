@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import softmax
 
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
+from halfseen.labels import LabelKind
 from halfseen.members import (
     AlignedLearner,
     BoostedTrees,
@@ -27,18 +27,12 @@ from halfseen.members import (
 from halfseen.parallel import at_once
 from halfseen.splitting import folds, rarest_class
 
-__all__ = ["Lessons", "is_student", "lessons", "of_all_rows", "taught", "what_was_taught"]
-
 FOLDS = 3
 SHARE = 0.5
 """How much of a student's label is the teacher's opinion; the rest is the true label."""
 FEW = 2_000
 """Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
 
-SMALLEST = 1e-30
-"""Opinions below are rounding."""
-
-Matrix = npt.NDArray[np.float32]
 Teachers = Sequence[Learner]
 
 
@@ -113,8 +107,8 @@ def lessons(
 
     def taught_rows(number: int) -> Lessons | None:
         task, whole = tasks[number], complete[number]
-        labels = task.source.hard_labels
-        if rarest_class(labels) < FOLDS or task.source.labels.ndim == 2:
+        labels = task.source.labels
+        if labels.ndim == 2 or rarest_class(task.label_kind.strata(labels)) < FOLDS:
             return None
         _, soft, beyond = _out_of_fold(whole, knowing, asked[number])
         if not control:
@@ -131,43 +125,52 @@ def _uncontrolled(soft: Floats) -> Lessons:
 
 
 def of_all_rows(
-    given: Sequence[Lessons], places: Sequence[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
+    given: Sequence[Lessons],
+    places: Sequence[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]],
+    kind: LabelKind,
 ) -> Lessons:
     """Return soft labels of all rows, each by every teacher that was not fitted on it.
 
     `places` says of each lesson which rows were taught and which were held out.
     """
     rows = sum(map(len, places[0]))
-    total = np.zeros((rows, given[0].complete.shape[1]))
-    for lesson, (training, others) in zip(given, places, strict=True):
-        total[training] += np.log(np.maximum(lesson.complete, SMALLEST))
-        total[others] += np.log(np.maximum(lesson.beyond, SMALLEST))
-    return _uncontrolled(softmax(total / len(given), axis=1))
+    answers = np.empty((len(given), rows, kind.outputs))
+    for answer, lesson, (training, others) in zip(answers, given, places, strict=True):
+        answer[training] = kind.answer_of(lesson.complete)
+        answer[others] = kind.answer_of(lesson.beyond)
+    return _uncontrolled(_agreed(answers, kind))
 
 
-def taught(source: Sample, soft_labels: Floats, n_classes: int) -> Sample:
+def _agreed(answers: Floats, kind: LabelKind) -> Floats:
+    """Return the soft labels that several opinions with equal shares make."""
+    return kind.shown(kind.multiplied(np.full(len(answers), 1.0 / len(answers)), answers))
+
+
+def taught(source: Sample, soft_labels: Floats, label_kind: LabelKind) -> Sample:
     """Return rows whose labels are half true and half the teachers' opinion.
 
     Examples
     --------
     >>> rows = Sample(np.zeros((1, 2), dtype=np.float32), np.array([1]))
-    >>> taught(rows, np.array([[0.4, 0.6]]), 2).labels
+    >>> taught(rows, np.array([[0.4, 0.6]]), Classes.of(2)).labels
     array([[0.2, 0.8]])
     """
-    labels = (1.0 - SHARE) * source.shares(n_classes) + SHARE * soft_labels
+    labels = (1.0 - SHARE) * label_kind.targets(source.labels) + SHARE * soft_labels
     return Sample(source.inputs, labels, source.weights)
 
 
-def what_was_taught(student: Member, control: Member, held_out: Sample, blocks: Blocks) -> Floats:
-    """Return how much less each held-out row costs a student of the complete source, in nats.
+def what_was_taught(student: Member, control: Member, held_out: Sample, task: Task) -> Floats:
+    """Return how much less each held-out row costs a student of the complete source.
 
     The control learned in the same way, from teachers that saw x1 alone: what is left between
     the two is what x2 taught.
     """
-    hidden = blocks.hide(held_out.inputs)
-    rows, labels = np.arange(len(held_out)), held_out.hard_labels
-    taught_well, alone = (m.log_probabilities(hidden)[rows, labels] for m in (student, control))
-    gain: Floats = taught_well - alone
+    kind, hidden = task.label_kind, task.blocks.hide(held_out.inputs)
+    taught_well, alone = (
+        kind.row_losses(kind.shown(member.answer(hidden)), held_out.labels)
+        for member in (student, control)
+    )
+    gain: Floats = alone - taught_well
     return gain
 
 
@@ -178,14 +181,15 @@ def _out_of_fold(
 
     A soft label is the geometric mean of the teachers' opinions, each row by those that lacked it.
     """
-    source, labels = task.source, task.source.hard_labels
-    splits = list(folds(labels, FOLDS, task.seed).split(source.inputs, labels))[:parts]
+    source, kind = task.source, task.label_kind
+    strata = kind.strata(source.labels)
+    splits = list(folds(strata, FOLDS, task.seed).split(source.inputs, strata))[:parts]
 
     def opinion(teacher: Learner, number: int) -> Floats:
         training, others = splits[number]
         part = replace(task, source=source[training], checkpoint=None, title="")
         asked = np.concatenate([source.inputs[others], beyond])
-        return teacher.fit(part).log_probabilities(asked)
+        return teacher.fit(part).answer(asked)
 
     pairs = [(teacher, number) for number in range(parts) for teacher in teachers]
     found = at_once([partial(opinion, *pair) for pair in pairs])
@@ -196,4 +200,4 @@ def _out_of_fold(
     order = np.argsort(places)
     own = np.concatenate([mean[:rows] for mean, rows in zip(means, known, strict=True)])[order]
     others = np.mean([mean[rows:] for mean, rows in zip(means, known, strict=True)], axis=0)
-    return places[order], softmax(own, axis=1), softmax(others, axis=1)
+    return places[order], _agreed(own[None], kind), _agreed(others[None], kind)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
+from halfseen.estimators import AdaptationImputationClassifier
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
 from halfseen.networks.training import derived_seed

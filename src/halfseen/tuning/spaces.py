@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
-from halfseen.classifier import AdaptationImputationClassifier
 from halfseen.errors import OptionError
+from halfseen.estimators import AdaptationImputationClassifier
 from halfseen.networks.methods import Method
 from halfseen.options import Options, dotted, option_names
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from halfseen.classifier import AdaptationImputationClassifier
+from halfseen.estimators import AdaptationImputationClassifier
 from halfseen.front.inference import Understanding
+from halfseen.front.labels import check_classes
 from halfseen.front.tables import Table
 from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
@@ -37,6 +38,7 @@ def search_tables(
     Tables that :func:`~halfseen.model.fitting.fit_tables` would stream are sampled.
     """
     schema, resident = found.schema, is_resident(found, settings)
+    check_classes(schema, "A search")
     names = [column.name for column in schema.columns]
     source, target = (
         _rows(part.table, columns, part.rows, resident, settings.seed)

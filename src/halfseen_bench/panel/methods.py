@@ -22,7 +22,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.arrays import Floats
-from halfseen.model import aligning, measuring
+from halfseen.labels import Classes
+from halfseen.model import aligning
 from halfseen.model.settings import FitSettings
 from halfseen_bench.data.pairs import Labels
 
@@ -162,19 +163,19 @@ BASELINES: dict[str, Predict] = {
 }
 
 
-def _equal(log_probabilities: Sequence[Floats], labels: Labels) -> tuple[float, ...]:
-    return (1.0 / len(log_probabilities),) * len(log_probabilities)
+def _equal(kind: Any, answers: Sequence[Floats], *others: Any) -> tuple[float, ...]:
+    return (1.0 / len(answers),) * len(answers)
 
 
-NO_NETWORKS = ["boosted_trees", "forest", "regression"]
+WITH_NETWORKS = ["networks", "boosted_trees", "forest", "regression"]
 NO_TEACHERS = partial(mock.patch.object, FitSettings, "teaches", return_value=False)
 NO_SELF_TRAINING = partial(mock.patch.object, aligning, "self_trained", return_value=None)
-EQUAL_WEIGHTS = partial(mock.patch.object, measuring, "fit_weights", _equal)
+EQUAL_WEIGHTS = partial(mock.patch.object, Classes, "fit_shares", _equal)
 OURS: dict[str, Predict] = {
     "default": ours(),
     "quick": ours(effort="quick"),
-    "no networks": ours(members=NO_NETWORKS),
-    "no trees": ours(members=["networks", "regression"]),
+    "with networks": ours(members=WITH_NETWORKS),
+    "no trees": ours(members=["regression"]),
     "no teachers": ours(NO_TEACHERS),
     "no alignment": ours(align=False),
     "no self-training": ours(NO_SELF_TRAINING),

@@ -21,10 +21,6 @@ class AveragedTeacherSettings(TermSettings):
     threshold: float = Field(
         default=0.9, ge=0, le=1, description="probability from which the teacher is believed"
     )
-    form: Literal["squared", "labels"] = Field(
-        default="squared",
-        description="distance to the teacher's probabilities, or cross-entropy with its labels",
-    )
     view: Literal["augmented", "plain"] = Field(
         default="augmented",
         description="whether it sees another augmented view of target rows, or them as they are",
@@ -33,7 +29,6 @@ class AveragedTeacherSettings(TermSettings):
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
     )
-    predict: bool = Field(default=True, description="whether the average is what predicts")
 
 
 @register("averaged_teacher")
@@ -41,9 +36,10 @@ class AveragedTeacher(Term):
     r"""Self-ensembling with an exponential moving average of the networks.
 
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
-    with θ those of the networks. On target rows the networks are to answer to one augmented view
-    as the teacher does to another, where the teacher is sure; and their mean answer is to show
-    every class equally often, for else all rows could agree on one class.
+    with θ those of the networks. On target rows the networks are to give an augmented view the
+    class that the teacher gives, where the teacher is sure; and their mean answer is to show every
+    class equally often, for else all rows could agree on one class. The teacher predicts in the
+    end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
     target batches, as they do, and uses no dropout. Its running statistics are theirs.
@@ -70,17 +66,13 @@ class AveragedTeacher(Term):
         """Return both losses; none before the start."""
         if not self._has_started(state.phase, state.progress):
             return {}
-        plain = self.settings.view == "plain"
+        rows = state.plain.target if self.settings.view == "plain" else state.another_target
         with torch.no_grad():
-            believed = self.teacher(state.plain.target if plain else state.another_target).softmax(
-                1
-            )
-        answer = state.target_logits.softmax(1)
-        if self.settings.form == "labels":
-            consistency = label_loss(state.target_logits, believed, self.settings.threshold)
-        else:
-            consistency = consistency_loss(answer, believed, self.settings.threshold)
-        return {"consistency": consistency, "class_balance": class_balance_loss(answer)}
+            believed = self.teacher(rows).softmax(1)
+        return {
+            "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
+            "class_balance": class_balance_loss(state.target_logits.softmax(1)),
+        }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
         """Return those of consistency and class balance."""
@@ -91,9 +83,9 @@ class AveragedTeacher(Term):
         started = self._has_started(phase, progress)
         move_average(self.teacher, networks, self.settings.decay if started else 0.0)
 
-    def predicting(self) -> Networks | None:
-        """Return the teacher, unless the networks are to predict themselves."""
-        return self.teacher if self.settings.predict else None
+    def predicting(self) -> Networks:
+        """Return the teacher."""
+        return self.teacher
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode, the teacher's dropout staying off."""
@@ -107,28 +99,15 @@ class AveragedTeacher(Term):
         return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
 
 
-def consistency_loss(answer: Tensor, believed: Tensor, threshold: float) -> Tensor:
-    r"""Return :math:`\frac1n \sum_i [\max_k q_{ik} \ge \tau] \, \|p_i - q_i\|^2`.
+def consistency_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tensor:
+    r"""Return :math:`-\frac1n \sum_i [\max_k q_{ik} \ge \tau] \log p_{i y_i}`, with y of largest q.
 
     p are probabilities of the networks, q those of the teacher, τ the threshold.
 
     Examples
     --------
     >>> believed = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
-    >>> float(consistency_loss(torch.tensor([[0.5, 0.5], [0.0, 1.0]]), believed, threshold=0.9))
-    0.25
-    """
-    sure = believed.max(1).values >= threshold
-    return (sure * (answer - believed).square().sum(1)).mean()
-
-
-def label_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tensor:
-    r"""Return :math:`-\frac1n \sum_i [\max_k q_{ik} \ge \tau] \log p_{i y_i}`, with y of largest q.
-
-    Examples
-    --------
-    >>> believed = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
-    >>> round(float(label_loss(torch.zeros(2, 2), believed, threshold=0.9)), 4)
+    >>> round(float(consistency_loss(torch.zeros(2, 2), believed, threshold=0.9)), 4)
     0.3466
     """
     probability, label = believed.max(1)

@@ -6,8 +6,7 @@ from halfseen.networks.terms.term import Batch
 from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
-from halfseen.networks.training.phases import Phase, plan_phases
-from halfseen.networks.training.schedules import annealed_rate, ramp
+from halfseen.networks.training.phases import Phase, annealed_rate, plan_phases, ramp
 
 __all__ = [
     "AffineImages",

@@ -36,30 +36,17 @@ class Pixels:
 
 @dataclass(frozen=True)
 class AffineImages:
-    """Random zoom, shift, shear and rotation, one draw per image.
-
-    Parameters
-    ----------
-    zoom
-        Smallest and largest size of the content, 1 leaving it as it is.
-    shift
-        Largest displacement, as a fraction of half the image.
-    shear, rotation
-        Largest shear, and largest rotation in degrees.
-    shown
-        First row and last plus one that were measured: what was not never enters. None is all.
-
-    Examples
-    --------
-    >>> AffineImages()(torch.zeros(4, 1, 8, 8)).shape
-    torch.Size([4, 1, 8, 8])
-    """
+    """Random zoom, shift, shear and rotation, one draw per image."""
 
     zoom: tuple[float, float] = (0.6, 1.1)
+    """Smallest and largest size of the content, 1 leaving it as it is."""
     shift: float = 0.15
+    """Largest displacement, as a fraction of half the image."""
     shear: float = 0.2
     rotation: float = 10.0
+    """In degrees, at most."""
     shown: tuple[int, int] | None = None
+    """First row and last plus one that were measured: what was not never enters. None is all."""
 
     @classmethod
     def wide(cls, strength: float = 1.0, shown: tuple[int, int] | None = None) -> AffineImages:
@@ -143,12 +130,6 @@ def looks_differ(source: Tensor, target: Tensor, threshold: float = 0.5) -> bool
     They do where the Kolmogorov-Smirnov distance of the values exceeds the threshold: some
     brightness lies above half of the pixels of one domain more than of the other. Thin and thick
     strokes on the same ground stay below it; strokes on black and strokes on photos do not.
-
-    Examples
-    --------
-    >>> black, grey = torch.zeros(5, 1, 4, 4), torch.linspace(0, 1, 80).reshape(5, 1, 4, 4)
-    >>> looks_differ(black, grey), looks_differ(grey, grey)
-    (True, False)
     """
     one, other = source.flatten().sort().values, target.flatten().sort().values
     values = torch.cat([one, other])
@@ -173,13 +154,7 @@ def has_colours(images: Tensor, threshold: float = 0.02) -> bool:
 
 
 def is_more_uniform(images: Tensor, others: Tensor) -> bool:
-    """Tell whether the mean brightness varies less among images than among others.
-
-    Examples
-    --------
-    >>> is_more_uniform(torch.zeros(3, 4), torch.eye(3, 4).cumsum(0))
-    True
-    """
+    """Tell whether the mean brightness varies less among images than among others."""
     spread = [rows.flatten(1).double().mean(1).std() for rows in (images, others)]
     return bool(spread[0] < spread[1])
 
@@ -239,11 +214,6 @@ def make_augmentation(
     ``auto`` is for images: ``wide``; where the domains look different, ``wide+light`` on the
     source and ``mild+light`` on the target. A source that has seen more kinds of light than the
     target is left in its own: more would only make it harder to learn.
-
-    Examples
-    --------
-    >>> make_augmentation("auto", of_target=True) == AffineImages.wide()
-    True
     """
     if name == "none":
         return None

@@ -20,8 +20,7 @@ from halfseen.networks.terms.term import Batch, Losses
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
-from halfseen.networks.training.phases import Phase
-from halfseen.networks.training.schedules import ramp
+from halfseen.networks.training.phases import Phase, ramp
 from halfseen.parallel import Ranks, present_ranks
 from halfseen.progress import Progress
 

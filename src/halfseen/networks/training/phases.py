@@ -1,14 +1,17 @@
-"""The plan of a run: warm-up on the source, joint training, refinement."""
+"""The plan of a run: warm-up on the source, joint training, refinement.
+
+Schedules are pure functions of progress p in [0, 1]: resuming a run cannot shift them.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from halfseen.networks.methods import Method
 from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
-from halfseen.networks.training.schedules import annealed_rate
 from halfseen.options import Inputs, Options
 
 JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 2000}
@@ -20,6 +23,16 @@ MOST_EPOCHS = 200
 
 SOURCE_NETWORKS = frozenset({"encoder", "missing_encoder", "classifier"})
 ALL_NETWORKS = SOURCE_NETWORKS | {"generator"}
+
+
+def ramp(progress: float) -> float:
+    """Strength of adaptation and imputation, from 0 to 1: s = 2 / (1 + exp(-10 p)) - 1."""
+    return 2.0 / (1.0 + math.exp(-10.0 * progress)) - 1.0
+
+
+def annealed_rate(initial: float, progress: float, decay: float = 10.0) -> float:
+    """Learning rate lr_i / (1 + a p)^0.75, with a = 10, or 30 for r and D2 on the ads data."""
+    return initial * math.pow(1.0 + decay * progress, -0.75)
 
 
 @dataclass(frozen=True)

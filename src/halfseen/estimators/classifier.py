@@ -8,20 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import ClassifierMixin, TransformerMixin
 
 from halfseen.errors import OptionError
+from halfseen.estimators.base import FrameEstimator
 from halfseen.options import Inputs, Options, Preset, dotted, option_names
 
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.explain import Explanation
     from halfseen.front.roles import Missing
-    from halfseen.model.fitting import Hooks
-    from halfseen.model.model import Model
     from halfseen.model.settings import Effort, FitSettings
     from halfseen.networks.methods import Method
     from halfseen.networks.nets import EncoderFactory, Networks
@@ -31,7 +28,7 @@ __all__ = ["AdaptationImputationClassifier"]
 
 _AS_GIVEN = (
     "effort", "align", "preset", "divergence", "refine", "device", "encoder", "augmentation",
-    "on_epoch",
+    "on_epoch", "class_weight", "time_limit",
 )  # fmt: skip
 """Parameters that settings of a fit have under the same name."""
 
@@ -39,7 +36,7 @@ _AS_GIVEN = (
 class AdaptationImputationClassifier(
     ClassifierMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    FrameEstimator,
 ):
     """Adaptation-Imputation: classify a shifted target in which some inputs are never measured.
 
@@ -99,6 +96,12 @@ class AdaptationImputationClassifier(
         can be deleted when the model is there.
     on_epoch : callable, optional
         Called after each epoch with the objective and its record.
+    class_weight : "balanced" or mapping, optional
+        How much rows of each class count, beside `sample_weight`: as rarely as the class is, or
+        as a mapping says (1 where it says nothing). Probabilities then speak of those shares.
+    time_limit : float, optional
+        Seconds to keep to: members of tables that would take longer are left out, all but trees
+        and regression; ``model_.metrics["time_limit"]`` names them.
 
     Attributes
     ----------
@@ -159,6 +162,8 @@ class AdaptationImputationClassifier(
         verbose: int = 0,
         checkpoint: str | Path | None = None,
         on_epoch: EpochHook | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        time_limit: float | None = None,
     ) -> None:
         self.missing = missing
         self.keep = keep
@@ -179,6 +184,8 @@ class AdaptationImputationClassifier(
         self.verbose = verbose
         self.checkpoint = checkpoint
         self.on_epoch = on_epoch
+        self.class_weight = class_weight
+        self.time_limit = time_limit
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also given options, as ``group__name``."""
@@ -242,6 +249,7 @@ class AdaptationImputationClassifier(
         *,
         y_target: Any = None,
         sample_domain: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn from a labelled source and a target of which no row, or a few, are labelled.
 
@@ -261,52 +269,16 @@ class AdaptationImputationClassifier(
             calibrate the members, more are learned from. Ten are needed.
         sample_domain
             One number per row of the stacked form: positive for source, negative for target.
+        sample_weight
+            How much each source row counts (of the stacked form, those of target rows are not
+            read).
         """
-        from halfseen.model.frames import fit_frames
-
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        fitted = fit_frames(
-            X,
-            y,
-            X_target,
-            self._settings(self._seed()),
-            self._hooks(),
-            y_target=y_target,
-            sample_domain=sample_domain,
-            missing=self.missing,
-            keep=self.keep or (),
-            categorical=self.categorical or (),
-            drop=self.drop or (),
-        )
-        self.model_, self.notes_ = fitted.model, fitted.notes
-        self.classes_, self.n_features_in_ = fitted.classes, fitted.features
-        self.blocks_, self.class_prior_ = self.model_.blocks, self.model_.class_prior
-        self.__dict__.pop("feature_names_in_", None)
-        if fitted.names is not None:
-            self.feature_names_in_ = np.asarray(fitted.names, dtype=object)
+        fitted = self._fit_frames(
+            X, y, X_target, y_target=y_target, sample_domain=sample_domain,
+            sample_weight=sample_weight,
+        )  # fmt: skip
+        self.classes_, self.class_prior_ = fitted.classes, self.model_.class_prior
         return self
-
-    def _hooks(self) -> Hooks:
-        from halfseen.model.fitting import Hooks
-        from halfseen.progress import Progress, ProgressBar
-
-        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
-        progress = ProgressBar if self.verbose else (lambda title: Progress())
-        return Hooks(progress=progress, checkpoints=checkpoint)
-
-    def _seed(self) -> int:
-        """Return the run's seed without touching NumPy's global generator."""
-        from halfseen.parallel import present_ranks
-
-        if self.random_state is None:
-            random = np.random.SeedSequence()
-            return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
-        if isinstance(self.random_state, np.random.RandomState):
-            return int(self.random_state.randint(2**31 - 1))
-        return int(self.random_state)
 
     @property
     def networks_(self) -> Networks:
@@ -369,36 +341,7 @@ class AdaptationImputationClassifier(
         names = [f"{part}{k}" for part, size in sizes.items() for k in range(size)]
         return np.asarray(names, dtype=object)
 
-    def explain(self, X: Any, *, source: Any = None) -> Explanation:
-        """Say which columns move each row's answer; see :meth:`Model.explain`."""
-        return self._asked(X).explain(X, source=source)
-
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model as a folder: tensors and JSON, no pickle.
-
-        An encoder of your own is code, which a folder does not hold: give it to
-        :func:`halfseen.load` again.
-        """
-        self._fitted().save(folder)
-
-    def _fitted(self) -> Model:
-        check_is_fitted(self, "model_")
-        model: Model = self.model_
-        return model
-
-    def _asked(self, X: Any) -> Model:
-        """Return the fitted model, with a warning where names of columns come and go."""
-        from halfseen.front.fronts import TableFront
-
-        model = self._fitted()
-        if isinstance(model.front, TableFront):
-            named = hasattr(self, "feature_names_in_")
-            model.front.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
-        return model
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float32"]  # latents are single precision
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
         return tags

@@ -1,4 +1,7 @@
-"""Maps of continuous columns: from one domain's prepared values to the scale members learn on."""
+"""Observed columns that have drifted: maps onto the source's scale, and the choice among them.
+
+No label of the target is read.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +11,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import softmax
+from sklearn.neighbors import NearestNeighbors
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
-__all__ = ["ColumnMap", "Continuous", "continuous_columns"]
-
-Matrix = npt.NDArray[np.float32]
-Positions = npt.NDArray[np.int64]
 
 LIMIT = 20.0
 """Mapped values are kept within minus and plus this many standard deviations."""
-SMALLEST = 1e-12
-FEWEST_VALUES, SHARE_OF_VALUES = 20, 0.05
-"""Different values that a continuous column has at least, and their share of its rows."""
+SMALLEST_SPREAD = 1e-12
 _NAMES = ("positions", "mean", "scale", "logarithm", "slope", "offset")
+MOST_COMPARED = 1_500
+NEIGHBOURS = 5
+FAR = 2.0
+"""Target rows so many times as far from source rows as those are from each other: drift."""
+TEMPERATURE = 0.15
+"""How much less plausible, in nats, a map must be to count 1/e as much."""
+SHARES, DISTANCE = 0.5, 0.5
+"""How much odd class shares, and rows away from the source's, speak against a map."""
+SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Continuous:
     """Columns that measure: which inputs they are, and the raw values behind them.
 
-    Parameters
-    ----------
-    positions
-        Places among the inputs.
-    mean, scale
-        A prepared value x stands for ``scale * x + mean``.
-    logged
-        Whether that is a logarithm already.
+    A prepared value x stands for ``scale * x + mean``, which where `logged` is a logarithm already.
     """
 
-    positions: Positions
+    positions: Integers
+    """Places among the inputs."""
     mean: Floats
     scale: Floats
     logged: npt.NDArray[np.bool_]
@@ -57,18 +59,16 @@ class Continuous:
 
 
 def continuous_columns(measured: Continuous, source: Matrix, target: Matrix) -> Continuous:
-    """Return those columns that hold many different values in both domains.
+    """Return columns that vary in the source and hold more than two values in both together.
 
-    Flags, codes and tied integers are left out: moved by a fraction, each of their values would
-    tell the domain.
+    A flag has the same two values in both domains, and never moves.
     """
 
-    def many(rows: Matrix, position: int) -> bool:
-        values = len(np.unique(rows[:, position]))
-        return values > max(FEWEST_VALUES, SHARE_OF_VALUES * len(rows))
+    def measures(position: int) -> bool:
+        before, after = (np.unique(rows[:, position]) for rows in (source, target))
+        return len(before) > 1 and len(np.union1d(before, after)) > 2
 
-    chosen = [all(many(rows, p) for rows in (source, target)) for p in measured.positions]
-    return measured[np.array(chosen, dtype=bool)]
+    return measured[np.array([measures(p) for p in measured.positions], dtype=bool)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ class ColumnMap:
            [ 1.,  5.]], dtype=float32)
     """
 
-    positions: Positions
+    positions: Integers
     mean: Floats
     scale: Floats
     logarithm: npt.NDArray[np.bool_]
@@ -105,7 +105,9 @@ class ColumnMap:
     def moved_to(self, values: Floats, mean: Floats, deviation: Floats) -> ColumnMap:
         """Return the map that gives some values of g a mean and a standard deviation."""
         spread = values.std(axis=0)
-        slope = np.where(spread > SMALLEST, deviation / np.maximum(spread, SMALLEST), 1.0)
+        slope = np.where(
+            spread > SMALLEST_SPREAD, deviation / np.maximum(spread, SMALLEST_SPREAD), 1.0
+        )
         return replace(self, slope=slope, offset=mean - slope * values.mean(axis=0))
 
     def values(self, rows: Matrix) -> Floats:
@@ -172,3 +174,67 @@ class ColumnMap:
         mapped = np.zeros(inputs, dtype=bool)
         mapped[self.positions] = True
         return builder.node("Where", builder.constant(mapped), moved, rows)
+
+
+def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
+    """Return how many times farther target rows are from source rows than those from each other.
+
+    The geometric mean of the distances to the fifth neighbour in the source, of target rows over
+    source rows. A change of how often rows occur leaves it near one; a sensor that reads
+    otherwise does not.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> rows, others = random.normal(size=(2, 500, 3)).astype(np.float32)
+    >>> drift_of(rows, others) < 1.2, drift_of(rows, others + 5) > 3
+    (True, True)
+    """
+    random = np.random.default_rng(seed)
+    # Rows of integers repeat, and what repeats is at no distance: each counts once.
+    some, others = (
+        np.unique(rows[random.permutation(len(rows))[:MOST_COMPARED]], axis=0)
+        for rows in (source, target)
+    )
+    neighbours = min(NEIGHBOURS, len(some) - 1)
+    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(some)
+    # A source row is its own first neighbour.
+    within = search.kneighbors(some)[0][:, -1]
+    across = search.kneighbors(others, n_neighbors=neighbours)[0][:, -1]
+    logs = [np.log(np.maximum(distance, SMALLEST)).mean() for distance in (across, within)]
+    return float(np.exp(logs[0] - logs[1]))
+
+
+def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1.0) -> float:
+    r"""Return how little a map's answer about the target is to be believed, in nats.
+
+    .. math:: E_x H(Y | x) + \tfrac12 KL(q \| \pi) + \tfrac12 \log d
+
+    with q the mean prediction, π the source's class proportions and d how many times farther
+    mapped rows are from source rows than those from each other (:func:`drift_of`). Rows of the
+    wrong scale fall between the classes (high entropy), into a few of them (odd shares), or where
+    no source row is; each of the three alone is right on some drifts and wrong on others.
+
+    References
+    ----------
+    A. Krause, P. Perona, R. Gomes, "Discriminative clustering by regularized information
+    maximization", NIPS 2010: the same trade of certainty for plausible shares.
+
+    Examples
+    --------
+    >>> sure, torn = np.log([[0.9, 0.1], [0.1, 0.9]]), np.log([[0.5, 0.5], [0.5, 0.5]])
+    >>> one_class = np.log([[0.9, 0.1], [0.9, 0.1]])
+    >>> [round(implausibility(a, np.array([0.5, 0.5])), 2) for a in (sure, torn, one_class)]
+    [0.33, 0.69, 0.51]
+    """
+    probability = np.exp(log_probabilities)
+    entropy = -(probability * log_probabilities).sum(axis=1).mean()
+    shares = np.maximum(probability.mean(axis=0), SMALLEST)
+    divergence = (shares * np.log(shares / prior)).sum()
+    return float(entropy + SHARES * divergence + DISTANCE * np.log(distance))
+
+
+def judged_weights(implausibilities: Sequence[float] | Floats) -> Floats:
+    """Return how much each map should count: clear cases alone, close ones hedged."""
+    weights: Floats = softmax(-np.array(implausibilities) / TEMPERATURE)
+    return weights

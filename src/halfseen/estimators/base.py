@@ -1,0 +1,116 @@
+"""What estimators share: rows in, one model, and what it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+# Torch and Arrow are imported when something is fitted: an import must not wait for them.
+if TYPE_CHECKING:
+    from halfseen.explain import Explanation
+    from halfseen.front.roles import Missing, Task
+    from halfseen.model.frames import FrameFit
+    from halfseen.model.model import Model
+    from halfseen.model.settings import FitSettings
+    from halfseen.model.training import Hooks
+
+
+class FrameEstimator(BaseEstimator):  # type: ignore[misc]
+    """The base of estimators: parameters that say something of columns, and a fitted model."""
+
+    task: Task = "classification"
+    missing: Missing
+    keep: Sequence[Any] | None
+    categorical: Sequence[Any] | None
+    drop: Sequence[Any] | None
+    random_state: int | np.random.RandomState | None
+    verbose: int = 0
+    checkpoint: str | Path | None = None
+
+    def _settings(self, seed: int) -> FitSettings:
+        raise NotImplementedError
+
+    def _fit_frames(self, X: Any, y: Any, X_target: Any, **given: Any) -> FrameFit:
+        """Fit, and keep what every estimator tells of it."""
+        from halfseen.model.frames import fit_frames
+
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        fitted = fit_frames(
+            X,
+            y,
+            X_target,
+            self._settings(self._seed()),
+            self._hooks(),
+            task=self.task,
+            missing=self.missing,
+            keep=self.keep or (),
+            categorical=self.categorical or (),
+            drop=self.drop or (),
+            **given,
+        )
+        self.model_, self.notes_ = fitted.model, fitted.notes
+        self.n_features_in_, self.blocks_ = fitted.features, fitted.model.blocks
+        self.__dict__.pop("feature_names_in_", None)
+        if fitted.names is not None:
+            self.feature_names_in_ = np.asarray(fitted.names, dtype=object)
+        return fitted
+
+    def _hooks(self) -> Hooks:
+        from halfseen.model.training import Hooks
+        from halfseen.progress import Progress, ProgressBar
+
+        checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
+        progress = ProgressBar if self.verbose else (lambda title: Progress())
+        return Hooks(progress=progress, checkpoints=checkpoint)
+
+    def _seed(self) -> int:
+        """Return the run's seed without touching NumPy's global generator."""
+        from halfseen.parallel import present_ranks
+
+        if self.random_state is None:
+            random = np.random.SeedSequence()
+            return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
+        if isinstance(self.random_state, np.random.RandomState):
+            return int(self.random_state.randint(2**31 - 1))
+        return int(self.random_state)
+
+    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+        """Say which columns move each row's answer; see :meth:`Model.explain`."""
+        return self._asked(X).explain(X, source=source)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model as a folder: tensors and JSON, no pickle.
+
+        An encoder of your own is code, which a folder does not hold: give it to
+        :func:`halfseen.load` again.
+        """
+        self._fitted().save(folder)
+
+    def _fitted(self) -> Model:
+        check_is_fitted(self, "model_")
+        model: Model = self.model_
+        return model
+
+    def _asked(self, X: Any) -> Model:
+        """Return the fitted model, with a warning where names of columns come and go."""
+        from halfseen.front.fronts import TableFront
+
+        model = self._fitted()
+        if isinstance(model.front, TableFront):
+            named = hasattr(self, "feature_names_in_")
+            model.front.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,202 @@
+"""Amounts from end to end: commands, Python, folders, graphs, the server, the report."""
+
+import json
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from sklearn.metrics import r2_score
+from tables_cli import halfseen as command
+
+import halfseen
+from halfseen.errors import InputError, OptionError
+
+QUICK = {"effort": "quick", "report": False, "members": ["boosted_trees", "regression"]}
+
+
+def tables(rows=160, *, whole=False):
+    """Return a source with prices, a target without two columns, and the target's prices."""
+    random = np.random.default_rng(0)
+    size, rooms, garden = random.normal(size=(3, 2 * rows))
+    town = random.choice(["north", "south"], 2 * rows)
+    price = 200 + 40 * size + 15 * rooms + 10 * garden + 20 * (town == "south")
+    price = price + 5 * random.normal(size=2 * rows)
+    price = np.rint(price) if whole else price
+    columns = {"size": size, "rooms": rooms + 0.3 * (np.arange(2 * rows) >= rows), "town": town}
+    table = pa.table(columns | {"garden": garden, "price": price})
+    return table.slice(0, rows), table.slice(rows).drop_columns(["garden", "price"]), price[rows:]
+
+
+def run(*words, code=0):
+    result = command(*words)
+    assert result.code == code, result.err
+    return result.out if code == 0 else result.err
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with tables, and a model of amounts that the command fitted."""
+    place = tmp_path_factory.mktemp("amounts")
+    source, target, prices = tables()
+    pa.csv.write_csv(source, place / "source.csv")
+    pa.csv.write_csv(target, place / "target.csv")
+    pa.csv.write_csv(target.append_column("price", pa.array(prices)), place / "labelled.csv")
+    said = run(
+        "fit", place / "source.csv", place / "target.csv", "--label", "price", "--effort", "quick",
+        "--members", "boosted_trees,regression", "-o", place / "model",
+    )  # fmt: skip
+    (place / "said.txt").write_text(said)
+    return place
+
+
+def test_fit_says_what_the_label_is_and_how_good_it_was(folder):
+    said = " ".join((folder / "said.txt").read_text().split())
+    assert "Label: price, an amount from" in said
+    assert "Members: boosted_trees, regression" in said
+    for words in ("RMSE", "mean absolute error", "R²", "ridge regression alone"):
+        assert words in said
+    assert "Training shows classes" not in said
+    shown = run("inspect", folder / "model")
+    assert "Predicts price: an amount from" in " ".join(shown.split())
+
+
+def test_predictions_have_an_amount_and_an_interval(folder):
+    run("predict", folder / "model", folder / "target.csv", "-o", folder / "scores.parquet")
+    scores = pa.parquet.read_table(folder / "scores.parquet")
+    assert scores.column_names == ["amount", "low", "high"]
+    amount, low, high = (column.to_numpy() for column in scores.columns)
+    *_, prices = tables()
+    assert r2_score(prices, amount) > 0.7
+    assert (low <= amount).all()
+    assert (amount <= high).all()
+    assert ((low <= prices) & (prices <= high)).mean() > 0.8
+    # Scores are known as such, and may be written over.
+    run("predict", folder / "model", folder / "target.csv", "-o", folder / "scores.parquet")
+    refused = run(
+        "predict", folder / "model", folder / "target.csv", "-o", folder / "other.csv",
+        "--class-share", "a=0.1", code=2,
+    )  # fmt: skip
+    assert "this one predicts amounts" in " ".join(refused.split())
+
+
+def test_evaluate_measures_amounts_beside_simpler_ones(folder):
+    said = " ".join(run("evaluate", folder / "model", folder / "labelled.csv").split())
+    assert "Better than the source's mean: the model's mean squared error is" in said
+    assert "share in the 90% interval" in said
+    assert "these rows' own mean" in said
+    found = json.loads(run("evaluate", folder / "model", folder / "labelled.csv", "--json"))
+    model = halfseen.load(folder / "model")
+    _, target, prices = tables()
+    error = np.sqrt(np.mean((model.predict(target) - prices) ** 2))
+    assert found["metrics"]["rmse"]["value"] == pytest.approx(error)
+    assert set(found["others"]) == {
+        "these rows' own mean", "gradient-boosted trees", "ridge regression",
+    }  # fmt: skip
+
+
+def test_python_gives_the_same_model_and_says_what_it_has_not(folder):
+    source, target, _ = tables()
+    loaded = halfseen.load(folder / "model")
+    model = halfseen.fit(source, target, "price", **QUICK)
+    np.testing.assert_allclose(model.predict(target), loaded.predict(target), rtol=1e-6)
+    assert model.metrics["task"] == "regression"
+    assert model.predict_interval(target).shape == (160, 2)
+    with pytest.raises(InputError, match="predicts amounts, which have no probabilities"):
+        model.predict_proba(target)
+    with pytest.raises(InputError, match="Class proportions correct probabilities"):
+        model.shown(target, target_prior=[0.5, 0.5])
+    with pytest.raises(InputError, match="not all finite numbers"):
+        model.evaluate(target, ["much"] * 160)
+
+
+def test_graph_and_server_answer_as_the_model(folder):
+    from halfseen.serve import contract
+    from halfseen.serve.scorer import open_scorer
+
+    run("export", folder / "model", "--onnx", folder / "model.onnx")
+    assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
+    scorer = open_scorer(folder / "model.onnx")
+    _, target, _ = tables()
+    shown, amounts = scorer.score(target, threading.Event())
+    expected = halfseen.load(folder / "model").shown(target)
+    np.testing.assert_allclose(shown, expected, rtol=1e-4)
+    np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)
+    assert contract.output_names(scorer.schema) == ["amount", "low", "high"]
+    assert contract.describe(scorer.schema)["task"] == "regression"
+
+
+def test_explanations_add_up_to_the_amount(folder):
+    _, target, _ = tables()
+    model = halfseen.load(folder / "model")
+    found = model.explain(target.slice(0, 30))
+    total = found.base + found.contributions.sum(1)
+    np.testing.assert_allclose(total, model.predict(target)[:30], rtol=1e-6)
+    assert next(iter(found.importance)) == "size"
+    assert found.told(0)[0].startswith("The amount is ")
+    run("explain", folder / "model", folder / "target.csv", "--rows", 30, "-o", folder / "why.html")
+    assert "amount, mean size" in (folder / "why.html").read_text()
+
+
+def test_the_report_says_what_to_expect(folder):
+    run("report", folder / "model", "-o", folder / "report.html")
+    page = (folder / "report.html").read_text()
+    assert "Expected mean absolute error on the target" in page
+    assert "RMSE expected on the target" in page
+
+
+@pytest.mark.parametrize("option", [[], ["--task", "classification"]])
+def test_whole_numbers_of_many_values_are_asked_about(option, tmp_path):
+    source, target, _ = tables(whole=True)
+    pa.csv.write_csv(source, tmp_path / "source.csv")
+    pa.csv.write_csv(target, tmp_path / "target.csv")
+    given = ["fit", tmp_path / "source.csv", tmp_path / "target.csv", "--label", "price"]
+    refused = " ".join(run(*given, *option, "--dry-run", code=2).split())
+    assert "as an amount has: predict it as one with --task regression" in refused
+    said = run(*given, "--task", "regression", "--dry-run")
+    assert "an amount from" in said
+
+
+def test_what_is_no_amount_is_refused():
+    source, target, _ = tables()
+    with pytest.raises(InputError, match=r"holds '(north|south)', which is no amount"):
+        halfseen.fit(source, target.drop_columns("town"), "town", task="regression")
+    with pytest.raises(OptionError, match="task='price' is unknown"):
+        halfseen.fit(source, target, "price", task="price")
+    with pytest.raises(OptionError, match="Networks learn classes"):
+        halfseen.fit(source, target, "price", members=["networks"])
+    with pytest.raises(InputError, match="positive='3' names a class"):
+        halfseen.fit(source, target, "price", positive="3")
+    few = source.slice(0, 9)
+    with pytest.raises(InputError, match="regression needs at least 10 rows"):
+        halfseen.fit(few, target, "price", task="regression")
+
+
+def test_labelled_target_rows_correct_amounts():
+    source, target, prices = tables()
+    moved = pa.array([p + 60.0 if k < 50 else None for k, p in enumerate(prices)])
+    model = halfseen.fit(source, target.append_column("price", moved), "price", **QUICK)
+    found = model.metrics["target_labels"]
+    assert found["used_for"] in ("weights", "training")
+    errors = model.predict(target)[50:] - prices[50:] - 60.0
+    assert abs(errors.mean()) < 25
+
+
+def test_drifted_columns_are_told_and_not_mapped():
+    random = np.random.default_rng(0)
+    a, b, c, d = random.normal(size=(4, 200))
+    source = pa.table({"a": a, "b": b, "c": c, "d": d, "y": a + 2 * b + 3 * c + d})
+    target = pa.table({"a": a + 9.0, "b": b + 9.0, "c": c + 9.0})
+    with pytest.warns(UserWarning, match="times as far from source rows"):
+        model = halfseen.fit(source, target, "y", **QUICK)
+    assert "alignment" not in model.metrics
+
+
+@pytest.mark.parametrize("words", [["rehearse"], ["tune", "-o", "tuned"]])
+def test_comparisons_of_networks_are_refused(words, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command, *others = words
+    given = [command, folder / "source.csv", folder / "target.csv", "--label", "price", *others]
+    assert "which learn classes, and 'price' is an amount" in " ".join(run(*given, code=2).split())
