@@ -27,6 +27,7 @@ from halfseen.front import TableSchema
 from halfseen.graph import GraphBuilder
 from halfseen.labels import Classes
 from halfseen.members.linear import Regression
+from halfseen.model import rows
 from halfseen.serve.scorer import open_scorer
 from halfseen.weights.combining import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
@@ -90,8 +91,7 @@ def test_graph_and_model_agree(columns, method, normalization):
 
 
 @pytest.mark.parametrize("weights", [(0.4, 0.6), (0.0, 1.0)])
-@pytest.mark.parametrize("product", [False, True])
-def test_members_are_weighed_in_the_graph_as_in_the_model(weights, product):
+def test_members_are_weighed_in_the_graph_as_in_the_model(weights):
     model = table_model(classes=("no", "perhaps", "yes"))
     blocks, random = model.blocks, np.random.default_rng(0)
     regression = Regression(
@@ -99,7 +99,7 @@ def test_members_are_weighed_in_the_graph_as_in_the_model(weights, product):
     )
     alone = model.predict_proba(rows_of(model))
     model.members += (regression,)
-    model.weights = Weights(weights, product)
+    model.weights = Weights(weights)
     frame = rows_of(model)
     expected = model.predict_proba(frame)
     assert not np.allclose(expected, alone, atol=1e-2)
@@ -160,7 +160,8 @@ def assert_the_documented_code_gives(probabilities, folder) -> None:
 
 
 @pytest.mark.parametrize("columns", ["numeric", "categorical", "mixed"])
-def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path):
+def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path, monkeypatch):
+    monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds
     source, target = two_tables(columns)
     source.to_csv(tmp_path / "source.csv", index=False)
     target.to_csv(tmp_path / "target.csv", index=False)
