@@ -131,7 +131,7 @@ JOBS: tuple[type[Job], ...] = (SavedModel, KeptCheckpoint, KeptTrial, WrittenSco
 
 def checkpoint_of(kit: Kit, number: int) -> Checkpoint:
     """Return a checkpoint with the tensors of one of the models."""
-    tensors = kit.models[number][1]
+    tensors = {name: torch.tensor(values) for name, values in kit.models[number][1].items()}
     moments = {f"exp_avg/{name}": tensor.clone() for name, tensor in tensors.items()}
     return Checkpoint("run", 0, number, tensors, moments, [{"epoch": number, "loss": 0.5}])
 

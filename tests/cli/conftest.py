@@ -7,10 +7,12 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
 from tables_cli import TINY, Result, halfseen, source_table, target_table, write
 
-from halfseen.evidence import density_ratio
 from halfseen.model import rows
+from halfseen_bench.baselines import CLASSIFIERS
 from halfseen_bench.suites import SUITES
 
 
@@ -31,11 +33,17 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small_demo() -> Iterator[None]:
-    """Let the suite of the embedded digits train networks of few filters."""
+    """Let the suite of the embedded digits train networks of few filters, and few trees."""
     small = {"images.channels": (2, 2, 4), "generator.widths": (8,), "networks.critic_widths": (8,)}
     demo = SUITES["demo"]
     settings = demo.settings | small
-    with mock.patch.dict(SUITES, demo=demo.model_copy(update={"settings": settings})):
+    few = {"Gradient-boosted trees": lambda _, seed: make_pipeline(
+        HistGradientBoostingClassifier(max_iter=2, random_state=seed)
+    )}  # fmt: skip
+    with (
+        mock.patch.dict(SUITES, demo=demo.model_copy(update={"settings": settings})),
+        mock.patch.dict(CLASSIFIERS, few),
+    ):
         yield
 
 
@@ -43,12 +51,6 @@ def small_demo() -> Iterator[None]:
 def one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold one part of a small source out instead of five in turn: two trainings, not six."""
     monkeypatch.setattr(rows, "SMALL", 0)
-
-
-@pytest.fixture
-def one_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let domain classifiers take one penalty instead of searching: most of the time of checks."""
-    monkeypatch.setattr(density_ratio, "GridSearchCV", lambda estimator, *_, **__: estimator)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from halfseen.cli import main
 
 TINY = """
 report_data = "none"
+members = ["networks", "regression"]
 [options]
 tables.widths = [4]
 tables.latent_size = 3

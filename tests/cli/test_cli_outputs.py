@@ -15,7 +15,7 @@ from halfseen.front import files
 from halfseen.model import loading
 from halfseen.outputs import Output, check_outputs
 
-pytestmark = pytest.mark.usefixtures("one_part", "one_penalty")
+pytestmark = pytest.mark.usefixtures("one_part")
 
 
 @pytest.fixture

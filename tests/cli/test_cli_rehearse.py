@@ -7,8 +7,6 @@ from tables_cli import TINY, halfseen, source_table, target_table, write
 
 from halfseen.rehearsal import BASELINES, MODELS, RehearsalStage
 
-pytestmark = pytest.mark.usefixtures("one_penalty")
-
 
 @pytest.fixture
 def tables(tmp_path):

@@ -7,8 +7,6 @@ import json
 import pytest
 from tables_cli import halfseen
 
-pytestmark = pytest.mark.usefixtures("one_penalty")
-
 
 def test_fit_keeps_what_it_is_told_to_and_the_report_shows_it(tables, tmp_path):
     run = halfseen(

@@ -59,12 +59,29 @@ def test_inspect_and_verify_speak_of_every_part(sites):
     assert run.code == 0, run.err
 
 
-@pytest.mark.parametrize("command", ["report", "serve", "export"])
+@pytest.mark.parametrize("command", ["report", "serve"])
 def test_what_takes_one_model_says_which_there_are(command, sites, out):
-    more = ("--onnx", out / "a.onnx") if command == "export" else ()
-    run = halfseen(command, sites / "model", *more)
+    run = halfseen(command, sites / "model")
     check_refused(run, out, "holds one model for each missing pattern; name one of its parts")
     assert str(sites / "model" / "part-1") in run.err
+
+
+def test_every_part_becomes_a_graph(sites, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    run = halfseen("export", sites / "model", "--onnx", tmp_path / "sites.onnx", "--json")
+    assert run.code == 0, run.err
+    graphs = [part["graph"] for part in json.loads(run.out)["parts"]]
+    assert graphs == [str(tmp_path / f"sites-{number}.onnx") for number in (1, 2)]
+    taken = [
+        {value.name for value in onnxruntime.InferenceSession(graph).get_inputs()}
+        for graph in graphs
+    ]
+    assert taken[1] - taken[0] == {"grade"}
+    assert (tmp_path / "sites-2.md").read_text().startswith("# Model card:")
+    (tmp_path / "mine-2.md").write_text("mine")
+    run = halfseen("export", sites / "model", "--onnx", tmp_path / "mine.onnx")
+    assert (run.code, (tmp_path / "mine-2.md").read_text()) == (2, "mine")
+    assert not (tmp_path / "mine-1.onnx").exists()
 
 
 def test_a_column_that_no_part_can_do_without_is_named(sites, out, tmp_path):

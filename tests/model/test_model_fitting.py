@@ -34,6 +34,8 @@ TINY = tiny.TINY | {
     "training.batch_size": 16,
     "training.learning_rate": 1e-2,
 }
+QUICK: dict[str, Any] = {"options": TINY, "members": ("networks", "regression")}
+"""Trees and forests have tests of their own, and take most of a fit of few rows."""
 ROWS = 400
 
 
@@ -54,7 +56,7 @@ def make(folder: Path, *, share: float = 0.5, group: int = 64) -> Understanding:
 
 
 def fitted(found: Understanding, **given: Any) -> Model:
-    return fit_tables(found, FitSettings(**{"options": TINY} | given)).model
+    return fit_tables(found, FitSettings(**QUICK | given)).model
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +72,9 @@ def found(tmp_path: Path) -> Understanding:
 
 @pytest.mark.parametrize("memory", [512 * 2**20, 0], ids=["in memory", "streamed"])
 def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, tmp_path):
-    settings = FitSettings(options=TINY | {"training.joint_epochs": 8}, memory=memory)
+    settings = FitSettings(
+        **QUICK | {"options": TINY | {"training.joint_epochs": 8}, "memory": memory}
+    )
     assert is_resident(found, settings) == (memory > 0)
     model = fit_tables(found, settings).model
     hidden = model.metrics["held_out_source"]["without_missing_block"]
@@ -298,7 +302,7 @@ class Stop(Progress):
 def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch):
     monkeypatch.setattr(rows, "SMALL", 1_000)
     monkeypatch.setattr(rows, "FOLDS", 2)
-    settings = FitSettings(options=TINY, memory=memory)
+    settings = FitSettings(**QUICK, memory=memory)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     expected = fit_tables(found, settings).model
     folder = tmp_path / "unfinished"
@@ -312,7 +316,7 @@ def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch
     # All epochs but the three that were finished before; both folds are trained at once.
     assert -1 - Stop.left == 4 - 3
     np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
-    settings = FitSettings(options=TINY, memory=memory, seed=1)
+    settings = FitSettings(**QUICK, memory=memory, seed=1)
     other = fit_tables(found, settings, Hooks(checkpoints=folder)).model
     assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
 

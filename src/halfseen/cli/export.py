@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,16 +29,35 @@ def export(
     """Write a model as one ONNX graph, from raw columns or pixels to probabilities.
 
     ONNX Runtime runs it without halfseen and without torch. Before it is written, it is compared
-    with the model.
+    with the model. A model of several missing patterns becomes a graph for each: model-1.onnx, ...
 
     Example: halfseen export model/ --onnx model.onnx
     """
+    from halfseen.saving.folder import read_patterns
+
     card = derived_path(onnx, ".md") if card is None else card
+    parts = [(model, onnx, card)]
+    if patterns := read_patterns(model):
+        parts = [
+            (part, onnx.with_stem(f"{onnx.stem}-{n}"), card.with_stem(f"{card.stem}-{n}"))
+            for n, part in enumerate(patterns, start=1)
+        ]
     outputs = [
-        Output(onnx, "the graph", lambda path: _PRODUCER in head(path)[:64], "--onnx"),
-        Output(card, "the card", lambda path: head(path).startswith(b"# Model card:"), "--card"),
+        output
+        for _, graph, its_card in parts
+        for output in (
+            Output(graph, "the graph", lambda path: _PRODUCER in head(path)[:64], "--onnx"),
+            Output(its_card, "the card", lambda p: head(p).startswith(b"# Model card:"), "--card"),
+        )
     ]
     check_outputs(outputs, {"the model": model}, force=force)
+    terminal = Terminal(as_json=as_json)
+    written = [_written(*part, terminal) for part in parts]
+    terminal.document(written[0] if len(written) == 1 else {"parts": written})
+
+
+def _written(model: Path, onnx: Path, card: Path, terminal: Terminal) -> dict[str, Any]:
+    """Write the graph and the card of one model; return what is said of them."""
     with installed_by("onnx", "Export"):
         from halfseen.export import onnx as onnx_export
         from halfseen.export.model_card import model_card
@@ -48,11 +67,8 @@ def export(
     difference = onnx_export.check_parity(loaded, graph)
     write_text(card, model_card(loaded, onnx.name))
     onnx_export.write_onnx(graph, onnx)
-    terminal = Terminal(as_json=as_json)
     size = onnx.stat().st_size
     terminal.result(f"Graph: {onnx} ({size:,} bytes)")
     terminal.result(f"Card:  {card}")
     terminal.say(f"Graph and model differ by at most {difference:.1e} on made-up rows.")
-    terminal.document(
-        {"graph": onnx, "bytes": size, "card": card, "largest_difference": difference}
-    )
+    return {"graph": onnx, "bytes": size, "card": card, "largest_difference": difference}

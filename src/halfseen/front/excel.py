@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from collections.abc import Sequence
 from functools import lru_cache
@@ -49,7 +50,9 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
                 f"{path} unpacks to {unpacked / 2**20:,.0f} MiB, more than {LARGEST / 2**20:,.0f}: "
                 "save it as CSV or Parquet."
             )
-        book = load_workbook(path, read_only=True, data_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and the like, which are not read
+            book = load_workbook(path, read_only=True, data_only=True)
         try:
             sheet = book.worksheets[0]
             rows = _rows(path, sheet.iter_rows(values_only=True))
