@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 LIMIT = 20.0
 """Mapped values are kept within minus and plus this many standard deviations."""
 SMALLEST_SPREAD = 1e-12
-FEWEST_VALUES, SHARE_OF_VALUES = 20, 0.05
-"""Different values that a continuous column has at least, and their share of its rows."""
 _NAMES = ("positions", "mean", "scale", "logarithm", "slope", "offset")
 MOST_COMPARED = 1_500
 NEIGHBOURS = 5
@@ -61,18 +59,16 @@ class Continuous:
 
 
 def continuous_columns(measured: Continuous, source: Matrix, target: Matrix) -> Continuous:
-    """Return those columns that hold many different values in both domains.
+    """Return columns that vary in the source and hold more than two values in both together.
 
-    Flags, codes and tied integers are left out: moved by a fraction, each of their values would
-    tell the domain.
+    A flag has the same two values in both domains, and never moves.
     """
 
-    def many(rows: Matrix, position: int) -> bool:
-        values = len(np.unique(rows[:, position]))
-        return values > max(FEWEST_VALUES, SHARE_OF_VALUES * len(rows))
+    def measures(position: int) -> bool:
+        before, after = (np.unique(rows[:, position]) for rows in (source, target))
+        return len(before) > 1 and len(np.union1d(before, after)) > 2
 
-    chosen = [all(many(rows, p) for rows in (source, target)) for p in measured.positions]
-    return measured[np.array(chosen, dtype=bool)]
+    return measured[np.array([measures(p) for p in measured.positions], dtype=bool)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +191,10 @@ def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
     (True, True)
     """
     random = np.random.default_rng(seed)
+    # Rows of integers repeat, and what repeats is at no distance: each counts once.
     some, others = (
-        rows[random.permutation(len(rows))[:MOST_COMPARED]] for rows in (source, target)
+        np.unique(rows[random.permutation(len(rows))[:MOST_COMPARED]], axis=0)
+        for rows in (source, target)
     )
     neighbours = min(NEIGHBOURS, len(some) - 1)
     search = NearestNeighbors(n_neighbors=neighbours + 1).fit(some)

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnxruntime import InferenceSession
 
+import halfseen
 from halfseen import AdaptationImputationClassifier, load
 from halfseen.align import ColumnMap, Continuous, continuous_columns, drift_of, judged_weights
 from halfseen.errors import InputError
@@ -13,6 +14,7 @@ from halfseen.export.onnx import check_parity, onnx_model
 from halfseen.graph import GraphBuilder
 from halfseen.members import Aligned
 from halfseen.model import rows as model_rows
+from halfseen.model.self_training import SELF_TRAINED
 
 COLUMNS = Continuous(
     np.array([0, 2]), np.array([5.0, -1.0]), np.array([2.0, 3.0]), np.array([False, True])
@@ -62,11 +64,22 @@ def test_forged_maps_are_refused():
         ColumnMap.restored({"slope": tensors["slope"]}, 3)
 
 
-def test_flags_codes_and_tied_integers_are_not_continuous():
+def test_numbers_and_integers_measure_but_flags_and_constants_do_not():
     random = np.random.default_rng(0)
-    rows = np.stack([random.normal(size=500), random.integers(0, 15, 500), np.zeros(500)], 1)
-    given = Continuous(np.arange(3), np.zeros(3), np.ones(3), np.zeros(3, dtype=bool))
-    assert continuous_columns(given, rows, rows).positions.tolist() == [0]
+    flag = random.integers(0, 2, 500)
+    columns = [random.normal(size=500), random.integers(0, 9, 500), flag, np.zeros(500), flag]
+    rows = np.stack(columns, axis=1)
+    given = Continuous(np.arange(5), np.zeros(5), np.ones(5), np.zeros(5, dtype=bool))
+    target = rows + np.array([0, 0, 0, 5, 5])  # the last is read as 5 and 6, and so no flag
+    assert continuous_columns(given, rows, target).positions.tolist() == [0, 1, 4]
+
+
+def test_rows_that_repeat_are_not_near():
+    random = np.random.default_rng(0)
+    rows, others = random.integers(0, 4, (2, 800, 3)).astype(np.float32)
+    assert 0.8 < drift_of(rows, others) < 1.25
+    # A reading between the source's integers is not infinitely far from them.
+    assert drift_of(rows, others + 0.1) < 1.5
 
 
 def test_drift_is_far_rows_and_not_rows_of_other_frequency():
@@ -117,3 +130,29 @@ def test_nothing_is_mapped_where_the_target_lies_among_the_source():
     model.fit(source, labels, X_target=(target - 40.0) / 3.0)
     assert "alignment" not in model.model_.metrics
     assert not any(isinstance(member, Aligned) for member in model.model_.members)
+
+
+def test_labels_of_the_target_weigh_each_map_by_itself(tmp_path):
+    source, labels, target, truth = drifted()
+    said = np.random.default_rng(0).integers(0, 4, len(truth))  # what no map agrees with
+    known = np.where(np.arange(len(truth)) < 20, said.astype(object), None)
+    model = AdaptationImputationClassifier(members=["regression"], random_state=0)
+    found = model.fit(source, labels, X_target=target, y_target=known).model_
+    assert found.metrics["target_labels"]["used_for"] == "weights"
+    assert len(found.members) > 2
+    assert all(len(member.alone()) == 1 for member in found.members)
+    assert sum(found.weights.members) == pytest.approx(1.0)
+    named = found.metrics["weights"]
+    assert set(named) == {"regression, values", "regression, logarithms", SELF_TRAINED}
+    found.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert np.array_equal(again.predict_proba(target), found.predict_proba(target))
+
+
+def test_a_target_that_has_nothing_to_do_with_the_source_raises_an_alarm():
+    source, labels, target, _ = drifted()
+    table = source.assign(label=labels)
+    others = target * 0 + np.random.default_rng(1).normal(0, 30, target.shape)
+    with pytest.warns(UserWarning, match="the model guesses where it has seen nothing"):
+        model = halfseen.fit(table, others, "label", members=["regression"])
+    assert {"drift", "range", "unit"} <= {alarm.kind for alarm in model.alarms}

@@ -51,3 +51,14 @@ def test_few_measured_columns_are_no_instruments():
 
 def test_without_measured_columns_nothing_is_said():
     assert found(rows_of(0), rows_of(1) + 8, columns=0) is None
+
+
+def test_integers_that_another_instrument_reads_higher_are_mapped_and_constants_do_not_count():
+    random = np.random.default_rng(0)
+    source, target = random.integers(0, 17, (2, 400, 6)).astype(np.float32)
+    source[:, 4:], target[:, 4:] = 0.0, 0.0  # three inputs of four at least must be measured
+    source[:, 3] = source[:, 3] > 8
+    target[:, 3] = target[:, 3] > 8
+    drift = found(source, np.hstack([2 * target[:, :3] + 30, target[:, 3:]]))
+    assert drift.columns.positions.tolist() == [0, 1, 2]
+    assert drift.of_instruments

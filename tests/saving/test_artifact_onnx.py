@@ -91,8 +91,7 @@ def test_graph_and_model_agree(columns, method, normalization):
 
 
 @pytest.mark.parametrize("weights", [(0.4, 0.6), (0.0, 1.0)])
-@pytest.mark.parametrize("product", [False, True])
-def test_members_are_weighed_in_the_graph_as_in_the_model(weights, product):
+def test_members_are_weighed_in_the_graph_as_in_the_model(weights):
     model = table_model(classes=("no", "perhaps", "yes"))
     blocks, random = model.blocks, np.random.default_rng(0)
     regression = Regression(
@@ -100,7 +99,7 @@ def test_members_are_weighed_in_the_graph_as_in_the_model(weights, product):
     )
     alone = model.predict_proba(rows_of(model))
     model.members += (regression,)
-    model.weights = Weights(weights, product)
+    model.weights = Weights(weights)
     frame = rows_of(model)
     expected = model.predict_proba(frame)
     assert not np.allclose(expected, alone, atol=1e-2)

@@ -242,14 +242,9 @@ class Classes:
         weights: Any,
         metrics: Mapping[str, Any],
     ) -> str:
-        """Add the mixture, or the product, of the members' probabilities."""
-        # What a member adds to all logits of a row falls out of a softmax, weighted or not.
-        if weights.product or len(answers) == 1:
-            whole = builder.weighted_sum(answers, weights.members)
-            found = builder.node("Softmax", whole, axis=1)
-        else:
-            each = [builder.node("Softmax", answer, axis=1) for answer in answers]
-            found = builder.weighted_sum(each, weights.members)
+        """Add the mixture of the members' probabilities."""
+        each = [builder.node("Softmax", answer, axis=1) for answer in answers]
+        found = builder.weighted_sum(each, weights.members)
         if not weights.bias:
             return found
         bias = builder.constant(np.array([weights.bias], dtype=np.float32))

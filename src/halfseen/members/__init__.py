@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from halfseen.members.aligned import Aligned, AlignedLearner
+from halfseen.members.aligned import Aligned, AlignedLearner, Mapped
 from halfseen.members.linear import Regression, RegressionLearner
 from halfseen.members.registry import (
     LEARNERS,
@@ -37,6 +37,7 @@ __all__ = [
     "Forest",
     "ForestLearner",
     "Learner",
+    "Mapped",
     "Member",
     "NetworksLearner",
     "NetworksMember",
@@ -52,7 +53,7 @@ __all__ = [
 register(Regression, RegressionLearner, "penalised regression, observed columns")
 register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")
 register(Forest, ForestLearner, "random forest, observed columns")
-register(Aligned, None, "behind maps of drifted columns")
+register(Aligned, None, "members behind maps of drifted columns")
 
 
 def __getattr__(name: str) -> Any:

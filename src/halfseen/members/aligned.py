@@ -1,10 +1,10 @@
-"""A member behind maps of drifted columns: learned on the source's scale, asked on the target's."""
+"""Members behind maps of drifted columns: learned on the source's scale, asked on the target's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax
@@ -21,31 +21,38 @@ if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
 
 
-@dataclass(frozen=True, eq=False)
-class Aligned:
-    """A member that answers about mapped rows.
+class Mapped(NamedTuple):
+    """A member, the map of source rows that it learned under, and weighted maps of target rows."""
 
-    Parameters
-    ----------
-    member
-        Learned from source rows under the map `source`.
-    source
-        The map of source rows.
-    maps, weights
-        Maps of target rows, and how much the answer under each counts.
-    """
-
-    kind: ClassVar[str] = "aligned"
     member: Member
     source: ColumnMap
     maps: tuple[ColumnMap, ...]
     weights: tuple[float, ...]
 
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Members that answer about mapped rows, multiplied: Π p(y | map(x1))^w.
+
+    A product and not a mixture: under a wrong map a member is mostly unsure, and has little to
+    say in a product.
+    """
+
+    kind: ClassVar[str] = "aligned"
+    parts: tuple[Mapped, ...]
+
+    @property
+    def title(self) -> str:
+        """The kind of the first member, and the values it sees."""
+        first = self.parts[0]
+        return f"{first.member.kind}, {'logarithms' if first.source.logarithm.any() else 'values'}"
+
     def answer(self, rows: Matrix) -> Floats:
-        """Return the weighted mean of the member's log-probabilities under each map."""
+        """Return the weighted sum of log-probabilities under each map, normalised."""
         answers = [
-            weight * self.member.answer(mapped(rows))
-            for mapped, weight in zip(self.maps, self.weights, strict=True)
+            weight * part.member.answer(mapped(rows))
+            for part in self.parts
+            for mapped, weight in zip(part.maps, part.weights, strict=True)
         ]
         found: Floats = log_softmax(np.sum(answers, axis=0), axis=1)
         return found
@@ -55,19 +62,35 @@ class Aligned:
         return None
 
     def for_source(self) -> Aligned:
-        """Return the member as it sees source rows."""
-        return replace(self, maps=(self.source,), weights=(1.0,))
+        """Return the members as they see source rows."""
+        return Aligned(
+            tuple(p._replace(maps=(p.source,), weights=(sum(p.weights),)) for p in self.parts)
+        )
+
+    def alone(self) -> list[tuple[Aligned, float]]:
+        """Return each member under each of its maps by itself, with its weight."""
+        return [
+            (Aligned((part._replace(maps=(mapped,), weights=(1.0,)),)), weight)
+            for part in self.parts
+            for mapped, weight in zip(part.maps, part.weights, strict=True)
+        ]
 
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
-        inner = {"kind": self.member.kind, **self.member.describe()}
-        return {"member": inner, "weights": list(self.weights)}
+        parts = [
+            {"weights": list(part.weights), "member": _described(part.member)}
+            for part in self.parts
+        ]
+        return {"parts": parts}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of the member and of the maps."""
-        parts = {"member": self.member.tensors(), "source": self.source.tensors()}
-        parts |= {f"map{number}": mapped.tensors() for number, mapped in enumerate(self.maps)}
-        return {f"{part}/{name}": t for part, named in parts.items() for name, t in named.items()}
+        """Return the tensors of the members and of the maps."""
+        named: dict[str, dict[str, Tensor]] = {}
+        for number, part in enumerate(self.parts):
+            named[f"member{number}"] = part.member.tensors()
+            maps = (part.source, *part.maps)
+            named |= {f"map{number}.{k}": mapped.tensors() for k, mapped in enumerate(maps)}
+        return {f"{whose}/{name}": t for whose, found in named.items() for name, t in found.items()}
 
     @classmethod
     def restored(
@@ -78,42 +101,43 @@ class Aligned:
         label_kind: LabelKind,
         **given: Any,
     ) -> Self:
-        """Rebuild the member and its maps."""
-        parts: dict[str, dict[str, Tensor]] = {}
+        """Rebuild the members and their maps."""
+        named: dict[str, dict[str, Tensor]] = {}
         for name, tensor in tensors.items():
-            part, _, inner = name.partition("/")
-            parts.setdefault(part, {})[inner] = tensor
-        weights = tuple(float(weight) for weight in description["weights"])
-        names = [f"map{number}" for number in range(len(weights))]
-        kind = description["member"].get("kind")
-        if set(parts) != {"member", "source", *names} or kind not in MEMBERS or kind == cls.kind:
-            raise InputError(f"its aligned member of kind {kind!r} lacks parts.")
-        if not np.isfinite(weights).all():
-            raise InputError(f"the weights {list(weights)} of its maps are no numbers.")
-        member = member_named(kind).restored(
-            description["member"], parts["member"], blocks, label_kind, **given
-        )
-        source, *maps = (ColumnMap.restored(parts[n], blocks.length) for n in ("source", *names))
-        return cls(member, source, tuple(maps), weights)
+            whose, _, inner = name.partition("/")
+            named.setdefault(whose, {})[inner] = tensor
+        found: list[Mapped] = []
+        for number, part in enumerate(description["parts"]):
+            kind = part["member"].get("kind")
+            weights = tuple(float(weight) for weight in part["weights"])
+            names = [f"map{number}.{k}" for k in range(len(weights) + 1)]
+            if kind not in MEMBERS or kind == cls.kind or not named.keys() >= {*names}:
+                raise InputError(f"its aligned member of kind {kind!r} lacks parts.")
+            if not np.isfinite(weights).all():
+                raise InputError(f"the weights {list(weights)} of its maps are no numbers.")
+            member = member_named(kind).restored(
+                part["member"], named.pop(f"member{number}", {}), blocks, label_kind, **given
+            )
+            source, *maps = (ColumnMap.restored(named.pop(n), blocks.length) for n in names)
+            found.append(Mapped(member, source, tuple(maps), weights))
+        if named or not found:
+            raise InputError(f"its aligned members have no place for {sorted(named)}.")
+        return cls(tuple(found))
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add the maps, and the member once under each, to an ONNX graph."""
-        inputs = self.source_inputs(self.member)
-        total = ""
-        for mapped, weight in zip(self.maps, self.weights, strict=True):
-            moved = mapped.add_to_graph(builder, rows, inputs)
-            answer = builder.node("LogSoftmax", self.member.add_to_graph(builder, moved), axis=1)
-            share = builder.node(
-                "Mul", answer, builder.constant(np.array([weight], dtype=np.float32))
-            )
-            total = builder.node("Add", total, share) if total else share
-        return total
+        """Add the maps, and the members once under each, to an ONNX graph."""
+        answers: list[str] = []
+        for part in self.parts:
+            member: Any = part.member
+            for mapped in part.maps:
+                moved = mapped.add_to_graph(builder, rows, member.blocks.length)
+                logits = member.add_to_graph(builder, moved)
+                answers.append(builder.node("LogSoftmax", logits, axis=1))
+        return builder.weighted_sum(answers, [w for part in self.parts for w in part.weights])
 
-    @staticmethod
-    def source_inputs(member: Any) -> int:
-        """Return how many inputs a prepared row has."""
-        blocks: Blocks = member.blocks
-        return blocks.length
+
+def _described(member: Member) -> dict[str, Any]:
+    return {"kind": member.kind, **member.describe()}
 
 
 @dataclass(frozen=True)
@@ -134,12 +158,4 @@ class AlignedLearner:
         given = task.source
         source = Sample(self.source(given.inputs), given.labels, given.weights)
         member = self.learner.fit(replace(task, source=source, target=self.source(task.target)))
-        return Aligned(member, self.source, (self.source,), (1.0,))
-
-
-def settled(
-    members: Sequence[Aligned], maps: Sequence[ColumnMap], weights: Floats
-) -> list[Aligned]:
-    """Return members with their maps of target rows."""
-    shares = tuple(float(w) for w in weights / weights.sum())
-    return [replace(member, maps=tuple(maps), weights=shares) for member in members]
+        return Aligned((Mapped(member, self.source, (self.source,), (1.0,)),))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax
 
 from halfseen.align import (
     FAR,
@@ -21,10 +20,8 @@ from halfseen.align import (
 from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import LabelKind
-from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
-from halfseen.members.aligned import settled
+from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Mapped, Member, Sample
 from halfseen.model.self_training import SHARE, self_trained
-from halfseen.weights.combining import Weights
 
 MOST_ROWS = 3_000
 """Target rows that maps are judged on."""
@@ -32,9 +29,11 @@ MOVING = 0.45
 """How much more plausible, in nats, an answer must be to pay for moving columns: with other class
 shares on the target, moved columns can look better than they are."""
 MEASURED, MOVED = 2 / 3, 1 / 2
-"""Shares of inputs that are continuous, and of those that moved, where instruments drifted."""
+"""Shares of varying inputs that are measured, and of those that moved: instruments drifted."""
 SHIFT, STRETCH, SMALLEST = 0.5, 1.5, 1e-12
 """A column has moved by so many standard deviations, or so many times its scale."""
+NEGLIGIBLE = 0.01
+"""A map that counts less is dropped, and its answers are not asked for."""
 MATCHES = 6
 """How often class shares and moments are matched in turn; they hardly move after that."""
 MAP_WORDS = {
@@ -73,6 +72,7 @@ def find_drift(
     columns = continuous_columns(measured, source, target)
     if not len(columns):
         return None
+    varying = [place for place in observed if np.ptp(source[:, place]) > 0]
     distance = drift_of(source[:, observed], target[:, observed])
     if distance <= FAR:
         return None
@@ -81,7 +81,7 @@ def find_drift(
     shift = np.abs(after.mean(axis=0) - before.mean(axis=0)) / spread
     stretch = np.abs(np.log(np.maximum(after.std(axis=0), SMALLEST) / spread))
     moved = (shift > SHIFT) | (stretch > np.log(STRETCH))
-    mostly = len(columns) >= MEASURED * len(observed) and moved.mean() >= MOVED
+    mostly = len(columns) >= MEASURED * len(varying) and moved.mean() >= MOVED
     return Drift(distance, columns, bool(mostly))
 
 
@@ -105,19 +105,19 @@ def settle_maps(
     drift: Drift,
     learners: Sequence[AlignedLearner],
     members: Sequence[Member],
-    weights: Sequence[float],
     source: Sample,
     target: Matrix,
     label_kind: LabelKind,
     blocks: Blocks,
 ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
-    """Return members with maps of the target, their weights, and what was found.
+    """Return what answers about the drifted target, the weights, and what was found.
 
-    Three maps of values and of logarithms are judged by what members say of target rows under
-    each: the source's scale, the target's own, and the one under which the target has the
-    moments of a source with the class shares that are predicted. The last is found in turns, as
-    location-scale target shift has it. Where their answer is sure enough it teaches one member
-    more, of the target's own rows (:func:`halfseen.model.self_training.self_trained`).
+    All members count equally: source rows do not tell which of them to trust. Three maps of
+    values and of logarithms are judged by what members say of target rows under each: the
+    source's scale, the target's own, and the one under which the target has the moments of a
+    source with the class shares that are predicted. The last is found in turns, as location-scale
+    target shift has it. Where the answer is sure enough it teaches one member more, of the
+    target's own rows (:func:`halfseen.model.self_training.self_trained`).
 
     References
     ----------
@@ -127,76 +127,81 @@ def settle_maps(
     shares = label_kind.targets(source.labels)
     prior = (shares.sum(0) + 0.5) / (len(shares) + 0.5 * label_kind.outputs)
     rows = target[np.random.default_rng(0).permutation(len(target))[:MOST_ROWS]]
-    groups: list[tuple[bool, list[int], dict[str, ColumnMap]]] = []
+    scales: list[_Scale] = []
     judged: list[float] = []
     for log in (False, True):
-        chosen = [k for k, learner in enumerate(learners) if learner.logarithm == log]
-        group = _Group(
-            [_aligned(members[k]) for k in chosen], np.array([weights[k] for k in chosen])
-        )
-        home = learners[chosen[0]].source
+        home = ColumnMap.standard(drift.columns, source.inputs, logarithm=log)
         own = ColumnMap.standard(drift.columns, target, logarithm=log)
-        maps = {"source": home, "own": own}
-        maps["matched"] = _matched(group, home, own, source, shares, rows)
+        chosen = zip(learners, members, strict=True)
+        inner = [_inner(member) for learner, member in chosen if learner.logarithm == log]
+        maps = {
+            "source": home,
+            "own": own,
+            "matched": _matched(inner, home, own, source, shares, rows),
+        }
         at_home = home(source.inputs)[:, home.positions]
         for mapped in maps.values():
             distance = drift_of(at_home, mapped(rows)[:, home.positions])
-            judged.append(implausibility(group.answer(rows, mapped), prior, distance))
-        groups.append((log, chosen, maps))
-    moved = [name != "source" for _, _, maps in groups for name in maps]
-    counted = judged_weights(np.array(judged) + MOVING * np.array(moved))
-    found, total = list(members), np.array(weights, dtype=np.float64)
-    facts: list[dict[str, Any]] = []
-    for number, (log, chosen, maps) in enumerate(groups):
-        part = counted[number * len(maps) : (number + 1) * len(maps)]
-        of_group = [_aligned(members[k]) for k in chosen]
-        for k, member in zip(chosen, settled(of_group, list(maps.values()), part), strict=True):
-            found[k] = member
-        sum_of_group = total[chosen].sum()
-        equal = np.full(len(chosen), 1.0 / len(chosen))
-        share = total[chosen] / sum_of_group if sum_of_group > 0 else equal
-        total[chosen] = share * part.sum() * min(1.0, sum(weights))
-        for name, value, count in zip(maps, judged[number * 3 :], part, strict=False):
-            facts.append(
-                {
-                    "values": "logarithms" if log else "values",
-                    "scale": MAP_WORDS[name],
-                    "implausibility": float(value),
-                    "weight": float(count),
-                }
+            judged.append(
+                implausibility(_together(inner, home, mapped).answer(rows), prior, distance)
             )
-    told = {"drift": drift.distance, "columns": len(drift.columns), "maps": facts}
-    answers = [member.answer(rows) for member in found]
-    _, _, logarithms = groups[-1]
-    extra = self_trained(
-        Weights(tuple(total), product=True).combined(answers, label_kind),
-        rows,
-        logarithms["source"],
-        logarithms["own"],
-        blocks,
+        scales.append(_Scale(log, inner, maps))
+    named = [(scale, name) for scale in scales for name in scale.maps]
+    moved = [name != "source" for _, name in named]
+    counted = judged_weights(np.array(judged) + MOVING * np.array(moved))
+    counted = np.where(counted < NEGLIGIBLE, 0.0, counted)
+    counted /= counted.sum()
+    weights = counted.reshape(len(scales), -1)
+    found = Aligned(
+        tuple(
+            Mapped(
+                member,
+                scale.maps["source"],
+                tuple(m for m, w in zip(scale.maps.values(), own_weights, strict=True) if w),
+                tuple(float(w) / len(scale.members) for w in own_weights if w),
+            )
+            for scale, own_weights in zip(scales, weights, strict=True)
+            for member in scale.members
+            if own_weights.any()
+        )
     )
-    if extra is not None:
-        found, total = [*found, extra], np.append((1.0 - SHARE) * total, SHARE)
-    return tuple(found), tuple(float(weight) for weight in total), told
+    facts = [
+        {
+            "values": "logarithms" if scale.logarithm else "values",
+            "scale": MAP_WORDS[name],
+            "implausibility": float(value),
+            "weight": float(count),
+        }
+        for (scale, name), value, count in zip(named, judged, counted, strict=True)
+    ]
+    told = {"drift": drift.distance, "columns": len(drift.columns), "maps": facts}
+    logarithms = scales[-1].maps
+    extra = self_trained(found.answer(rows), rows, logarithms["source"], logarithms["own"], blocks)
+    if extra is None:
+        return (found,), (1.0,), told
+    return (found, extra), (1.0 - SHARE, SHARE), told
 
 
-@dataclass(frozen=True, eq=False)
-class _Group:
-    """Members that learned from the same values, asked together under one map."""
+class _Scale(NamedTuple):
+    """Members that learned from values or from their logarithms, and maps of target rows."""
 
-    members: Sequence[Aligned]
-    weights: Floats
+    logarithm: bool
+    members: list[Member]
+    maps: dict[str, ColumnMap]
 
-    def answer(self, rows: Matrix, mapped: ColumnMap) -> Floats:
-        moved = mapped(rows)
-        weights = self.weights if self.weights.sum() > 0 else np.ones(len(self.weights))
-        answers = [aligned.member.answer(moved) for aligned in self.members]
-        found: Floats = log_softmax(np.tensordot(weights / weights.sum(), answers, 1), axis=1)
-        return found
+
+def _together(members: Sequence[Member], home: ColumnMap, mapped: ColumnMap) -> Aligned:
+    """Return members that count equally under one map."""
+    return Aligned(tuple(Mapped(m, home, (mapped,), (1.0 / len(members),)) for m in members))
 
 
 def _matched(
-    group: _Group, home: ColumnMap, start: ColumnMap, source: Sample, shares: Floats, rows: Matrix
+    members: Sequence[Member],
+    home: ColumnMap,
+    start: ColumnMap,
+    source: Sample,
+    shares: Floats,
+    rows: Matrix,
 ) -> ColumnMap:
     """Return the map after some turns of class shares and moments."""
     at_home = home.mapped(home.values(source.inputs))
@@ -205,13 +210,13 @@ def _matched(
     squares = shares.T @ np.square(at_home) / counts
     values, mapped = home.values(rows), start
     for _ in range(MATCHES):
-        predicted = np.exp(group.answer(rows, mapped)).mean(axis=0)
+        predicted = np.exp(_together(members, home, mapped).answer(rows)).mean(axis=0)
         mean = predicted @ means
         deviation = np.sqrt(np.maximum(predicted @ squares - mean**2, 0.0))
         mapped = home.moved_to(values, mean, deviation)
     return mapped
 
 
-def _aligned(member: Member) -> Aligned:
+def _inner(member: Member) -> Member:
     assert isinstance(member, Aligned)
-    return member
+    return member.parts[0].member

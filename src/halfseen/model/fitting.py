@@ -16,7 +16,7 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import NETWORKS, AlignedLearner, Learner, Member, Sample
+from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
@@ -295,9 +295,9 @@ class Fit:
                 weights = chosen.held_out.weights()
         if self.drift is not None:
             members = tuple(member for (member,) in groups)
-            members, counted, metrics["alignment"] = self._settled(chosen, members, weights)
-            weights, groups = Weights(counted, product=True), [(m,) for m in members]
-            names += [SELF_TRAINED] * (len(members) - len(names))
+            members, counted, metrics["alignment"] = self._settled(chosen, members)
+            weights, groups = Weights(counted), [(member,) for member in members]
+            names = [Aligned.kind, SELF_TRAINED][: len(members)]
         if len(groups) > 1:
             metrics["weights"] = dict(zip(names, weights.members, strict=True))
         if self._trainings.gain:
@@ -371,7 +371,7 @@ class Fit:
         return by_fold, trained_on
 
     def _settled(
-        self, chosen: Candidate, members: tuple[Member, ...], weights: Weights
+        self, chosen: Candidate, members: tuple[Member, ...]
     ) -> tuple[tuple[Member, ...], tuple[float, ...], dict[str, Any]]:
         """Return members with maps of the drifted columns, judged on target rows."""
         drift = self.drift
@@ -383,7 +383,6 @@ class Fit:
                 drift,
                 learners,
                 members,
-                weights.members,
                 source,
                 self.rows.target,
                 kind,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.arrays import Floats, Matrix
+from halfseen.arrays import Floats
 from halfseen.labels import LabelKind
 from halfseen.labels.kind import Labels
 from halfseen.members import LEARNERS, Aligned, Learner, Member, RegressionLearner, Sample, Task
@@ -75,17 +75,9 @@ def with_target_labels(
     return replace(found, metrics=metrics)
 
 
-class _Voice(NamedTuple):
-    """A member, or a member under one of its maps, and its weight."""
-
-    member: int
-    mapped: int | None
-    weight: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """A model whose voices are weighed anew by answers about labelled target rows.
+    """A model whose members are weighed anew by answers about labelled target rows.
 
     Parameters
     ----------
@@ -94,7 +86,7 @@ class _Stage:
     labels
         Of the labelled rows.
     answers
-        What each voice says of these rows, never having learned from them.
+        What each member says of these rows, never having learned from them.
     """
 
     model: Model
@@ -109,9 +101,21 @@ class _Stage:
 
     @classmethod
     def of(cls, model: Model, names: Sequence[str], labelled: Sample) -> _Stage:
-        """Return the stage of members that learned from no label of the target."""
-        answers = _answers(model.members, labelled.inputs)
-        return cls(model, tuple(names), labelled.labels, answers)
+        """Return the stage of members that learned from no label of the target.
+
+        Those behind maps are each a member by itself, under each map: labels tell maps apart.
+        """
+        apart = [
+            voice
+            for name, member, weight in zip(
+                names, model.members, model.weights.members, strict=True
+            )
+            for voice in _voices(name, member, weight)
+        ]
+        names, members, weights = zip(*apart, strict=True)
+        model = replace(model, members=members, weights=replace(model.weights, members=weights))
+        answers = tuple(member.answer(labelled.inputs) for member in members)
+        return cls(model, names, labelled.labels, answers)
 
     def joined_by(self, learners: Sequence[Learner], labelled: Sample, task: Task) -> _Stage:
         """Return the stage with members that learn from source and labelled rows together."""
@@ -138,26 +142,11 @@ class _Stage:
         return _Stage(model, names, self.labels, (*self.answers, *apart))
 
     @cached_property
-    def voices(self) -> tuple[_Voice, ...]:
-        """What is weighed, in the order of the answers."""
-        found: list[_Voice] = []
-        weights = self.model.weights.members
-        for number, (member, weight) in enumerate(zip(self.model.members, weights, strict=True)):
-            maps = member.weights if isinstance(member, Aligned) else (None,)
-            found += [
-                _Voice(
-                    number, None if share is None else k, weight * (1.0 if share is None else share)
-                )
-                for k, share in enumerate(maps)
-            ]
-        return tuple(found)
-
-    @cached_property
     def groups(self) -> list[list[int]]:
-        """Voices that share one weight: networks of several folds."""
-        found: dict[tuple[str, int | None], list[int]] = {}
-        for place, voice in enumerate(self.voices):
-            found.setdefault((self.names[voice.member], voice.mapped), []).append(place)
+        """Members that share one weight: networks of several folds."""
+        found: dict[Any, list[int]] = {}
+        for place, (name, member) in enumerate(zip(self.names, self.model.members, strict=True)):
+            found.setdefault(place if isinstance(member, Aligned) else name, []).append(place)
         return list(found.values())
 
     def cross_validated(self) -> Floats:
@@ -174,28 +163,22 @@ class _Stage:
     def settled(self) -> Model:
         """Return the model with the weights and the bias that all labelled rows advise."""
         weights, bias = self._fitted(np.arange(len(self.labels)))
-        members, counted = list(self.model.members), []
-        for number, member in enumerate(members):
-            own = [w for w, v in zip(weights, self.voices, strict=True) if v.member == number]
-            counted.append(sum(own))
-            if isinstance(member, Aligned) and counted[-1] > 0:
-                members[number] = replace(member, weights=tuple(w / counted[-1] for w in own))
         # What answers speak of now: what is predicted for the labelled rows.
         kind = self.label_kind
         together = kind.shown(self._combined(weights, self.answers, bias))
         metrics: dict[str, Any] = {kind.constant_name: together.mean(axis=0).tolist()}
         if len(set(self.names)) > 1:
             metrics["weights"] = {
-                name: float(sum(w for w, n in zip(counted, self.names, strict=True) if n == name))
+                name: float(sum(w for w, n in zip(weights, self.names, strict=True) if n == name))
                 for name in dict.fromkeys(self.names)
             }
-        settled = replace(self.model.weights, members=tuple(counted), bias=bias)
-        return replace(self.model, members=tuple(members), weights=settled, metrics=metrics)
+        settled = replace(self.model.weights, members=weights, bias=bias)
+        return replace(self.model, weights=settled, metrics=metrics)
 
     def _fitted(self, rows: npt.NDArray[np.intp]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return each voice's weight, and what is added to each class, as some rows advise."""
+        """Return each member's weight, and what is added to each class, as some rows advise."""
         labels = self.labels[rows]
-        before = np.array([voice.weight for voice in self.voices])
+        before = np.array(self.model.weights.members)
         start = [float(before[group].sum()) for group in self.groups]
         shares = [
             before[group] / total if total > 0 else np.full(len(group), 1.0 / len(group))
@@ -215,18 +198,14 @@ class _Stage:
     def _combined(
         self, shares: tuple[float, ...], answers: Sequence[Floats], bias: tuple[float, ...] = ()
     ) -> Floats:
-        weights = Weights(shares, self.model.weights.product, bias)
-        return weights.combined(answers, self.label_kind)
+        return Weights(shares, bias).combined(answers, self.label_kind)
 
 
-def _answers(members: Sequence[Member], rows: Matrix) -> tuple[Floats, ...]:
-    found: list[Floats] = []
-    for member in members:
-        if isinstance(member, Aligned):
-            found += [member.member.answer(mapped(rows)) for mapped in member.maps]
-        else:
-            found.append(member.answer(rows))
-    return tuple(found)
+def _voices(name: str, member: Member, weight: float) -> list[tuple[str, Member, float]]:
+    """Return a member with its name and weight, or each part of one behind maps."""
+    if not isinstance(member, Aligned) or len(member.alone()) == 1:
+        return [(name, member, weight)]
+    return [(part.title, part, weight * share) for part, share in member.alone()]
 
 
 def _together(source: Sample, labelled: Sample) -> Sample:

@@ -60,7 +60,6 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
         members = _members(description, tensors, front, encoder)
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
-            bool(description.weights["product"]),
             tuple(float(value) for value in description.weights.get("bias", ())),
         )
         if "interval" in description.metrics:

@@ -114,7 +114,11 @@ class Model:
     def title(self) -> str:
         """What the model is, in a word: the paper's model, or the kinds of its members."""
         found = [member.method.name for member in self.networks_members]
-        inner = [m.member.kind if isinstance(m, Aligned) else m.kind for m in self.members]
+        inner = [
+            kind
+            for m in self.members
+            for kind in ([p.member.kind for p in m.parts] if isinstance(m, Aligned) else [m.kind])
+        ]
         kinds = ", ".join(dict.fromkeys(inner)).replace("_", " ")
         return found[0] if found else kinds.capitalize()
 

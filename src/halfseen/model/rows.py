@@ -173,9 +173,7 @@ def measured_columns(schema: TableSchema) -> Continuous:
     """Return the observed columns of numbers, with the raw values behind their inputs."""
     found, position = [], 0
     for column in schema.columns:
-        numeric = isinstance(column, NumberColumn) and column.kind != "boolean"
-        if numeric and column.role == "observed":
-            assert isinstance(column, NumberColumn)
+        if isinstance(column, NumberColumn) and column.role == "observed":
             found.append((position, column.mean, column.scale, column.log))
         position += len(column.inputs)
     positions, mean, scale, logged = zip(*found, strict=True) if found else ((), (), (), ())

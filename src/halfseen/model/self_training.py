@@ -9,7 +9,7 @@ from halfseen.align import ColumnMap
 from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
 from halfseen.labels import Classes
-from halfseen.members import Aligned
+from halfseen.members import Aligned, Mapped
 from halfseen.members.linear import Regression
 
 SELF_TRAINED = "self-trained discriminant"
@@ -62,7 +62,8 @@ def self_trained(
     weight = np.zeros((classes, len(blocks.observed)))
     place = {position: k for k, position in enumerate(blocks.observed)}
     weight[:, [place[position] for position in own.positions.tolist()]] = slopes @ axes.T
-    return Aligned(Regression(weight, bias, blocks, Classes.of(classes)), home, (own,), (1.0,))
+    learned = Regression(weight, bias, blocks, Classes.of(classes))
+    return Aligned((Mapped(learned, home, (own,), (1.0,)),))
 
 
 def discriminant(points: Floats, shares: Floats) -> tuple[Floats, Floats]:

@@ -62,7 +62,7 @@ def weights_sentence(metrics: Mapping[str, Any]) -> str:
     if metrics.get("target_labels", {}).get("used_for", "nothing") != "nothing":
         why = "as labelled target rows advise"
     elif "alignment" in metrics:
-        why = "equal but for the maps of drifted columns"
+        why = "fixed where columns have drifted"
     return f"Weights of the members, {why}: {shown}."
 
 

@@ -177,7 +177,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     if len(members) > 1:
         heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
         kind = kind_of(metrics)
-        named |= {(member_words(n, kind), weights.get(n, 0.0)): members[n] for n in heaviest}
+        named |= {(member_words(n, kind), weights.get(n)): members[n] for n in heaviest}
     named |= {("with the missing block shown", None): held_out.get("with_missing_block")}
     known = {title: measured for title, measured in named.items() if measured}
     if not known:

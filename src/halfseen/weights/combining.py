@@ -17,16 +17,12 @@ class Weights:
     """The share of each member in the answer, p(y | x1) = Σ w_m p_m(y | x1).
 
     A mixture and not a product of opinions: on a shifted target one member may run far beyond what
-    it was fitted on, and in a product its sureness would outvote the others. Where columns have
-    drifted, members speak under maps of which most are wrong and then mostly unsure: there the
-    product Π p_m^w_m, which lets the sure ones speak, is the better answer. Amounts are averaged.
+    it was fitted on, and in a product its sureness would outvote the others. Amounts are averaged.
 
     Parameters
     ----------
     members
         The shares, of sum one.
-    product
-        Whether opinions are multiplied instead of mixed.
     bias
         What is added to the answer, where target labels said so.
 
@@ -38,7 +34,6 @@ class Weights:
     """
 
     members: tuple[float, ...]
-    product: bool = False
     bias: tuple[float, ...] = ()
 
     def combined(self, answers: Sequence[Floats], kind: LabelKind) -> Floats:
@@ -49,8 +44,7 @@ class Weights:
     def _together(self, answers: Sequence[Floats], kind: LabelKind) -> Floats:
         if self.members == (1.0,):
             return answers[0]
-        combine = kind.multiplied if self.product else kind.mixed
-        return combine(np.array(self.members), np.stack(answers))
+        return kind.mixed(np.array(self.members), np.stack(answers))
 
 
 def across_halves(

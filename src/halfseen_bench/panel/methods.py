@@ -167,15 +167,15 @@ def _equal(kind: Any, answers: Sequence[Floats], *others: Any) -> tuple[float, .
     return (1.0 / len(answers),) * len(answers)
 
 
-NO_NETWORKS = ["boosted_trees", "forest", "regression"]
+WITH_NETWORKS = ["networks", "boosted_trees", "forest", "regression"]
 NO_TEACHERS = partial(mock.patch.object, FitSettings, "teaches", return_value=False)
 NO_SELF_TRAINING = partial(mock.patch.object, aligning, "self_trained", return_value=None)
 EQUAL_WEIGHTS = partial(mock.patch.object, Classes, "fit_shares", _equal)
 OURS: dict[str, Predict] = {
     "default": ours(),
     "quick": ours(effort="quick"),
-    "no networks": ours(members=NO_NETWORKS),
-    "no trees": ours(members=["networks", "regression"]),
+    "with networks": ours(members=WITH_NETWORKS),
+    "no trees": ours(members=["regression"]),
     "no teachers": ours(NO_TEACHERS),
     "no alignment": ours(align=False),
     "no self-training": ours(NO_SELF_TRAINING),

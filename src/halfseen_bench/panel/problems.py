@@ -18,9 +18,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.catalog import data_folder, family
+from halfseen_bench.data.digit_files import read_mnist
 from halfseen_bench.data.pairs import Labels
 from halfseen_bench.data.simulator import Scenario, simulate
-from halfseen_bench.panel.public_tables import PUBLIC
+from halfseen_bench.panel.public_tables import PUBLIC, read_table
 
 __all__ = ["DEVELOPMENT", "EVALUATION", "PanelProblem", "metric_of"]
 
@@ -43,7 +44,7 @@ class PanelProblem(NamedTuple):
 
 def metric_of(problem: str) -> str:
     """Return what counts: AUC of two classes, accuracy of more."""
-    several = problem.startswith(("gas", "computing")) or problem in ("wine", "digits")
+    several = problem.startswith(("gas", "computing", "grey")) or problem in ("wine", "digits")
     return "accuracy" if several else "auc"
 
 
@@ -175,6 +176,40 @@ def bundled(seed: int, name: str) -> PanelProblem:
     return cut(table, loaded.target, is_source, ~is_source, table.columns[kept:])
 
 
+def another_reading(table: pd.DataFrame, labels: Any, missing: Any, seed: int) -> PanelProblem:
+    """Let another instrument read half of a table's integers: each column has its own scale."""
+    random = np.random.default_rng(seed)
+    is_source = random.random(len(table)) < 0.5
+    gain, offset = (
+        random.uniform(0.6, 1.6, table.shape[1]),
+        random.uniform(0.0, 3.0, table.shape[1]),
+    )
+    read = np.where(is_source[:, None], table, np.round(gain * table + offset))
+    read = pd.DataFrame(read, columns=table.columns)
+    # A column of one value on the target would be asked about.
+    kept = [n for n in table if n in missing or read[n][~is_source].nunique() > 1]
+    return cut(read[kept], labels, is_source, ~is_source, missing)
+
+
+def grades(seed: int) -> PanelProblem:
+    """Take the nine grades, 1 to 10, of biopsies."""
+    table = read_table("MASS", "biopsy")
+    names = [f"V{k}" for k in range(1, 10)]
+    malignant = (table["class"] == "malignant").astype(int)
+    return another_reading(table[names].astype(float), malignant, names[6:], seed)
+
+
+def grey_levels(seed: int) -> PanelProblem:
+    """Take four digits of MNIST as 8 x 8 pixels of 17 levels, the lower half missing."""
+    images, labels = read_mnist(folder(), "test")
+    chosen = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(labels, (0, 3, 5, 8))))
+    images, labels = images[chosen[:900]], np.searchsorted((0, 3, 5, 8), labels[chosen[:900]])
+    small = np.pad(images[:, 0], ((0, 0), (2, 2), (2, 2))).reshape(-1, 8, 4, 8, 4).mean(axis=(2, 4))
+    levels = np.round(small.reshape(len(small), 64) / 255 * 16)
+    table = pd.DataFrame(levels, columns=[f"c{k}" for k in range(64)])
+    return another_reading(table, labels, table.columns[32:], seed)
+
+
 def public(seed: int, name: str) -> PanelProblem:
     return PanelProblem(*PUBLIC[name].parts(seed))
 
@@ -199,6 +234,8 @@ DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
     "returning shoppers, by traffic": partial(returning_shoppers, by="TrafficType"),
     "heart, back to Cleveland": heart_back,
     "clicks, in time": clicks_in_time,
+    "grades, read otherwise": grades,
+    "grey levels, read otherwise": grey_levels,
     **{name: partial(public, name=name) for name in list(PUBLIC)[::2]},
 }
 EVALUATION: dict[str, Callable[[int], PanelProblem]] = {

