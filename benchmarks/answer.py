@@ -14,6 +14,7 @@ Beside each stands LightGBM as one would call it: read both tables, fit on the s
 predict. Importing the estimator and showing the help come first, each the least of three.
 `--growth` fits made-up tables of more and more rows, columns and classes; `--problems` fits
 development problems of the table panel and measures them too, to hold two versions side by side.
+`--members-of` says how many rows a second each member of a model answers about.
 """
 
 from __future__ import annotations
@@ -202,6 +203,24 @@ def of_problem(name: str, seed: int) -> dict[str, Any]:
     }
 
 
+def of_members(folder: Path, rows: int = 50_000) -> dict[str, Any]:
+    """Return how many made-up rows a second each member of a model answers about."""
+    import numpy as np
+
+    from halfseen.model.loading import load
+
+    model = load(folder)
+    inputs = np.random.default_rng(0).normal(size=(rows, model.blocks.length)).astype(np.float32)
+    speeds = {}
+    for name, answer in {m.kind: m.answer for m in model.members}.items():
+        answer(inputs[:10])
+        begun = time.process_time()
+        answer(inputs)
+        speeds[name] = round(rows / (time.process_time() - begun))
+    speeds["all"] = round(1 / sum(1 / speed for speed in speeds.values()))
+    return {"case": "rows a second", **speeds}
+
+
 def print_table(records: list[dict[str, Any]]) -> None:
     for record in [r for r in records if "stages" not in r]:
         print(f"{record['case']}: {record['seconds']:.2f} processor seconds\n")
@@ -275,9 +294,13 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="print what the file holds")
     parser.add_argument("--figure", type=Path, help="draw what the file holds")
     parser.add_argument("--growth", action="store_true", help="tables of more and more of all")
+    parser.add_argument("--members-of", type=Path, help="a model folder, to answer about rows")
     parser.add_argument("--problems", nargs="+", help="of the panel's development problems")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     given = parser.parse_args()
+    if given.members_of:
+        note(given.output, of_members(given.members_of))
+        return
     for problem, seed in itertools.product(given.problems or (), given.seeds):
         note(given.output, of_problem(problem, seed))
     if given.problems:
