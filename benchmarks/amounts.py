@@ -50,6 +50,7 @@ PROBLEMS = {
     "diamonds, by cut": Cut(
         ("ggplot2", "diamonds"), "price", "cut in ('Ideal','Premium')", "cut in ('Fair','Good')",
         "clarity|^[xyz]$",
+        "cut",
     ),
     "houses, by quarter": Cut(
         ("AER", "HousePrices"), "price", "prefer=='no'", "prefer=='yes'", "lotsize|garage"
@@ -136,7 +137,7 @@ def measured(name: str, cut: Cut) -> dict[str, Any]:
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = halfseen.fit(source, target, cut.label, task="regression")
+        model = halfseen.fit(source, target, cut.label, task="regression", keep=list(target))
     seconds = time.process_time() - started
     facts = ReportFacts.model_validate(model.report)
     x, other = numbers(source, target)

@@ -3,18 +3,24 @@
     HALFSEEN_DATA=... python benchmarks/answer.py --output answer.jsonl
     python benchmarks/answer.py --output answer.jsonl --table
     python benchmarks/answer.py --output answer.jsonl --figure docs/images/answer.png
+    python benchmarks/answer.py --output growth.jsonl --growth --figure docs/images/growth.png
 
-Every fit is the command in a process of its own, on one thread. A timer of processor time stops it
+Every fit is the command in a process of its own, on one thread, and once more on all cores by the
+clock. A timer of processor time stops it
 200 times a second, and the time since the last stop is given to the stage that the outermost known
 room on the stack belongs to. So figures are processor seconds, which other work on the machine
 hardly touches, and a room that is renamed falls under "the rest" instead of breaking anything.
 Beside each stands LightGBM as one would call it: read both tables, fit on the shared columns,
-predict.
+predict. Importing the estimator and showing the help come first, each the least of three.
+`--growth` fits made-up tables of more and more rows, columns and classes; `--problems` fits
+development problems of the table panel and measures them too, to hold two versions side by side.
+`--members-of` says how many rows a second each member of a model answers about.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -26,8 +32,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-CASES = ("heart", "gas", "10000x50", "100000x50")
-USUAL = CASES[:3]
+USUAL = ("heart", "10000x50")
+GROWTH = {
+    "rows": ("1000x20", "2000x20", "4000x20", "8000x20", "16000x20", "32000x20"),
+    "columns": ("4000x10", "4000x20", "4000x40", "4000x80", "4000x160"),
+    "classes": ("4000x20", "4000x20x4", "4000x20x8", "4000x20x16"),
+}
+STARTS = {
+    "import of the estimator": "from halfseen import AdaptationImputationClassifier",
+    "halfseen --help": "import sys; sys.argv = ['halfseen', '--help']\n"
+    "from halfseen.cli import main; main()",
+}
 STAGES = {
     "importlib": "importing",
     "halfseen.front.files": "reading, kinds of columns",
@@ -96,15 +111,17 @@ def watched(*command: str) -> None:
         print(json.dumps(seconds), file=sys.stderr)
 
 
-def run(*command: object) -> tuple[float, str]:
-    """Run a program on one thread; return its processor seconds and the last line it printed."""
-    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
+def run(*command: object, one_thread: bool = True) -> tuple[float, str]:
+    """Run a program; return its processor seconds and the last line it printed."""
+    names = [f"{name}_NUM_THREADS" for name in ("OMP", "OPENBLAS", "MKL")]
+    threads = dict.fromkeys(names, "1") if one_thread else {}
+    rest = {name: value for name, value in os.environ.items() if name not in names}
     process = subprocess.Popen(
         [sys.executable, *map(str, command)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | threads,
+        env=rest | threads,
     )
     assert process.stderr is not None
     said = process.stderr.read()
@@ -125,7 +142,8 @@ def write_case(case: str, folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
-    rows, columns = map(int, case.split("x"))
+    rows, columns, *rest = map(int, case.split("x"))
+    classes = rest[0] if rest else 2
     missing = columns // 5
     for seed, name in enumerate(("source", "target")):
         random = np.random.default_rng(seed)
@@ -134,7 +152,8 @@ def write_case(case: str, folder: Path) -> None:
         table = {f"x{i}": column for i, column in enumerate(known.T)}
         if name == "source":
             table |= {f"m{i}": column for i, column in enumerate(hidden.T)}
-            table["label"] = known[:, 0] + hidden[:, 0] + random.normal(0.0, 1.0, rows) > 0
+            score = known[:, 0] + hidden[:, 0] + random.normal(0.0, 1.0, rows)
+            table["label"] = np.argsort(np.argsort(score)) * classes // rows
         pa.parquet.write_table(pa.table(table), folder / f"{name}.parquet")
 
 
@@ -145,24 +164,96 @@ def measured(case: str, effort: str) -> dict[str, Any]:
         tables = folder / "source.parquet", folder / "target.parquet"
         command = ("fit", *tables, "--label", "label", "--effort", effort, "-o", folder / "model")
         seconds, stages = run(__file__, "--watch", *command)
+        begun = time.perf_counter()
+        run("-m", "halfseen", *command, "--force", one_thread=False)
+        clock = time.perf_counter() - begun
         yardstick, _ = run("-c", YARDSTICK, *tables)
         return {
             "case": case,
             "effort": effort,
             "seconds": round(seconds, 2),
+            "clock": round(clock, 2),
             "lightgbm": round(yardstick, 2),
             "stages": {name: round(value, 3) for name, value in json.loads(stages).items()},
         }
 
 
+def of_problem(name: str, seed: int) -> dict[str, Any]:
+    """Fit a development problem with trees and regression; measure on its target's labels."""
+    import numpy as np
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    from halfseen import AdaptationImputationClassifier
+    from halfseen_bench.panel.problems import DEVELOPMENT
+
+    problem = DEVELOPMENT[name](seed)
+    members = ["boosted_trees", "forest", "regression"]
+    model = AdaptationImputationClassifier(members=members, random_state=seed)
+    begun = time.process_time()
+    model.fit(problem.source, problem.labels, X_target=problem.target)
+    seconds, said = time.process_time() - begun, model.predict_proba(problem.target)
+    truth = np.searchsorted(model.classes_, problem.truth)
+    return {
+        "case": name,
+        "seed": seed,
+        "seconds": round(seconds, 2),
+        "cross_entropy": float(log_loss(truth, said, labels=range(said.shape[1]))),
+        "accuracy": float((said.argmax(1) == truth).mean()),
+        "auc": float(roc_auc_score(truth, said[:, 1])) if said.shape[1] == 2 else None,
+    }
+
+
+def of_members(folder: Path, rows: int = 50_000) -> dict[str, Any]:
+    """Return how many made-up rows a second each member of a model answers about."""
+    import numpy as np
+
+    from halfseen.model.loading import load
+
+    model = load(folder)
+    inputs = np.random.default_rng(0).normal(size=(rows, model.blocks.length)).astype(np.float32)
+    speeds = {}
+    for name, answer in {m.kind: m.answer for m in model.members}.items():
+        answer(inputs[:10])
+        begun = time.process_time()
+        answer(inputs)
+        speeds[name] = round(rows / (time.process_time() - begun))
+    speeds["all"] = round(1 / sum(1 / speed for speed in speeds.values()))
+    return {"case": "rows a second", **speeds}
+
+
 def print_table(records: list[dict[str, Any]]) -> None:
+    for record in [r for r in records if "stages" not in r]:
+        print(f"{record['case']}: {record['seconds']:.2f} processor seconds\n")
+    records = [record for record in records if "stages" in record]
     names = dict.fromkeys([*STAGES.values(), REST])
     print("|  |", " | ".join(f"{r['case']}, {r['effort']}" for r in records), "|")
     print("|---|" + "---:|" * len(records))
     for name in names:
         print(f"| {name} |", " | ".join(f"{r['stages'].get(name, 0):.1f}" for r in records), "|")
     print("| **in all** |", " | ".join(f"**{r['seconds']:.1f}**" for r in records), "|")
+    print("| by the clock, all cores |", " | ".join(f"{r['clock']:.1f}" for r in records), "|")
     print("| LightGBM alone |", " | ".join(f"{r['lightgbm']:.1f}" for r in records), "|")
+
+
+def draw_growth(records: list[dict[str, Any]], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(
+        1, len(GROWTH), figsize=(9, 3), sharey=True, layout="constrained"
+    )
+    for place, (name, cases) in enumerate(GROWTH.items()):
+        numbers = [int([*case.split("x"), "2"][list(GROWTH).index(name)]) for case in cases]
+        for effort in dict.fromkeys(r["effort"] for r in records):
+            found = {r["case"]: r["seconds"] for r in records if r["effort"] == effort}
+            known = [(n, found[c]) for n, c in zip(numbers, cases, strict=True) if c in found]
+            axes[place].loglog(*zip(*known, strict=True), "o-", label=effort)
+        axes[place].set_xlabel(name)
+    axes[0].set_ylabel("processor seconds, one thread")
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=120)
 
 
 def draw(records: list[dict[str, Any]], path: Path) -> None:
@@ -171,6 +262,7 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    records = [record for record in records if "stages" in record]
     figure, axes = pyplot.subplots(figsize=(8, 0.6 + 0.5 * len(records)), layout="constrained")
     names = [f"{r['case']}, {r['effort']}" for r in records]
     left = [0.0] * len(records)
@@ -185,30 +277,47 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
+def note(log: Path, record: dict[str, Any]) -> None:
+    with log.open("a") as file:
+        file.write(json.dumps(record) + "\n")
+    print(json.dumps(record), flush=True)
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--watch"]:
         watched(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="JSON lines, one per fit")
-    parser.add_argument("--cases", nargs="+", default=USUAL, help="of these, or ROWSxCOLUMNS")
+    parser.add_argument("--cases", nargs="+", default=USUAL, help="heart, gas, or ROWSxCOLUMNS")
     parser.add_argument("--efforts", nargs="+", default=["default", "quick"])
     parser.add_argument("--table", action="store_true", help="print what the file holds")
     parser.add_argument("--figure", type=Path, help="draw what the file holds")
+    parser.add_argument("--growth", action="store_true", help="tables of more and more of all")
+    parser.add_argument("--members-of", type=Path, help="a model folder, to answer about rows")
+    parser.add_argument("--problems", nargs="+", help="of the panel's development problems")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     given = parser.parse_args()
-    if given.table or given.figure:
+    if given.members_of:
+        note(given.output, of_members(given.members_of))
+        return
+    for problem, seed in itertools.product(given.problems or (), given.seeds):
+        note(given.output, of_problem(problem, seed))
+    if given.problems:
+        return
+    if given.table or (given.figure and given.output.exists()):
         records = [json.loads(line) for line in given.output.read_text().splitlines()]
         if given.table:
             print_table(records)
         if given.figure:
-            draw(records, given.figure)
+            (draw_growth if given.growth else draw)(records, given.figure)
         return
-    for case in given.cases:
+    cases = dict.fromkeys(c for cs in GROWTH.values() for c in cs) if given.growth else given.cases
+    for case, code in ({} if given.growth else STARTS).items():
+        note(given.output, {"case": case, "seconds": min(run("-c", code)[0] for _ in range(3))})
+    for case in cases:
         for effort in given.efforts:
-            record = measured(case, effort)
-            with given.output.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            print(json.dumps(record), flush=True)
+            note(given.output, measured(case, effort))
 
 
 if __name__ == "__main__":

@@ -283,7 +283,7 @@ def draw(output: Path, picture: Path) -> None:
             axes.plot(minutes, found, style, color="#1f77b4", marker="o", label=label)
     axes.set(xlabel="minutes", ylabel="target test digits right, %", title="USPS → MNIST")
     axes.grid(alpha=0.3)
-    axes.legend()
+    axes.legend(loc="lower right")
     figure.savefig(picture, dpi=80, bbox_inches="tight")
 
 

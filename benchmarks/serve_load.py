@@ -3,7 +3,9 @@
 Starts a server of MODEL on a free port of 127.0.0.1, keeps a few connections busy for a bounded
 time, and stops the server with SIGTERM. Client and server share the machine's cores.
 
-    python benchmarks/serve_load.py model/ --seconds 30 --connections 8 --rows 1
+    python benchmarks/serve_load.py model/ --seconds 10 --connections 1 8 64 --workers 1 2
+
+Processor time of the server is stated too: other work on the machine hardly touches it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import signal
 import subprocess
@@ -19,6 +22,7 @@ import time
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 LONGEST = 300.0
@@ -38,10 +42,11 @@ class Tally:
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def start_server(model: str) -> tuple[subprocess.Popen[str], int]:
+def start_server(model: str, workers: int) -> tuple[subprocess.Popen[str], int]:
     """Start the server and wait for the line of its log that says where it listens."""
     code = "from halfseen.cli import main; main()"
     command = [sys.executable, "-c", code, "serve", model, "--port", "0"]
+    command += ["--workers", str(workers)] if workers > 1 else []
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     for line in process.stderr:
@@ -95,33 +100,53 @@ async def load(port: int, request: bytes, seconds: float, connections: int) -> T
     return tally
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", help="model folder or exported graph")
-    parser.add_argument("--seconds", type=float, default=30.0)
-    parser.add_argument("--connections", type=int, default=8)
-    parser.add_argument("--rows", type=int, default=1, help="rows of each request")
-    given = parser.parse_args()
-    process, port = start_server(given.model)
+def processor_seconds(process: int) -> float:
+    """Return the processor time of a process and its children so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return own + sum(processor_seconds(int(child)) for child in children)
+
+
+def measure(given: argparse.Namespace, connections: int, workers: int) -> None:
+    process, port = start_server(given.model, workers)
     try:
         request = make_request(port, given.rows)
         # The log must be read, or the server would wait for somebody to do so.
         drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
         seconds = min(given.seconds, LONGEST)
-        begun = time.perf_counter()
-        tally = asyncio.run(load(port, request, seconds, given.connections))
-        took = time.perf_counter() - begun
+        asyncio.run(load(port, request, 1.0, connections))  # to warm up
+        begun, spent = time.perf_counter(), processor_seconds(process.pid)
+        tally = asyncio.run(load(port, request, seconds, connections))
+        took, spent = time.perf_counter() - begun, processor_seconds(process.pid) - spent
     finally:
         process.send_signal(signal.SIGTERM)
         ended = process.wait(60)
     drain.wait(10)
     count = len(tally.milliseconds)
     errors = sum(times for status, times in tally.statuses.items() if status >= 500)
-    print(f"{given.connections} connections, {given.rows} rows a request, {took:.1f} s")
-    print(f"requests: {count:,} ({count / took:,.0f}/s), rows: {given.rows * count / took:,.0f}/s")
     shares = {"p50": 0.5, "p99": 0.99, "largest": 1.0}
-    print(", ".join(f"{name} {tally.percentile(p):.1f} ms" for name, p in shares.items()))
-    print(f"statuses: {dict(tally.statuses)}, 5xx: {errors}, exit code of the server: {ended}")
+    shown = ", ".join(f"{name} {tally.percentile(p):.1f} ms" for name, p in shares.items())
+    print(
+        f"{workers} workers, {connections} connections, {given.rows} rows a request, {took:.1f} s: "
+        f"{count:,} requests ({count / took:,.0f}/s), {shown}; {1000 * spent / count:.2f} "
+        f"processor ms a request; statuses {dict(tally.statuses)}, 5xx: {errors}, exit code of "
+        f"the server: {ended}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", help="model folder or exported graph")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 64])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    parser.add_argument("--rows", type=int, default=1, help="rows of each request")
+    given = parser.parse_args()
+    for workers in given.workers:
+        for connections in given.connections:
+            measure(given, connections, workers)
 
 
 if __name__ == "__main__":

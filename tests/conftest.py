@@ -14,6 +14,8 @@ torch.set_num_threads(1)
 @pytest.fixture
 def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
+    import lightgbm
+
     from halfseen.cli import config
     from halfseen.model import rows
     from halfseen.model.settings import FitSettings
@@ -37,3 +39,10 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(config, "read_config", without_facts)  # facts take seconds
     monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds
+    grow = lightgbm.train
+
+    def few(settings, data, rounds, **more):
+        is_forest = settings.get("boosting") == "rf"  # its size is part of its answer
+        return grow(settings, data, rounds if is_forest else min(rounds, 20), **more)
+
+    monkeypatch.setattr(lightgbm, "train", few)

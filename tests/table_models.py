@@ -86,7 +86,7 @@ def table_model(
             elif tensor.ndim == 2:  # as initialised, rows hardly differ and some paths are 0
                 tensor.normal_(0.0, 2.0 / tensor.shape[1] ** 0.5)
     shares = {"class_prior": [1 / len(classes)] * len(classes)}
-    member = NetworksMember(networks, settings, seed)
+    member = NetworksMember(networks, settings)
     return Model(TableFront(schema), (member,), Weights((1.0,)), seed, shares)
 
 

@@ -173,3 +173,18 @@ def test_time_to_accuracy_goes_on_where_it_stopped(tmp_path, benchmarks):
         assert 1 < len(own) <= len(seconds) + repeated
         assert min(seconds.values()) > 0
         assert list(seconds.values()) == sorted(seconds.values())
+
+
+def test_settings_of_images_are_drawn_against_minutes(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    settings = importlib.import_module("image_settings")
+    curve = [{"step": 100, "seconds": 60, "accuracy": 70.0}]
+    run = settings.Run("default", 100, "usps:mnist", settings.IMPUTE)
+    log, picture = tmp_path / "log.jsonl", tmp_path / "drawn.png"
+    log.write_text(json.dumps(run._asdict() | {"curve": curve}) + "\n")
+    drawn = []
+    monkeypatch.setattr("matplotlib.axes.Axes.plot", lambda *a, **k: drawn.append(a[1:3]))
+    monkeypatch.setattr("matplotlib.axes.Axes.legend", lambda *a, **k: None)
+    settings.draw(log, picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert drawn[1:] == [([1.0], [70.0])], "after the plain run"

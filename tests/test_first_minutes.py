@@ -48,7 +48,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, command: str) -> str:
     """Run a line in a shell whose programs are the environment's."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "HALFSEEN"))}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}:{environment['PATH']}"
     done = subprocess.run(
         ["bash", "-ec", command], cwd=folder, env=environment, capture_output=True, text=True

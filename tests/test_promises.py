@@ -49,7 +49,7 @@ joint_epochs = 1
 """
 FORKS = """
 import contextlib, importlib, json, os, resource, sys
-for name in ("torch", "sklearn.linear_model", "scipy.stats", "onnxruntime", "halfseen.cli",
+for name in ("torch._dynamo", "torch.onnx", "sklearn.linear_model", "onnxruntime", "typer.main",
              "halfseen.model.patterns", "halfseen.model.scoring", "halfseen.model.fitting"):
     with contextlib.suppress(ImportError):
         importlib.import_module(name)

@@ -11,7 +11,7 @@ import pytest
 from halfseen import AdaptationImputationClassifier
 
 OBSERVED, MISSING, LABEL_NOISE = 20, 4, 0.25
-SEEDS = range(5)
+SEEDS = range(3)
 MARGIN = 0.03
 """How far imputation must stay ahead of ignoring, on average over the seeds."""
 

@@ -2,4 +2,5 @@
 
 from halfseen.cli import main
 
-main()
+if __name__ == "__main__":  # a worker of a server imports this too
+    main()

@@ -125,11 +125,11 @@ def test_a_name_spelled_otherwise_is_not_a_missing_column():
     assert isinstance(understand(*given, Roles(**roles, missing=("pulse",))), Understanding)
 
 
-@pytest.mark.parametrize("labels", [np.linspace(0, 1, 60), np.arange(60) // 2])
-def test_an_amount_is_no_label(labels):
+@pytest.mark.parametrize("labels", [np.arange(60) / 10 // 1 + 0.5, np.arange(60) // 2])
+def test_what_may_be_an_amount_is_asked_about(labels):
     source, target = tables()
     source = ArrowTable(source.table.drop_columns("sick").append_column("y", pa.array(labels)), "s")
-    with pytest.raises(InputError, match=r"as an amount \(regression\) has; classes are needed"):
+    with pytest.raises(InputError, match="as an amount has: predict it as one with"):
         understand(source, target, Roles("y", numeric=("age",)))
 
 

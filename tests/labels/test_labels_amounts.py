@@ -80,6 +80,14 @@ def test_row_weights_move_amounts(learner):
     assert heavier > lighter + 0.5
 
 
+def test_no_member_answers_beyond_the_amounts_of_the_source():
+    bounded = Amounts(980.0, 1020.0)
+    given = task()
+    member = RegressionLearner().fit(Task(BLOCKS, bounded, given.source, given.target, 0))
+    said = member.answer(100.0 * given.target)
+    assert (said.min(), said.max()) == (980.0, 1020.0)
+
+
 def test_a_linear_model_is_ridge_regression():
     random = np.random.default_rng(1)
     rows, labels = random.normal(size=(50, 3)), random.normal(size=50)

@@ -12,6 +12,7 @@ ALLOWED = (
     "halfseen.arrays",
     "halfseen.errors",
     "halfseen.evidence",
+    "halfseen.logistic",
     "halfseen.metrics",
     "halfseen.splitting",
 )

@@ -48,6 +48,9 @@ def serve(
         list[str] | None,
         typer.Option(help="Address or network whose X-Forwarded-For is believed (repeatable)."),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that answer, for several cores.")
+    ] = 1,
 ) -> None:
     """Score rows over HTTP: JSON records, JSON columns or Arrow streams.
 
@@ -76,6 +79,7 @@ def serve(
         ),
         allow_hosts=allow_host or (),
         trust_proxies=trust_proxy or (),
+        workers=workers,
     )
 
 

@@ -146,7 +146,14 @@ class Reach:
 
 @dataclass(frozen=True)
 class Amounts:
-    """A number, in its own unit."""
+    """A number, in its own unit.
+
+    Parameters
+    ----------
+    low, high
+        The least and the greatest amount of the source, beyond which no member answers: a straight
+        line runs far beyond what it was fitted on.
+    """
 
     task: ClassVar[str] = "regression"
     loss: ClassVar[str] = "rmse"
@@ -165,6 +172,8 @@ class Amounts:
     graph_output: ClassVar[str] = "amounts"
     networks: ClassVar[bool] = False
     aligns: ClassVar[bool] = False
+    low: float = -np.inf
+    high: float = np.inf
 
     @property
     def outputs(self) -> int:
@@ -240,12 +249,13 @@ class Amounts:
     # --- answers ------------------------------------------------------------------------
 
     def answers(self, sums: Floats) -> Floats:
-        """Return the sums: they are amounts."""
-        return sums
+        """Return the sums, which are amounts, within those of the source."""
+        within: Floats = np.clip(sums, self.low, self.high)
+        return within
 
     def answers_of_means(self, means: Floats) -> Floats:
-        """Return the means: they are amounts."""
-        return means
+        """Return the means, which are amounts."""
+        return self.answers(means)
 
     def add_answers_of_means(self, builder: GraphBuilder, means: str) -> str:
         """Add nothing to an ONNX graph."""
@@ -271,14 +281,16 @@ class Amounts:
         metrics: Mapping[str, Any],
     ) -> str:
         """Add the weighted mean of the members' amounts, and its interval."""
-        found = builder.weighted_sum(answers, weights.members)
+        ends = [builder.constant(np.array(e, dtype=np.float32)) for e in (self.low, self.high)]
+        within = [builder.node("Max", builder.node("Min", a, ends[1]), ends[0]) for a in answers]
+        found = builder.weighted_sum(within, weights.members)
         if weights.bias:
             bias = builder.constant(np.array([weights.bias], dtype=np.float32))
             found = builder.node("Add", found, bias)
         if "interval" not in metrics:
             return found
-        ends = Reach(**metrics["interval"]).add_to_graph(builder, found)
-        return builder.node("Concat", found, ends, axis=1)
+        interval = Reach(**metrics["interval"]).add_to_graph(builder, found)
+        return builder.node("Concat", found, interval, axis=1)
 
     def fit_shares(
         self,

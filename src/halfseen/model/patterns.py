@@ -158,5 +158,5 @@ def load(
 
 
 def _check_alike(models: Sequence[Model], folder: str | Path) -> None:
-    if len({(p.schema.label, p.schema.classes, p.label_kind) for p in models}) > 1:
+    if len({(p.schema.label, p.schema.classes, p.label_kind.task) for p in models}) > 1:
         raise InputError(f"The parts of {folder} predict different things: fit it again.")

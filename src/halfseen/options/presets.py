@@ -32,13 +32,16 @@ def preset(
     if name not in _PRESETS:
         raise OptionError(f"preset={name!r} is unknown; choose one of {list(_PRESETS)}.")
     settings: dict[str, Any] = {"objective.divergence": divergence}
-    kind = "transport" if divergence == "transport" else "critic"
-    model = "imputing" if imputes else "plain"
-    keys = ["all", inputs, kind, f"{inputs}-{kind}", f"{kind}-{model}"]
-    if adapts:
-        keys.append(f"{inputs}-adapting")
-    for key in keys:
-        settings |= _PRESETS[name].get(key, {})
+    applies = {
+        "all": True,
+        inputs: True,
+        "transport": divergence == "transport",
+        "transport-plain": divergence == "transport" and not imputes,
+        f"{inputs}-adapting": adapts,
+    }
+    for key, is_meant in applies.items():
+        if is_meant:
+            settings |= _PRESETS[name].get(key, {})
     if inputs == "table":
         return make_options(settings, Options(tables=TableNetworks()))
     return make_options(settings, Options(images=ImageNetworks()))
@@ -85,19 +88,18 @@ _ADS: dict[str, Any] = _TABLE_NETWORKS | {
     "refinement.entropy_weight": 1.0,
 }
 
-# Applied in this order: all, kind of inputs, kind of divergence, both, divergence and model, kind
-# of inputs of a model that adapts.
+_TRANSPORT = {"objective.adaptation_weight": 0.1, "objective.imputation_weight": 0.1}
+# Without imputation, transport halves the rate once and does not decay it.
+_TRANSPORT_PLAIN = {"training.joint_rate_factor": 0.5, "training.rate_decay": 0.0}
+
+# Of every model, of a kind of inputs, of transport, of transport without imputation, and of a kind
+# of inputs where the model adapts; what comes later replaces what came before.
 _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "paper": {
         "image": {"images.padding": "same", "images.pools": 3},
         "table": _ADS | {"training.warmup_epochs": 5, "training.joint_epochs": 45},
-        "transport": {
-            "training.batch_size": 500,
-            "objective.adaptation_weight": 0.1,
-            "objective.imputation_weight": 0.1,
-        },
-        # Without imputation, transport halves the rate once and does not decay it.
-        "transport-plain": {"training.joint_rate_factor": 0.5, "training.rate_decay": 0.0},
+        "transport": _TRANSPORT | {"training.batch_size": 500},
+        "transport-plain": _TRANSPORT_PLAIN,
     },
     "reference": {
         "all": {
@@ -120,14 +122,13 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "refinement.rate_factor": 1.0,
             "refinement.modules": "classifier",
         },
-        "transport": {
+        "transport": _TRANSPORT
+        | {
             "training.batch_size": 500,
-            "objective.adaptation_weight": 0.1,
-            "objective.imputation_weight": 0.1,
             "training.betas": (0.9, 0.999),
             "objective.detach_generator_input": True,
         },
-        "transport-plain": {"training.joint_rate_factor": 0.5, "training.rate_decay": 0.0},
+        "transport-plain": _TRANSPORT_PLAIN,
     },
     "default": {
         "all": {
@@ -175,6 +176,6 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "training.warmup_epochs": 5,
             "objective.reconstruction_weight": 10.0,
         },
-        "transport": {"objective.adaptation_weight": 0.1, "objective.imputation_weight": 0.1},
+        "transport": _TRANSPORT,
     },
 }

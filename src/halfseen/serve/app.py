@@ -25,8 +25,11 @@ from halfseen.serve.json_body import read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
 from halfseen.serve.scorer import Scorer
+from halfseen.serve.together import Scores, Together
 
 JSON = "application/json"
+SMALL = 2**14
+"""Bytes of JSON that are read on the spot: to hand them to a thread would take longer."""
 
 
 def create_app(
@@ -63,7 +66,7 @@ def create_app(
         return JSONResponse({"status": "ok"})
 
     async def ready(request: Request) -> Response:
-        if metrics.requests_under_way > limits.max_requests:
+        if metrics.total("requests_under_way") > limits.max_requests:
             raise RequestError(503, "This server has as many requests as it takes; ask again.")
         return JSONResponse({"status": "ready"})
 
@@ -104,6 +107,7 @@ class _Predict:
         self._scorer = scorer
         self._limits = limits
         self._metrics = metrics
+        self._together = Together(scorer, _threads())
 
     async def answer(self, request: Request) -> Response:
         """Score the rows of one request."""
@@ -112,9 +116,14 @@ class _Predict:
         body, is_over = bytearray(), threading.Event()
         try:
             await self._read(request, body)
-            content, answered, rows = await asyncio.get_running_loop().run_in_executor(
-                _threads(), self._score, body, media, arrow_wanted, is_over
-            )
+            if media == JSON and len(body) <= SMALL:
+                parsed = read_json(body, self._scorer.columns, self._limits)
+                scores = await self._together.score(parsed[1])
+                content, answered, rows = self._written(parsed, scores, arrow_wanted)
+            else:
+                content, answered, rows = await asyncio.get_running_loop().run_in_executor(
+                    _threads(), self._score, body, media, arrow_wanted, is_over
+                )
         finally:
             is_over.set()  # after its deadline, a request is not scored on
             self._metrics.bytes_held -= len(body)
@@ -128,7 +137,7 @@ class _Predict:
         try:
             async for chunk in request.stream():
                 self._limits.check_bytes(len(body) + len(chunk))
-                self._limits.check_total(self._metrics.bytes_held + len(chunk))
+                self._limits.check_total(self._metrics.total("bytes_held") + len(chunk))
                 body += chunk
                 self._metrics.bytes_held += len(chunk)
         except ClientDisconnect:
@@ -139,8 +148,14 @@ class _Predict:
     ) -> tuple[bytes, str, int]:
         """Parse, score and write: all that takes time, on a thread of its own."""
         read = read_arrow if media == ARROW else read_json
-        form, table, ignored = read(body, self._scorer.columns, self._limits)
-        shown, prediction = self._scorer.score(table, is_over)
+        parsed = read(body, self._scorer.columns, self._limits)
+        return self._written(parsed, self._scorer.score(parsed[1], is_over), arrow_wanted)
+
+    def _written(
+        self, parsed: tuple[str, Any, list[str]], scores: Scores, arrow_wanted: bool
+    ) -> tuple[bytes, str, int]:
+        """Return an answer, its type and how many rows it is about."""
+        (form, table, ignored), (shown, prediction) = parsed, scores
         alarms = self._scorer.alarms(table, shown)
         names = contract.output_names(self._scorer.schema)
         # Of amounts the prediction is the first column already.

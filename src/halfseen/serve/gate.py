@@ -101,7 +101,7 @@ class Gate:
             return RequestError(
                 401, "This server needs a token: send it as 'Authorization: Bearer TOKEN'."
             )
-        if self._metrics.requests_under_way > self._limits.max_requests:
+        if self._metrics.total("requests_under_way") > self._limits.max_requests:
             return self._limits.crowded(self._limits.max_requests, "requests are under way")
         return None
 

@@ -3,34 +3,78 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 MEDIA = "text/plain; version=0.0.4"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends of the ranges that answers are counted in."""
+_NUMBERS = ("requests_under_way", "bytes_held", "connections", "rows", "reloads", "failed_reloads")
+_COUNTS = np.dtype(
+    [
+        *((name, np.int64) for name in _NUMBERS),
+        ("statuses", np.int64, 600),
+        ("ranges", np.int64, len(_SECONDS) + 1),
+        ("seconds", np.float64),
+    ]
+)
 
 
-@dataclass
+class _Count:
+    """A number of one process, kept where the others see it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, metrics: Metrics, owner: type) -> int:
+        return int(metrics.counts[self._name][metrics.process])
+
+    def __set__(self, metrics: Metrics, value: int) -> None:
+        metrics.counts[self._name][metrics.process] = value
+
+
 class Metrics:
-    """Counts of one server, through all its reloads."""
+    """Counts of one server, through all its reloads.
 
-    requests_under_way: int = 0
-    bytes_held: int = 0
+    Parameters
+    ----------
+    shared
+        Memory of several processes. What each counts lies where all of them see it, so that they
+        tell what they did, and keep to bounds, together.
+
+    Attributes
+    ----------
+    process
+        Which of them this one is.
+    """
+
+    SIZE = _COUNTS.itemsize
+    """Bytes that one process needs."""
+    requests_under_way = _Count()
+    bytes_held = _Count()
     """Of all bodies under way."""
-    rows: int = 0
-    reloads: int = 0
-    failed_reloads: int = 0
-    statuses: Counter[int] = field(default_factory=Counter)
-    seconds: float = 0.0
-    ranges: list[int] = field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
+    connections = _Count()
+    rows = _Count()
+    reloads = _Count()
+    failed_reloads = _Count()
+
+    def __init__(self, shared: Any = None) -> None:
+        memory = bytearray(self.SIZE) if shared is None else shared
+        self.counts: np.ndarray[Any, Any] = np.frombuffer(memory, dtype=_COUNTS)
+        self.process = 0
+
+    def total(self, name: str) -> int:
+        """Return a number of all processes together."""
+        return int(self.counts[name].sum())
 
     def answered(self, status: int, seconds: float, rows: int) -> None:
         """Count one answer."""
-        self.statuses[status] += 1
-        self.seconds += seconds
-        self.rows += rows
-        self.ranges[bisect_left(_SECONDS, seconds)] += 1
+        own = self.counts[self.process]
+        own["statuses"][status] += 1
+        own["seconds"] += seconds
+        own["ranges"][bisect_left(_SECONDS, seconds)] += 1
+        own["rows"] += rows
 
     def text(self) -> str:
         """Return all of it in the text format of Prometheus.
@@ -46,22 +90,25 @@ class Metrics:
         halfseen_rows_total 3
         ...
         """
+        total = {name: self.counts[name].sum(axis=0) for name in _COUNTS.names or ()}
         lines = ["# TYPE halfseen_requests_total counter"]
-        for status, count in sorted(self.statuses.items()):
+        for status in np.flatnonzero(total["statuses"]):
+            count = total["statuses"][status]
             lines.append(f'halfseen_requests_total{{status="{status}"}} {count}')
         for name, kind, value in (
-            ("rows_total", "counter", self.rows),
-            ("reloads_total", "counter", self.reloads),
-            ("failed_reloads_total", "counter", self.failed_reloads),
-            ("requests_under_way", "gauge", self.requests_under_way),
-            ("body_bytes_held", "gauge", self.bytes_held),
+            ("rows_total", "counter", total["rows"]),
+            ("reloads_total", "counter", total["reloads"]),
+            ("failed_reloads_total", "counter", total["failed_reloads"]),
+            ("requests_under_way", "gauge", total["requests_under_way"]),
+            ("body_bytes_held", "gauge", total["bytes_held"]),
+            ("connections", "gauge", total["connections"]),
         ):
             lines += [f"# TYPE halfseen_{name} {kind}", f"halfseen_{name} {value}"]
         lines.append("# TYPE halfseen_request_seconds histogram")
         below = 0
-        for end, count in zip((*map(str, _SECONDS), "+Inf"), self.ranges, strict=True):
+        for end, count in zip((*map(str, _SECONDS), "+Inf"), total["ranges"], strict=True):
             below += count
             lines.append(f'halfseen_request_seconds_bucket{{le="{end}"}} {below}')
-        lines.append(f"halfseen_request_seconds_sum {self.seconds:.6f}")
+        lines.append(f"halfseen_request_seconds_sum {total['seconds']:.6f}")
         lines.append(f"halfseen_request_seconds_count {below}")
         return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from halfseen.serve.limits import Limits
+from halfseen.serve.metrics import Metrics
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at a connection."""
@@ -27,9 +28,9 @@ class Protocol(H11Protocol):
     of an answer; both would keep a connection, and its memory, for as long as a stranger likes.
     """
 
-    def __init__(self, *given: Any, limits: Limits, **named: Any) -> None:
+    def __init__(self, *given: Any, limits: Limits, metrics: Metrics, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._limits = limits
+        self._limits, self._metrics = limits, metrics
         self._is_one_too_many = False
         self._state: tuple[str, object] = ("", None)
         self._since = 0.0
@@ -38,13 +39,15 @@ class Protocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many hears so as soon as it asks for something."""
         super().connection_made(transport)
-        self._is_one_too_many = len(self.connections) > self._limits.max_connections
+        self._metrics.connections += 1
+        self._is_one_too_many = self._metrics.total("connections") > self._limits.max_connections
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         if self._next_look is not None:
             self._next_look.cancel()
+        self._metrics.connections -= 1
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

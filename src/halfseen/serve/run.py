@@ -25,6 +25,7 @@ from halfseen.serve.log_lines import log, log_to_stderr
 from halfseen.serve.metrics import Metrics
 from halfseen.serve.protocol import Protocol
 from halfseen.serve.scorer import open_scorer
+from halfseen.serve.workers import run_workers
 
 SHORTEST_TOKEN = 16
 THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
@@ -39,6 +40,7 @@ def serve(
     limits: Limits | None = None,
     allow_hosts: Sequence[str] = (),
     trust_proxies: Sequence[str] = (),
+    workers: int = 1,
 ) -> None:
     """Serve a model folder or an exported graph over HTTP; SIGHUP lets it read the model again.
 
@@ -58,29 +60,56 @@ def serve(
         to 127.0.0.1 and ask; any other has every name.
     trust_proxies
         Addresses or networks whose ``X-Forwarded-For`` is believed.
+    workers
+        Processes that answer. They keep to the limits together; one that dies ends the server.
     """
-    limits = limits or Limits()
     check_token(token)
     _check_names(allow_hosts, trust_proxies)
+    answer = partial(
+        _answer,
+        model=model,
+        token=token,
+        limits=limits or Limits(),
+        allow_hosts=allow_hosts,
+        trust_proxies=trust_proxies,
+    )
+    listener = listen(host, port)
+    if workers == 1:
+        answer(listener, Metrics(), lambda: None)
+    else:
+        run_workers(answer, listener, workers)
+
+
+def _answer(
+    listener: socket.socket,
+    metrics: Metrics,
+    tell_ready: Callable[[], None],
+    *,
+    model: Path,
+    token: str | None,
+    limits: Limits,
+    allow_hosts: Sequence[str],
+    trust_proxies: Sequence[str],
+) -> None:
+    """Answer what comes to a listening socket, in one process."""
     gc.freeze()  # libraries stay: whoever looks for what was left need not look at them
     scorer = open_scorer(model)
-    listener = listen(host, port)
     address, port = listener.getsockname()[:2]
     is_loopback = ipaddress.ip_address(address).is_loopback
     hosts = allow_hosts or (THIS_MACHINE if is_loopback else ())
-    metrics = Metrics()
     app = Reloadable(
         create_app(scorer, limits, token, hosts, metrics),
         lambda: create_app(open_scorer(model), limits, token, hosts, metrics),
         metrics,
     )
-    config = configured(app, limits, trust_proxies)
+    config = configured(app, limits, trust_proxies, metrics)
     log_to_stderr()
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda number, frame: app.begin_reload())
     # uvicorn passes the signal on when all is done: that is then a good end, not a death.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     url = f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+    tell_ready()
     log("ready", url=url, model=str(model), token=token is not None)
     if token is None and not is_loopback:
         log("anyone who reaches this port may use it: set a token", level=logging.WARNING)
@@ -127,14 +156,19 @@ class Reloadable:
             self._is_loading.release()
 
 
-def configured(app: ASGIApp, limits: Limits, trust_proxies: Sequence[str] = ()) -> uvicorn.Config:
+def configured(
+    app: ASGIApp,
+    limits: Limits,
+    trust_proxies: Sequence[str] = (),
+    metrics: Metrics | None = None,
+) -> uvicorn.Config:
     """Return how uvicorn runs the application."""
     return uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         server_header=False,
-        http=partial(Protocol, limits=limits),  # type: ignore[arg-type]
+        http=partial(Protocol, limits=limits, metrics=metrics or Metrics()),  # type: ignore[arg-type]
         ws="none",
         proxy_headers=bool(trust_proxies),  # by default uvicorn believes everyone on loopback
         forwarded_allow_ips=list(trust_proxies),

@@ -1,0 +1,77 @@
+"""Rows of several small requests, scored at once: those that came while others were scored."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from halfseen.serve.scorer import Scorer
+
+Scores = tuple[npt.NDArray[np.float64], npt.NDArray[Any]]
+MOST = 64
+"""Requests that are scored at once."""
+
+
+class _NobodyWaits(threading.Event):
+    """Is set when every answer has been given up."""
+
+    def __init__(self, answers: list[asyncio.Future[Scores]]) -> None:
+        super().__init__()
+        self._answers = answers
+
+    def is_set(self) -> bool:
+        return all(answer.done() for answer in self._answers)
+
+
+class Together:
+    """Scores tables of a few rows, as many at once as wait."""
+
+    def __init__(self, scorer: Scorer, executor: Executor) -> None:
+        self._scorer, self._executor = scorer, executor
+        self._waiting: list[tuple[Any, asyncio.Future[Scores]]] = []
+        self._work: asyncio.Task[None] | None = None
+
+    async def score(self, table: Any) -> Scores:
+        """Return what the scorer says of a table."""
+        answer: asyncio.Future[Scores] = asyncio.get_running_loop().create_future()
+        self._waiting.append((table, answer))
+        if self._work is None:
+            self._work = asyncio.create_task(self._score_all())
+        return await answer
+
+    async def _score_all(self) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while self._waiting:
+                taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
+                taken = [(table, answer) for table, answer in taken if not answer.done()]
+                tables, is_over = [t for t, _ in taken], _NobodyWaits([a for _, a in taken])
+                found = await loop.run_in_executor(self._executor, self._scores, tables, is_over)
+                for (_, answer), scores in zip(taken, found, strict=True):
+                    if answer.done():  # its deadline is over
+                        continue
+                    if isinstance(scores, Exception):
+                        answer.set_exception(scores)
+                    else:
+                        answer.set_result(scores)
+        finally:
+            self._work = None
+
+    def _scores(self, tables: list[Any], is_over: threading.Event) -> list[Scores | Exception]:
+        """Return the scores of each table; what is wrong with one is said to that one alone."""
+        if not tables:
+            return []
+        try:
+            scores = self._scorer.score(pa.concat_tables(tables), is_over)
+        except Exception as error:
+            if len(tables) == 1:
+                return [error]
+            return [scores for table in tables for scores in self._scores([table], is_over)]
+        ends = np.cumsum([table.num_rows for table in tables])[:-1]
+        return list(zip(*(np.split(part, ends) for part in scores), strict=True))
