@@ -30,7 +30,7 @@ BIAS_RIDGE = 5.0
 """Rows that speak for no bias."""
 OTHER = 0.2
 """What a target's mean errors differ by from what its observed columns let expect, as a share of
-them: a standard deviation, found on development problems by benchmarks/amounts.py."""
+them: a standard deviation. An assumption, which five problems of benchmarks/amounts.py fit."""
 TOLERANCE = 1e-5
 FOLDS = 5
 STRATA = 10
