@@ -202,7 +202,7 @@ def test_too_few_images_are_refused(place, tmp_path):
 
 
 def test_commands_for_tables_say_what_they_take(place, tmp_path):
-    run = halfseen("serve", place / "model")
+    run = halfseen("serve", place / "model", "--port", "0")
     assert "holds a model of images, and this takes models of tables" in run.err
     words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
     assert "are for models of tables" in halfseen(*words, "--use-missing").err

@@ -127,7 +127,8 @@ def wrong_starts(folder, tmp_path):
 def test_a_wrong_start_is_one_sentence(folder, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(uvicorn.Server, "run", lambda *given, **named: pytest.fail("it started"))
     for arguments, words in wrong_starts(folder, tmp_path):
-        monkeypatch.setattr(sys, "argv", ["halfseen", "serve", *map(str, arguments)])
+        given = ["--port", "0", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", ["halfseen", "serve", *given])
         with pytest.raises(SystemExit) as end:
             main()
         sentence = capsys.readouterr().err
@@ -182,7 +183,7 @@ def of_images(tmp_path_factory):
 
 def test_a_model_of_images_is_not_served(of_images, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["halfseen", "serve", str(of_images)])
+    monkeypatch.setattr(sys, "argv", ["halfseen", "serve", str(of_images), "--port", "0"])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2

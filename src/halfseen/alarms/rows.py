@@ -146,7 +146,7 @@ def amount_alarms(amounts: Floats, source: Shape) -> list[Alarm]:
     --------
     >>> source = Shape(rows=21, gaps=0.0, distinct=21, quantiles=tuple(range(21)))
     >>> (alarm,) = amount_alarms(np.full(50, 19.5), source)
-    >>> alarm.kind, alarm.says[:33]
+    >>> alarm.kind, alarm.says[:34]
     ('amounts', 'The predicted amounts average 19.5')
     """
     if len(amounts) < FEWEST_ROWS or len(source.quantiles) < 3:

@@ -38,6 +38,7 @@ def shared_scale(
     --------
     One wide column carries the label, 99 narrow ones are noise:
 
+    >>> from halfseen.labels import Classes
     >>> rng = np.random.default_rng(0)
     >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
     >>> two = Classes.of(2)

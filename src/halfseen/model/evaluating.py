@@ -41,6 +41,7 @@ def evaluation(
 
     Examples
     --------
+    >>> from halfseen.labels import Classes
     >>> probability = np.tile([[0.8, 0.2], [0.3, 0.7]], (30, 1))
     >>> found = evaluation(
     ...     probability, np.tile([0, 1], 30), {"class_prior": [0.5, 0.5]}, Classes.of(2))

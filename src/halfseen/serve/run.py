@@ -73,11 +73,11 @@ def serve(
         allow_hosts=allow_hosts,
         trust_proxies=trust_proxies,
     )
-    listener = listen(host, port)
-    if workers == 1:
-        answer(listener, Metrics(), lambda: None)
-    else:
-        run_workers(answer, listener, workers)
+    with listen(host, port) as listener:
+        if workers == 1:
+            answer(listener, Metrics(), lambda: None)
+        else:
+            run_workers(answer, listener, workers)
 
 
 def _answer(

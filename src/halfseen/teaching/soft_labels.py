@@ -151,6 +151,7 @@ def taught(source: Sample, soft_labels: Floats, label_kind: LabelKind) -> Sample
 
     Examples
     --------
+    >>> from halfseen.labels import Classes
     >>> rows = Sample(np.zeros((1, 2), dtype=np.float32), np.array([1]))
     >>> taught(rows, np.array([[0.4, 0.6]]), Classes.of(2)).labels
     array([[0.2, 0.8]])

@@ -28,6 +28,7 @@ class Weights:
 
     Examples
     --------
+    >>> from halfseen.labels import Classes
     >>> sure, torn = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
     >>> np.exp(Weights((0.5, 0.5)).combined([sure, torn], Classes.of(2))).round(3)
     array([[0.7, 0.3]])
