@@ -68,6 +68,10 @@ CASES = {
         lambda: fit(model="Adaptation-Full"),
         "A Full model needs a target with every column, and the target lacks thal",
     ),
+    "a full model and a column called missing": (
+        lambda: fit(X_target=source(), model="Adaptation-Full", missing=["thal"]),
+        r"missing=\['thal'\] contradicts a Full model, which uses every column of the target",
+    ),
     "a column that looks unmeasured": (
         lambda: fit(X_target=target(chol=0.0)),
         r"Was it measured on the target\? Column 'chol' is 0 in every target row, and varies in "

@@ -89,6 +89,11 @@ def understand(
         Rows that each class must have.
     """
     check_roles(source, target, roles)
+    if complete and roles.missing:
+        raise InputError(
+            f"{roles.option('missing', *roles.missing)} contradicts a Full model, "
+            "which uses every column of the target: leave it out, or ask for another model."
+        )
     candidates = [name for name in source.names if name not in roles.apart]
     shared = [n for n in candidates if n in target.names and n not in roles.missing]
     check_spelling(candidates, target, roles)
