@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
-from sklearn.neighbors import NearestNeighbors
 
 from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
+from halfseen.evidence.neighbours import neighbour_distances
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -26,7 +26,6 @@ LIMIT = 20.0
 SMALLEST_SPREAD = 1e-12
 _NAMES = ("positions", "mean", "scale", "logarithm", "slope", "offset")
 MOST_COMPARED = 1_500
-NEIGHBOURS = 5
 FAR = 2.0
 """Target rows so many times as far from source rows as those are from each other: drift."""
 TEMPERATURE = 0.15
@@ -196,13 +195,11 @@ def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
         np.unique(rows[random.permutation(len(rows))[:MOST_COMPARED]], axis=0)
         for rows in (source, target)
     )
-    neighbours = min(NEIGHBOURS, len(some) - 1)
-    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(some)
-    # A source row is its own first neighbour.
-    within = search.kneighbors(some)[0][:, -1]
-    across = search.kneighbors(others, n_neighbors=neighbours)[0][:, -1]
-    logs = [np.log(np.maximum(distance, SMALLEST)).mean() for distance in (across, within)]
-    return float(np.exp(logs[0] - logs[1]))
+    within, across = (
+        np.log(np.maximum(distance, SMALLEST)).mean()
+        for distance in neighbour_distances(some, others)
+    )
+    return float(np.exp(across - within))
 
 
 def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1.0) -> float:

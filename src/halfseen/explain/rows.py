@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sklearn.neighbors import NearestNeighbors
 
 from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
+from halfseen.evidence.neighbours import neighbour_distances
 from halfseen.front.preprocessing import as_categories, as_numbers, transform
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 
 TYPICAL = 19
 """Typical rows: one for each twentieth between the ends."""
-NEIGHBOURS = 5
 MOST_COMPARED = 5_000
 """Source rows at most that distances are measured to."""
 SMALLEST = 1e-9
@@ -98,9 +97,6 @@ def distances(rows: Matrix, source: Matrix) -> Floats:
     (True, True)
     """
     some = source[np.random.default_rng(0).permutation(len(source))[:MOST_COMPARED]]
-    neighbours = min(NEIGHBOURS, len(some) - 1)
-    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(some)
-    within = np.median(search.kneighbors(some)[0][:, -1])  # a row is its own first neighbour
-    across = search.kneighbors(rows, n_neighbors=neighbours)[0][:, -1]
-    found: Floats = across / max(float(within), SMALLEST)
+    within, across = neighbour_distances(some, rows)
+    found: Floats = across / max(float(np.median(within)), SMALLEST)
     return found
