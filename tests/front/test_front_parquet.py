@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from halfseen.errors import InputError
-from halfseen.front import ipc, parquet
+from halfseen.front import ipc, parquet, parquet_pages
 from halfseen.front.files import open_table
 
 TEXTS = [None if n % 97 == 0 else f"text number {n * 7919 % 100_003}" for n in range(90_000)]
@@ -64,3 +64,27 @@ def test_pages_that_lead_nowhere_are_refused(tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be read as Parquet"):
         list(open_table(path).batches())
+
+
+def test_pages_of_numbers_are_bounded_before_room_is_made_for_them(tmp_path, monkeypatch):
+    """Before, 4 kB whose page claimed two gigabytes took two gigabytes."""
+    path = tmp_path / "table.parquet"
+    pq.write_table(
+        pa.table({"age": [float(n) for n in range(30)]}),
+        path,
+        use_dictionary=False,
+        compression="none",
+    )
+    begin = pq.read_metadata(path).row_group(0).column(0).data_page_offset
+    content = bytearray(path.read_bytes())
+    # Kind of the page, unpacked size, packed size: each a field of Thrift, sizes of two bytes.
+    assert content[begin : begin + 3] == b"\x15\x00\x15"
+    assert content[begin + 5] == 0x15
+    content[begin + 6 : begin + 8] = b"\xfe\x7f"  # 8,191 bytes, more than the file has
+    longer = tmp_path / "longer.parquet"
+    longer.write_bytes(content)
+    with pytest.raises(InputError, match="the headers of its pages lead nowhere"):
+        list(open_table(longer).batches(["age"]))
+    monkeypatch.setattr(parquet_pages, "LARGEST_PAGE", 100)
+    with pytest.raises(InputError, match=r"'age' of .* has a page that unpacks to 2\d\d bytes"):
+        list(open_table(path).batches(["age"]))

@@ -21,16 +21,20 @@ _BYTE_ARRAY, _DATA, _DATA_2 = 6, 0, 3
 _CODED, _REPEATING = {2, 8}, 7
 """Encodings that name texts of the dictionary, and one whose texts repeat the one before."""
 _DEEPEST = 12
+LARGEST_PAGE = 2**28
+"""Bytes that a page may unpack to: whoever writes Parquet makes pages of some megabytes."""
 
 
 @dataclass(frozen=True)
-class TextPages:
-    """The pages of one column of texts in one row group."""
+class ColumnPages:
+    """The pages of one column in one row group."""
 
     pages: tuple[tuple[int, int], ...]
     """Values and unpacked bytes of each page of data."""
     encodings: tuple[int, ...]
     """How the texts of each are written."""
+    largest_page: int = 0
+    """Unpacked bytes of the largest page, be it a dictionary."""
 
     @property
     def begins_coded(self) -> bool:
@@ -62,7 +66,7 @@ class TextPages:
 
         Examples
         --------
-        >>> TextPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0)).largest(5)
+        >>> ColumnPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0)).largest(5)
         1200
         """
         most = first = values = size = 0
@@ -76,22 +80,41 @@ class TextPages:
         return most
 
 
-def text_pages(path: Path, group: int) -> dict[str, TextPages]:
-    """Return the pages of each column of texts in a row group; refuse headers that lead nowhere."""
+def text_pages(path: Path, group: int) -> dict[str, ColumnPages]:
+    """Return the pages of each column of texts in a row group.
+
+    Headers that lead nowhere and pages that are too large are refused in every column: pyarrow
+    makes room for a page before it looks whether the file holds it.
+    """
     try:
         facts = path.stat()
         with path.open("rb") as file, _mapped(file.fileno()) as content:
             chunks = _chunks(path, facts.st_size, facts.st_mtime_ns)[group]
-            return {name: _pages(content, *chunk) for name, chunk in chunks.items()}
+            found = {name: _pages(content, *chunk.place) for name, chunk in chunks.items()}
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error):
         raise InputError(
             f"{path} cannot be read as Parquet: the headers of its pages lead nowhere."
         ) from None
+    for name, pages in found.items():
+        if pages.largest_page > LARGEST_PAGE and not chunks[name].is_text:
+            raise InputError(
+                f"Column {name!r} of {path} has a page that unpacks to {pages.largest_page:,} "
+                f"bytes; at most {LARGEST_PAGE:,} are read at once: write it with smaller pages."
+            )
+    return {name: pages for name, pages in found.items() if chunks[name].is_text}
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A column in a row group: where it begins and ends, how many values, and whether texts."""
+
+    place: tuple[int, int, int]
+    is_text: bool
 
 
 @lru_cache(maxsize=8)
-def _chunks(path: Path, size: int, changed: int) -> list[dict[str, tuple[int, int, int]]]:
-    """Return where the texts of each row group begin and end, and how many there are."""
+def _chunks(path: Path, size: int, changed: int) -> list[dict[str, _Chunk]]:
+    """Return the columns of each row group."""
     with path.open("rb") as file, _mapped(file.fileno()) as content:
         length = struct.unpack_from("<I", content, len(content) - 8)[0]
         if content[-4:] != b"PAR1" or not 0 < length < len(content) - 8:
@@ -101,9 +124,10 @@ def _chunks(path: Path, size: int, changed: int) -> list[dict[str, tuple[int, in
     for group in footer[4]:
         found = {}
         for column in (chunk[3] for chunk in group[1]):
-            if column[1] == _BYTE_ARRAY:
-                begin = min(column[9], column.get(11) or column[9])
-                found[b".".join(column[3]).decode()] = (begin, begin + column[7], column[5])
+            begin = min(column[9], column.get(11) or column[9])
+            found[b".".join(column[3]).decode()] = _Chunk(
+                (begin, begin + column[7], column[5]), column[1] == _BYTE_ARRAY
+            )
         groups.append(found)
     return groups
 
@@ -112,8 +136,8 @@ def _mapped(handle: int) -> mmap.mmap:
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
 
 
-def _pages(content: mmap.mmap, place: int, end: int, values: int) -> TextPages:
-    pages, encodings = [], []
+def _pages(content: mmap.mmap, place: int, end: int, values: int) -> ColumnPages:
+    pages, encodings, largest = [], [], 0
     while place < end and values > 0:
         header, place = _struct(content, place)
         if header[1] in (_DATA, _DATA_2):
@@ -125,8 +149,11 @@ def _pages(content: mmap.mmap, place: int, end: int, values: int) -> TextPages:
                 raise ValueError
         if header[2] < 0 or header[3] < 0:
             raise ValueError
+        largest = max(largest, header[2])
         place += header[3]
-    return TextPages(tuple(pages), tuple(encodings))
+        if place > len(content):
+            raise ValueError
+    return ColumnPages(tuple(pages), tuple(encodings), largest)
 
 
 # --- the little of Thrift's compact protocol that is needed ----------------------------------
