@@ -17,11 +17,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from halfseen.alarms import FEWEST_ROWS
 from halfseen.serve import contract
 from halfseen.serve.arrow_body import ARROW, read_arrow, write_arrow
 from halfseen.serve.errors import RequestError, answer_error, answer_failure
 from halfseen.serve.gate import Flow, Gate
-from halfseen.serve.json_body import read_json
+from halfseen.serve.json_body import as_table, read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
 from halfseen.serve.scorer import Scorer
@@ -108,6 +109,7 @@ class _Predict:
         self._limits = limits
         self._metrics = metrics
         self._together = Together(scorer, _threads())
+        self._names = contract.output_names(scorer.schema)
 
     async def answer(self, request: Request) -> Response:
         """Score the rows of one request."""
@@ -117,9 +119,14 @@ class _Predict:
         try:
             await self._read(request, body)
             if media == JSON and len(body) <= SMALL:
-                parsed = read_json(body, self._scorer.columns, self._limits)
-                scores = await self._together.score(parsed[1])
-                content, answered, rows = self._written(parsed, scores, arrow_wanted)
+                form, values, ignored = read_json(body, self._scorer.columns, self._limits)
+                scores = await self._together.score(values)
+                alarms = []
+                if len(scores[1]) >= FEWEST_ROWS:
+                    table = as_table(values, self._scorer.columns)
+                    alarms = self._scorer.alarms(table, scores[0])
+                content, answered = self._written(form, ignored, scores, alarms, arrow_wanted)
+                rows = len(scores[1])
             else:
                 content, answered, rows = await asyncio.get_running_loop().run_in_executor(
                     _threads(), self._score, body, media, arrow_wanted, is_over
@@ -147,27 +154,32 @@ class _Predict:
         self, body: bytearray, media: str, arrow_wanted: bool, is_over: threading.Event
     ) -> tuple[bytes, str, int]:
         """Parse, score and write: all that takes time, on a thread of its own."""
-        read = read_arrow if media == ARROW else read_json
-        parsed = read(body, self._scorer.columns, self._limits)
-        return self._written(parsed, self._scorer.score(parsed[1], is_over), arrow_wanted)
+        columns = self._scorer.columns
+        form: str
+        if media == ARROW:
+            form, table, ignored = read_arrow(body, columns, self._limits)
+        else:
+            form, values, ignored = read_json(body, columns, self._limits)
+            table = as_table(values, columns)
+        scores = self._scorer.score(table, is_over)
+        alarms = self._scorer.alarms(table, scores[0])
+        return *self._written(form, ignored, scores, alarms, arrow_wanted), table.num_rows
 
     def _written(
-        self, parsed: tuple[str, Any, list[str]], scores: Scores, arrow_wanted: bool
-    ) -> tuple[bytes, str, int]:
-        """Return an answer, its type and how many rows it is about."""
-        (form, table, ignored), (shown, prediction) = parsed, scores
-        alarms = self._scorer.alarms(table, shown)
-        names = contract.output_names(self._scorer.schema)
+        self, form: str, ignored: list[str], scores: Scores, alarms: list[str], arrow_wanted: bool
+    ) -> tuple[bytes, str]:
+        """Return an answer and its type."""
+        names, (shown, prediction) = self._names, scores
         # Of amounts the prediction is the first column already.
         answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
         if arrow_wanted:
-            return write_arrow(answers), ARROW, len(prediction)
+            return write_arrow(answers), ARROW
         answer: Any = answers
         if form == "records":
             rows = zip(*answers.values(), strict=True)
             answer = [dict(zip(names, row, strict=True)) for row in rows]
         content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
-        return bytes(content), JSON, len(prediction)
+        return bytes(content), JSON
 
 
 @cache

@@ -1,4 +1,4 @@
-"""JSON records and JSON columns, checked value by value before they become a table."""
+"""JSON records and JSON columns, checked value by value as they become a table."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ _HOW = 'Send {"records": [{...}, ...]} or {"columns": {"name": [...], ...}}.'
 
 def read_json(
     body: bytearray, columns: Sequence[Column], limits: Limits
-) -> tuple[Literal["records", "columns"], Any, list[str]]:
-    """Return the form of a JSON body, its columns as a table, and the names it ignores.
+) -> tuple[Literal["records", "columns"], Values, list[str]]:
+    """Return the form of a JSON body, its columns, and the names it ignores.
 
     Examples
     --------
     >>> age = NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
     ...                    indicator=False, log=False, mean=50.0, scale=9.0)
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
-    >>> form, table, ignored = read_json(body, [age], Limits())
-    >>> form, table.to_pylist(), ignored
-    ('records', [{'age': 63.0}], ['x'])
+    >>> form, values, ignored = read_json(body, [age], Limits())
+    >>> form, values, ignored
+    ('records', {'age': [63.0]}, ['x'])
+    >>> as_table(values, [age]).to_pylist()
+    [{'age': 63.0}]
     """
     document = _parsed(body)
     if not isinstance(document, dict) or len(document) != 1:
@@ -47,18 +49,18 @@ def read_json(
         raise RequestError(422, f"The body has the unknown key {_shown(form)}. {_HOW}", form)
     ignored = [name for name in given if name not in values]
     _check_text("".join(ignored), "The name of a column", None)
+    return form, values, ignored
+
+
+def as_table(values: Values, columns: Sequence[Column]) -> Any:
+    """Return columns of JSON values as Arrow, in one piece, each value checked."""
     arrays = [_array(column, values[column.name]) for column in columns]
-    return form, pa.table(arrays, names=list(values)), ignored
+    return pa.record_batch(arrays, names=[column.name for column in columns])
 
 
 def _parsed(body: bytearray) -> Any:
     try:
-        return json.loads(
-            body.decode("utf-8"),
-            parse_int=float,  # as tables have them, and with no limit on digits to run into
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_object,
-        )
+        return _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RequestError(
             400, f"The body is not UTF-8: byte {error.start} is out of place."
@@ -81,6 +83,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise RequestError(400, f"An object of the body has the key {_shown(twice)} twice.", twice)
     return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_int=float,  # as tables have them, and with no limit on digits to run into
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_object,
+)
 
 
 def _from_records(

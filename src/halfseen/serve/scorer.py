@@ -126,7 +126,7 @@ class Scorer:
 
 
 def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) -> None:
-    wrong = np.flatnonzero(~(np.isnan(numbers) | np.isin(numbers, (0, 1))))
+    wrong = np.flatnonzero(~(np.isnan(numbers) | (numbers == 0) | (numbers == 1)))
     if wrong.size:
         found = f"{numbers[wrong[0]]:g} in row {wrong[0] + first_row}"
         raise RequestError(
