@@ -24,7 +24,7 @@ from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
-from halfseen.serve.scorer import Scorer
+from halfseen.serve.scorer import Scorers
 from halfseen.serve.together import Scores, Together
 
 JSON = "application/json"
@@ -33,7 +33,7 @@ SMALL = 2**14
 
 
 def create_app(
-    scorer: Scorer,
+    scorers: Scorers,
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] = (),
@@ -43,7 +43,7 @@ def create_app(
 
     Parameters
     ----------
-    scorer
+    scorers
         What scores tables.
     limits
         What requests may ask for.
@@ -55,8 +55,9 @@ def create_app(
         Counts to go on with: those of the application that this one takes the place of.
     """
     limits, metrics = limits or Limits(), metrics or Metrics()
-    description = contract.describe(scorer.schema)
-    document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
+    schemas = [scorer.schema for scorer in scorers]
+    description = contract.describe(schemas)
+    document = contract.openapi(schemas, limits, token=token is not None, hosts=bool(hosts))
     html = contract.page(document, description)
 
     async def schema(request: Request) -> Response:
@@ -82,7 +83,7 @@ def create_app(
 
     app = Starlette(
         routes=[
-            Route("/predict", _Predict(scorer, limits, metrics).answer, methods=["POST"]),
+            Route("/predict", _Predict(scorers, limits, metrics).answer, methods=["POST"]),
             Route("/schema", schema),
             Route("/health", health),
             Route("/ready", ready),
@@ -103,11 +104,11 @@ def create_app(
 class _Predict:
     """``/predict``: reads bodies within bounds, scores on as many threads as cores."""
 
-    def __init__(self, scorer: Scorer, limits: Limits, metrics: Metrics) -> None:
-        self._scorer = scorer
+    def __init__(self, scorers: Scorers, limits: Limits, metrics: Metrics) -> None:
+        self._scorers = scorers
         self._limits = limits
         self._metrics = metrics
-        self._together = Together(scorer, _threads())
+        self._together = {scorer: Together(scorer, _threads()) for scorer in scorers}
 
     async def answer(self, request: Request) -> Response:
         """Score the rows of one request."""
@@ -117,8 +118,8 @@ class _Predict:
         try:
             await self._read(request, body)
             if media == JSON and len(body) <= SMALL:
-                parsed = read_json(body, self._scorer.columns, self._limits)
-                scores = await self._together.score(parsed[1])
+                parsed = read_json(body, self._scorers.columns, self._limits)
+                scores = await self._together[self._scorers.of(parsed[1])].score(parsed[1])
                 content, answered, rows = self._written(parsed, scores, arrow_wanted)
             else:
                 content, answered, rows = await asyncio.get_running_loop().run_in_executor(
@@ -148,16 +149,18 @@ class _Predict:
     ) -> tuple[bytes, str, int]:
         """Parse, score and write: all that takes time, on a thread of its own."""
         read = read_arrow if media == ARROW else read_json
-        parsed = read(body, self._scorer.columns, self._limits)
-        return self._written(parsed, self._scorer.score(parsed[1], is_over), arrow_wanted)
+        parsed = read(body, self._scorers.columns, self._limits)
+        scores = self._scorers.of(parsed[1]).score(parsed[1], is_over)
+        return self._written(parsed, scores, arrow_wanted)
 
     def _written(
         self, parsed: tuple[str, Any, list[str]], scores: Scores, arrow_wanted: bool
     ) -> tuple[bytes, str, int]:
         """Return an answer, its type and how many rows it is about."""
         (form, table, ignored), (shown, prediction) = parsed, scores
-        alarms = self._scorer.alarms(table, shown)
-        names = contract.output_names(self._scorer.schema)
+        scorer = self._scorers.of(table)
+        alarms = scorer.alarms(table, shown)
+        names = contract.output_names(scorer.schema)
         # Of amounts the prediction is the first column already.
         answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
         if arrow_wanted:
