@@ -16,7 +16,7 @@ from typing import Any
 
 import uvicorn
 
-from halfseen.serve import Limits, create_app
+from halfseen.serve import Limits, Scorers, create_app
 from halfseen.serve.run import configured, listen
 from torture.kit import Case, Kit, damaged, written
 
@@ -38,7 +38,7 @@ def classes(kit: Kit) -> Iterator[dict[str, Case]]:
 def served(kit: Kit, limits: Limits) -> Iterator[int]:
     """Serve the graph on a thread; give its port."""
     logging.disable(logging.CRITICAL)
-    server = uvicorn.Server(configured(create_app(kit.scorer, limits), limits))
+    server = uvicorn.Server(configured(create_app(Scorers([kit.scorer]), limits), limits))
     listener = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

@@ -125,7 +125,7 @@ def test_graph_and_server_answer_as_the_model(folder):
     np.testing.assert_allclose(shown, expected, rtol=1e-4)
     np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)
     assert contract.output_names(scorer.schema) == ["amount", "low", "high"]
-    assert contract.describe(scorer.schema)["task"] == "regression"
+    assert contract.describe([scorer.schema])["task"] == "regression"
 
 
 def test_explanations_add_up_to_the_amount(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,9 +60,20 @@ def test_inspect_and_verify_speak_of_every_part(sites):
     assert run.code == 0, run.err
 
 
-@pytest.mark.parametrize(("command", "options"), [("report", []), ("serve", ["--port", "0"])])
-def test_what_takes_one_model_says_which_there_are(command, options, sites, out):
-    run = halfseen(command, sites / "model", *options)
+def test_one_report_shows_every_part(sites, tmp_path):
+    run = halfseen("report", sites / "model", "-o", tmp_path / "page.html")
+    assert run.code == 0, run.err
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<h3>Part 1 of 2, for tables that lack spend, grade</h3>") == 6
+    assert page.count("<h3>Part 2 of 2, for tables that lack spend</h3>") == 6
+    assert page.count('<section id="section-') == 6
+    assert page.count("Part 2: Expected accuracy on the target") == 1
+    assert len(set(re.findall(r' id="[^"]+"', page))) == len(re.findall(r' id="[^"]+"', page))
+
+
+def test_tables_and_rehearsals_belong_to_one_part(sites, out):
+    tables = ("--source", sites / "sources" / "north.csv", "--target", sites / "poor.csv")
+    run = halfseen("report", sites / "model", *tables, "-o", out / "page.html")
     check_refused(run, out, "holds one model for each missing pattern; name one of its parts")
     assert str(sites / "model" / "part-1") in run.err
 

@@ -13,7 +13,7 @@ import time
 import uvicorn
 
 from halfseen.export.onnx import onnx_model
-from halfseen.serve import Limits, Scorer, create_app
+from halfseen.serve import Limits, Scorer, Scorers, create_app
 from halfseen.serve.run import configured, listen
 from table_models import table_model
 
@@ -37,7 +37,7 @@ def scorer_of(model=None) -> Scorer:
 def serving(scorer=None, limits: Limits | None = None, token: str | None = None, hosts=()):
     """Run a server on a thread and give its address."""
     limits = limits or Limits()
-    app = create_app(scorer or scorer_of(), limits, token, hosts)
+    app = create_app(Scorers([scorer or scorer_of()]), limits, token, hosts)
     server = uvicorn.Server(configured(app, limits))
     listener = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

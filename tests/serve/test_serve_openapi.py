@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from halfseen.serve import Limits, create_app
+from halfseen.serve import Limits, Scorers, create_app
 from halfseen.serve.arrow_body import ARROW
 from halfseen.serve.contract import REFUSALS
 
@@ -40,7 +40,7 @@ def as_it_is(context, value):
     return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
-app = create_app(scorer_of(), Limits(max_rows=20))
+app = create_app(Scorers([scorer_of()]), Limits(max_rows=20))
 schema = schemathesis.openapi.from_asgi("/openapi.json", app)
 schema.config.checks.negative_data_rejection.expected_statuses = [
     str(status) for status in REFUSALS

@@ -73,7 +73,7 @@ def is_page(path: Path) -> bool:
 def _read(path: Path) -> dict[str, Path | None]:
     """Return what is read: a model with all of its folder, of a benchmark the log alone."""
     folder = path.parent if path.is_file() else path
-    if (folder / MODEL).is_file():
+    if (folder / MODEL).is_file() or (folder / PATTERNS).is_file():
         return {"the model": folder}
     logs = entry_points(group="halfseen.pages").names
     return {
@@ -85,12 +85,16 @@ def _read(path: Path) -> dict[str, Path | None]:
 
 def _page(path: Path, source: Path | None, target: Path | None, rehearsal: Path | None) -> Page:
     installed = entry_points(group="halfseen.pages")  # named by the file that marks a folder
-    if path.is_file() and path.name in (MODEL, *installed.names):
+    if path.is_file() and path.name in (MODEL, PATTERNS, *installed.names):
         path = path.parent
     if (path / MODEL).is_file() or (path / PATTERNS).is_file():
         from halfseen.front.files import open_table
-        from halfseen.report.model import model_page, read_subject
+        from halfseen.report.model import model_page, patterns_page, read_subject
+        from halfseen.saving.folder import read_patterns
 
+        parts = read_patterns(path)
+        if parts and source is None and rehearsal is None:
+            return patterns_page(path.resolve().name, [read_subject(part) for part in parts])
         tables = None
         if source is not None and target is not None:
             tables = open_table(source), open_table(target)

@@ -93,13 +93,14 @@ def empty_columns(table: Table, columns: Sequence[str]) -> list[str]:
     if not left:
         return []
     for batch in table.batches(columns):
-        left = [name for name in left if not _has_value(batch.column(name))]
+        left = [name for name in left if not has_value(batch.column(name))]
         if not left:
             break
     return left
 
 
-def _has_value(column: Any) -> bool:
+def has_value(column: Any) -> bool:
+    """Whether a column is not entirely empty: nulls, NaN and empty texts are nothing."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     empty = pc.is_null(column, nan_is_null=True)

@@ -7,7 +7,7 @@ A folder of this kind holds ``patterns.json`` and one ordinary model folder for 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,38 @@ if TYPE_CHECKING:
     from halfseen.networks.nets import EncoderFactory
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Which part scores rows: the one that observes most of the columns that they have."""
+
+    patterns: tuple[tuple[str, ...], ...]
+    """The columns that each part does without."""
+    observed: tuple[frozenset[str], ...]
+    losses: tuple[float, ...]
+    """On held-out source rows: they decide between parts that observe equally many columns."""
+
+    known: tuple[str, ...]
+    """The columns that some part observes."""
+
+    @property
+    def doubtful(self) -> list[str]:
+        """The columns that some part observes and another does without."""
+        return [name for name in self.known if not all(name in names for names in self.observed)]
+
+    def place(self, there: Set[str], where: str) -> int:
+        """Return the place of the part for rows that have these columns, or refuse them."""
+        usable = [place for place, names in enumerate(self.observed) if there >= names]
+        if not usable:
+            lacking = [name for name in self.known if name not in there]
+            shown = "; ".join(f"({', '.join(pattern)})" for pattern in self.patterns)
+            raise InputError(
+                f"{capitalized(where)} lacks {', '.join(lacking)}, and the model was trained for "
+                f"tables that lack one of {shown} and nothing else: fit it with a target that "
+                "lacks these columns too."
+            )
+        return min(usable, key=lambda place: (-len(self.observed[place]), self.losses[place]))
+
+
 @dataclass(frozen=True, eq=False)
 class PatternModel:
     """One model for each missing pattern; the parts differ in what they observe."""
@@ -53,34 +85,26 @@ class PatternModel:
         """The columns that each part does without."""
         return [missing_of(part) for part in self.parts]
 
+    @property
+    def choice(self) -> Choice:
+        """The rule by which one of the parts is chosen."""
+        observed = [frozenset(c.name for c in part.schema.observed) for part in self.parts]
+        known = frozenset.union(*observed)
+        return Choice(
+            tuple(self.patterns),
+            tuple(observed),
+            tuple(_loss(part) for part in self.parts),
+            tuple(c.name for c in self.parts[0].schema.columns if c.name in known),
+        )
+
     def part_for(self, table: Table) -> int:
         """Return the place of the part that observes most of what a table has.
 
-        A column that is entirely empty is not there. Of two parts that observe equally many
-        columns, the one with the lower loss on held-out source rows is taken.
+        A column that is entirely empty is not there.
         """
-        observed = [[column.name for column in part.schema.observed] for part in self.parts]
-        known = [column.name for column in self.parts[0].schema.columns]
-        known = [name for name in known if any(name in names for names in observed)]
-        shared = [name for name in known if all(name in names for names in observed)]
-        doubtful = [name for name in known if name in table.names and name not in shared]
-        empty = empty_columns(table, doubtful)
-        there = {name for name in table.names if name not in empty}
-        usable = [place for place, names in enumerate(observed) if there.issuperset(names)]
-        if not usable:
-            lacking = [name for name in known if name not in there]
-            shown = "; ".join(f"({', '.join(pattern)})" for pattern in self.patterns)
-            raise InputError(
-                f"{capitalized(table.where)} lacks {', '.join(lacking)}, and the model was trained "
-                f"for tables that lack one of {shown} and nothing else: fit it with a target that "
-                "lacks these columns too."
-            )
-        return min(usable, key=lambda place: (-len(observed[place]), self._loss(place)))
-
-    def _loss(self, place: int) -> float:
-        measured = self.parts[place].metrics.get("held_out_source", {})
-        loss = self.parts[place].label_kind.loss
-        return float(measured.get("without_missing_block", {}).get(loss, 0.0))
+        choice = self.choice
+        empty = empty_columns(table, [name for name in choice.doubtful if name in table.names])
+        return choice.place({*table.names}.difference(empty), table.where)
 
     def _part(self, X: Any) -> Model:
         table = read_frame(X, "X")
@@ -132,6 +156,11 @@ class PatternModel:
 def missing_of(model: Model) -> tuple[str, ...]:
     """Return the columns that a model does without."""
     return tuple(column.name for column in model.schema.missing)
+
+
+def _loss(model: Model) -> float:
+    measured = model.metrics.get("held_out_source", {}).get("without_missing_block", {})
+    return float(measured.get(model.label_kind.loss, 0.0))
 
 
 def load(

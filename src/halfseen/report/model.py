@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from halfseen.report.answer import (
 from halfseen.report.facts import FORMAT, ReportFacts
 from halfseen.report.losses import HOW_TRAINING, loss_figures
 from halfseen.report.model_columns import missing_parts, shifted_parts
-from halfseen.report.page import Code, Head, Page, Paragraph, Part, Section, Tile, grid
+from halfseen.report.page import Code, Head, Heading, Page, Paragraph, Part, Section, Tile, grid
 from halfseen.saving.folder import REPORT, Description, read_description, read_report
 
 NOT_KEPT = (
@@ -159,6 +159,31 @@ def model_page(subject: Subject) -> Page:
         tuple(sections),
         _tiles(subject),
     )
+
+
+def patterns_page(name: str, subjects: Sequence[Subject]) -> Page:
+    """Return one report of a model's parts: each section speaks of them in turn."""
+    pages = [model_page(subject) for subject in subjects]
+    titles = [
+        f"Part {number} of {len(pages)}, for tables that lack {', '.join(subject.missing)}"
+        for number, subject in enumerate(subjects, 1)
+    ]
+    tiles, found = [], dict[str, list[Section]]()
+    for number, (subject, page) in enumerate(zip(subjects, pages, strict=True), 1):
+        urgent = alarm_tiles(subject.alarms) + expected_tiles(subject.facts, subject.alarms)
+        tiles += [replace(tile, title=f"Part {number}: {tile.title}") for tile in urgent]
+        for section in page.sections:
+            found.setdefault(section.name, []).append(section)
+    sections = []
+    for its in found.values():
+        parts: list[Part] = []
+        for title, section in zip(titles, its, strict=False):
+            absence = [Paragraph(f"Left out: {section.absent}")] if section.absent else []
+            parts += [Heading(title), *absence, *section.parts]
+        same = its[0].absent if len({section.absent for section in its}) == 1 else ""
+        sections.append(replace(its[0], parts=() if same else tuple(parts), absent=same))
+    words = f"From the folder {name}: a model for each of {len(pages)} missing patterns."
+    return Page(pages[0].title, words, tuple(sections), tuple(tiles))
 
 
 def _stored_facts(folder: Path, description: Description) -> ReportFacts | None:

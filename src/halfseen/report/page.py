@@ -113,6 +113,14 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """What the parts below it are about, within a section."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+
+
+@dataclass(frozen=True)
 class Judgement:
     """One assumption with its verdict; `holds` is None where nothing can tell."""
 
@@ -146,7 +154,7 @@ class Code:
     folded: bool = False
 
 
-Part = Grid | Figures | Paragraph | Judgements | Code
+Part = Grid | Figures | Heading | Paragraph | Judgements | Code
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from halfseen.serve.gate import Flow, Gate
 from halfseen.serve.json_body import as_table, read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
-from halfseen.serve.scorer import Scorer
+from halfseen.serve.scorer import Scorer, Scorers
 from halfseen.serve.together import Scores, Together
 
 JSON = "application/json"
@@ -34,7 +34,7 @@ SMALL = 2**14
 
 
 def create_app(
-    scorer: Scorer,
+    scorers: Scorers,
     limits: Limits | None = None,
     token: str | None = None,
     hosts: Collection[str] = (),
@@ -44,7 +44,7 @@ def create_app(
 
     Parameters
     ----------
-    scorer
+    scorers
         What scores tables.
     limits
         What requests may ask for.
@@ -56,8 +56,9 @@ def create_app(
         Counts to go on with: those of the application that this one takes the place of.
     """
     limits, metrics = limits or Limits(), metrics or Metrics()
-    description = contract.describe(scorer.schema)
-    document = contract.openapi(scorer.schema, limits, token=token is not None, hosts=bool(hosts))
+    schemas = [scorer.schema for scorer in scorers]
+    description = contract.describe(schemas)
+    document = contract.openapi(schemas, limits, token=token is not None, hosts=bool(hosts))
     html = contract.page(document, description)
 
     async def schema(request: Request) -> Response:
@@ -83,7 +84,7 @@ def create_app(
 
     app = Starlette(
         routes=[
-            Route("/predict", _Predict(scorer, limits, metrics).answer, methods=["POST"]),
+            Route("/predict", _Predict(scorers, limits, metrics).answer, methods=["POST"]),
             Route("/schema", schema),
             Route("/health", health),
             Route("/ready", ready),
@@ -104,12 +105,11 @@ def create_app(
 class _Predict:
     """``/predict``: reads bodies within bounds, scores on as many threads as cores."""
 
-    def __init__(self, scorer: Scorer, limits: Limits, metrics: Metrics) -> None:
-        self._scorer = scorer
+    def __init__(self, scorers: Scorers, limits: Limits, metrics: Metrics) -> None:
+        self._scorers = scorers
         self._limits = limits
         self._metrics = metrics
-        self._together = Together(scorer, _threads())
-        self._names = contract.output_names(scorer.schema)
+        self._together = {scorer: Together(scorer, _threads()) for scorer in scorers}
 
     async def answer(self, request: Request) -> Response:
         """Score the rows of one request."""
@@ -119,13 +119,14 @@ class _Predict:
         try:
             await self._read(request, body)
             if media == JSON and len(body) <= SMALL:
-                form, values, ignored = read_json(body, self._scorer.columns, self._limits)
-                scores = await self._together.score(values)
+                form, values, ignored = read_json(body, self._scorers.columns, self._limits)
+                scorer = self._scorers.of(values)
+                scores = await self._together[scorer].score(values)
                 alarms = []
                 if len(scores[1]) >= FEWEST_ROWS:
-                    table = as_table(values, self._scorer.columns)
-                    alarms = self._scorer.alarms(table, scores[0])
-                content, answered = self._written(form, ignored, scores, alarms, arrow_wanted)
+                    alarms = scorer.alarms(as_table(values, scorer.columns), scores[0])
+                answers = _answers(scorer, scores)
+                content, answered = _written(form, answers, ignored, alarms, arrow_wanted)
                 rows = len(scores[1])
             else:
                 content, answered, rows = await asyncio.get_running_loop().run_in_executor(
@@ -154,32 +155,45 @@ class _Predict:
         self, body: bytearray, media: str, arrow_wanted: bool, is_over: threading.Event
     ) -> tuple[bytes, str, int]:
         """Parse, score and write: all that takes time, on a thread of its own."""
-        columns = self._scorer.columns
         form: str
         if media == ARROW:
-            form, table, ignored = read_arrow(body, columns, self._limits)
+            form, table, ignored = read_arrow(body, self._scorers.columns, self._limits)
+            scorer = self._scorers.of(table.column_names)
         else:
-            form, values, ignored = read_json(body, columns, self._limits)
-            table = as_table(values, columns)
-        scores = self._scorer.score(table, is_over)
-        alarms = self._scorer.alarms(table, scores[0])
-        return *self._written(form, ignored, scores, alarms, arrow_wanted), table.num_rows
+            form, values, ignored = read_json(body, self._scorers.columns, self._limits)
+            scorer = self._scorers.of(values)
+            table = as_table(values, scorer.columns)
+        scores = scorer.score(table, is_over)
+        alarms = scorer.alarms(table, scores[0])
+        answers = _answers(scorer, scores)
+        return *_written(form, answers, ignored, alarms, arrow_wanted), table.num_rows
 
-    def _written(
-        self, form: str, ignored: list[str], scores: Scores, alarms: list[str], arrow_wanted: bool
-    ) -> tuple[bytes, str]:
-        """Return an answer and its type."""
-        names, (shown, prediction) = self._names, scores
-        # Of amounts the prediction is the first column already.
-        answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
-        if arrow_wanted:
-            return write_arrow(answers), ARROW
-        answer: Any = answers
-        if form == "records":
-            rows = zip(*answers.values(), strict=True)
-            answer = [dict(zip(names, row, strict=True)) for row in rows]
-        content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
-        return bytes(content), JSON
+
+def _answers(scorer: Scorer, scores: Scores) -> dict[str, list[Any]]:
+    """Return the columns of an answer."""
+    shown, prediction = scores
+    # Of amounts the prediction is the first column already.
+    columns = [*shown.T.tolist(), prediction.tolist()]
+    return dict(zip(contract.output_names(scorer.schema), columns, strict=False))
+
+
+def _written(
+    form: str,
+    answers: dict[str, list[Any]],
+    ignored: list[str],
+    alarms: list[str],
+    arrow_wanted: bool,
+) -> tuple[bytes, str]:
+    """Return an answer as bytes, and their type."""
+    if arrow_wanted:
+        return write_arrow(answers), ARROW
+    answer: Any = answers
+    if form == "records":
+        answer = [
+            dict(zip(answers, row, strict=True)) for row in zip(*answers.values(), strict=True)
+        ]
+    content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
+    return bytes(content), JSON
 
 
 @cache

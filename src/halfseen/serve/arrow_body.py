@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from halfseen.front import CategoryColumn, NumberColumn
 from halfseen.front.ipc import declared_batches
 from halfseen.front.preprocessing import text_bytes
+from halfseen.front.sites import has_value
 from halfseen.serve.errors import RequestError, lacking
+from halfseen.serve.json_body import Choose
 from halfseen.serve.limits import Limits
 
 ARROW = "application/vnd.apache.arrow.stream"
 
 
 def read_arrow(
-    body: bytearray, columns: Sequence[NumberColumn | CategoryColumn], limits: Limits
+    body: bytearray, choose: Choose, limits: Limits
 ) -> tuple[Literal["columns"], Any, list[str]]:
     """Return the form of an Arrow IPC stream, its columns as a table, and the names it ignores.
 
@@ -27,14 +27,15 @@ def read_arrow(
     texts are measured before they are written out. Every value is validated, because a false
     offset would otherwise be followed out of the buffer.
     """
-    names = [column.name for column in columns]
     try:
         _check_declared(body, limits)
         reader = pa.ipc.open_stream(body)
+        given = list(reader)
+        names = [column.name for column in choose(lambda name: _has_value(given, name))]
         places = [_place(reader.schema, name) for name in names]
         batches = [
             pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
-            for batch in reader
+            for batch in given
         ]
         for batch in batches:
             batch.validate(full=True)
@@ -61,6 +62,17 @@ def _check_declared(body: bytearray, limits: Limits) -> None:
         raise _unreadable("its headers point outside of it, or it ends too soon") from error
     limits.check_rows(sum(batch.rows for batch in declared))
     limits.check_unpacked(sum(batch.bytes for batch in declared))
+
+
+def _has_value(batches: list[Any], name: str) -> bool:
+    for batch in batches:
+        if name not in batch.schema.names:
+            return False
+        column = batch.column(_place(batch.schema, name))
+        column.validate(full=True)
+        if has_value(column):
+            return True
+    return False
 
 
 def _place(schema: Any, name: str) -> int:

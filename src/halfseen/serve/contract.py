@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -30,30 +31,45 @@ def output_names(schema: TableSchema) -> list[str]:
     return [*probabilities, "prediction"] if probabilities else ["amount", "low", "high"]
 
 
-def describe(schema: TableSchema) -> dict[str, Any]:
-    """Return what a client needs to know; statistics of the training data stay inside."""
+def describe(schemas: Sequence[TableSchema]) -> dict[str, Any]:
+    """Return what a client needs to know; statistics of the training data stay inside.
+
+    Where there are several missing patterns, each has its columns.
+    """
+    patterns = [_pattern(schema) for schema in schemas]
+    return {
+        "label": schemas[0].label,
+        "task": schemas[0].label_kind.task,
+        "classes": list(schemas[0].classes),
+        **(patterns[0] if len(patterns) == 1 else {"patterns": patterns}),
+        "answers": output_names(schemas[0]),
+    }
+
+
+def _pattern(schema: TableSchema) -> dict[str, Any]:
     columns = []
     for column in schema.observed:
         known = {"categories": column.categories} if isinstance(column, CategoryColumn) else {}
         columns.append(
             {"name": column.name, "kind": column.kind, "json": expectation(column).words, **known}
         )
-    return {
-        "label": schema.label,
-        "task": schema.label_kind.task,
-        "classes": list(schema.classes),
-        "columns": columns,
-        "not_needed": [column.name for column in schema.missing],
-        "answers": output_names(schema),
-    }
+    return {"columns": columns, "not_needed": [column.name for column in schema.missing]}
 
 
-def openapi(schema: TableSchema, limits: Limits, *, token: bool, hosts: bool) -> dict[str, Any]:
+def openapi(
+    schemas: Sequence[TableSchema], limits: Limits, *, token: bool, hosts: bool
+) -> dict[str, Any]:
     """Return the OpenAPI document of a server, with or without a token and names of hosts."""
-    columns = {column.name: expectation(column).schema for column in schema.observed}
-    asked = _forms(columns, {"minItems": 1, "maxItems": limits.max_rows}, {})
-    bounds = {"minimum": 0, "maximum": 1} if schema.classes else {}
-    answers: dict[str, Any] = {n: {"type": "number", **bounds} for n in output_names(schema)}
+    schema, bounds = schemas[0], {"minItems": 1, "maxItems": limits.max_rows}
+    taken = [{c.name: expectation(c).schema for c in schema.observed} for schema in schemas]
+    forms = [_forms(columns, bounds, {}) for columns in taken]
+    asked = forms[0]
+    if len(forms) > 1:
+        asked["application/json"] = {
+            "schema": {"anyOf": [form["application/json"]["schema"] for form in forms]}
+        }
+    between = {"minimum": 0, "maximum": 1} if schema.classes else {}
+    answers: dict[str, Any] = {n: {"type": "number", **between} for n in output_names(schema)}
     if schema.classes:
         answers["prediction"] = {"enum": list(schema.classes)}
     answered = _forms(
@@ -123,11 +139,15 @@ def page(openapi: dict[str, Any], schema: dict[str, Any]) -> str:
             lines.append(f"  {method.upper():4} {path:10} {operation['summary']}")
             for status, response in operation["responses"].items():
                 lines.append(f"                    {status}: {response['description']}")
-    lines += ["", "Columns of a row"]
-    for column in schema["columns"]:
-        known = ", ".join(column.get("categories", ())[:20])
-        lines.append(f"  {column['name']:24} {column['kind']:12} {column['json']:20} {known}")
-    example = json.dumps({"records": [{column["name"]: None for column in schema["columns"]}]})
+    patterns = schema.get("patterns", [schema])
+    for pattern in patterns:
+        lacks = f" that lacks {', '.join(pattern['not_needed'])}" if len(patterns) > 1 else ""
+        lines += ["", f"Columns of a row{lacks}"]
+        for column in pattern["columns"]:
+            known = ", ".join(column.get("categories", ())[:20])
+            lines.append(f"  {column['name']:24} {column['kind']:12} {column['json']:20} {known}")
+    row = {column["name"]: None for column in patterns[0]["columns"]}
+    example = json.dumps({"records": [row]})
     command = f"curl -H 'Content-Type: application/json' -d '{example}' http://HOST:PORT/predict"
     return (
         "<!doctype html><html lang=en><meta charset=utf-8><title>halfseen</title>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, NamedTuple
 
@@ -17,21 +17,25 @@ from halfseen.serve.limits import Limits
 
 Column = NumberColumn | CategoryColumn
 Values = dict[str, list[Any]]
+Choose = Callable[[Callable[[str], bool]], Sequence[Column]]
+_NOTHING = (None, "")
 
 _HOW = 'Send {"records": [{...}, ...]} or {"columns": {"name": [...], ...}}.'
 
 
 def read_json(
-    body: bytearray, columns: Sequence[Column], limits: Limits
+    body: bytearray, choose: Choose, limits: Limits
 ) -> tuple[Literal["records", "columns"], Values, list[str]]:
     """Return the form of a JSON body, its columns, and the names it ignores.
+
+    `choose` says which columns are read, once it can ask which of them have a value.
 
     Examples
     --------
     >>> age = NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
     ...                    indicator=False, log=False, mean=50.0, scale=9.0)
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
-    >>> form, values, ignored = read_json(body, [age], Limits())
+    >>> form, values, ignored = read_json(body, lambda has_value: [age], Limits())
     >>> form, values, ignored
     ('records', {'age': [63.0]}, ['x'])
     >>> as_table(values, [age]).to_pylist()
@@ -42,9 +46,9 @@ def read_json(
         raise RequestError(422, f"The body must be an object with one key. {_HOW}")
     ((form, content),) = document.items()
     if form == "records":
-        values, given = _from_records(content, columns, limits)
+        values, given = _from_records(content, choose, limits)
     elif form == "columns":
-        values, given = _from_columns(content, columns, limits)
+        values, given = _from_columns(content, choose, limits)
     else:
         raise RequestError(422, f"The body has the unknown key {_shown(form)}. {_HOW}", form)
     ignored = [name for name in given if name not in values]
@@ -93,12 +97,13 @@ _DECODER = json.JSONDecoder(
 
 
 def _from_records(
-    records: Any, columns: Sequence[Column], limits: Limits
+    records: Any, choose: Choose, limits: Limits
 ) -> tuple[Values, Mapping[str, None]]:
     _check_type(records, list, '"records"', "records")
     limits.check_rows(len(records))
     for row, record in enumerate(records, start=1):
         _check_type(record, dict, f"Row {row}", "records")
+    columns = choose(lambda name: any(r.get(name) not in _NOTHING for r in records))
     values: Values = {}
     for column in columns:
         try:
@@ -109,10 +114,14 @@ def _from_records(
     return values, dict.fromkeys(name for record in records for name in record)
 
 
-def _from_columns(
-    content: Any, columns: Sequence[Column], limits: Limits
-) -> tuple[Values, Mapping[str, Any]]:
+def _from_columns(content: Any, choose: Choose, limits: Limits) -> tuple[Values, Mapping[str, Any]]:
     _check_type(content, dict, '"columns"', "columns")
+
+    def has_value(name: str) -> bool:
+        _check_type(found := content.get(name, []), list, f"Column {name!r}", name)
+        return any(value not in _NOTHING for value in found)
+
+    columns = choose(has_value)
     values: Values = {}
     for column in columns:
         if column.name not in content:

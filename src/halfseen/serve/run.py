@@ -24,7 +24,7 @@ from halfseen.serve.limits import Limits
 from halfseen.serve.log_lines import log, log_to_stderr
 from halfseen.serve.metrics import Metrics
 from halfseen.serve.protocol import Protocol
-from halfseen.serve.scorer import open_scorer
+from halfseen.serve.scorer import open_scorers
 from halfseen.serve.workers import run_workers
 
 SHORTEST_TOKEN = 16
@@ -93,13 +93,13 @@ def _answer(
 ) -> None:
     """Answer what comes to a listening socket, in one process."""
     gc.freeze()  # libraries stay: whoever looks for what was left need not look at them
-    scorer = open_scorer(model)
+    scorers = open_scorers(model)
     address, port = listener.getsockname()[:2]
     is_loopback = ipaddress.ip_address(address).is_loopback
     hosts = allow_hosts or (THIS_MACHINE if is_loopback else ())
     app = Reloadable(
-        create_app(scorer, limits, token, hosts, metrics),
-        lambda: create_app(open_scorer(model), limits, token, hosts, metrics),
+        create_app(scorers, limits, token, hosts, metrics),
+        lambda: create_app(open_scorers(model), limits, token, hosts, metrics),
         metrics,
     )
     config = configured(app, limits, trust_proxies, metrics)

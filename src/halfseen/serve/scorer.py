@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ from halfseen.export.onnx import (
 )
 from halfseen.export.onnx_tables import graph_input
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.model.loading import load_table_model
+from halfseen.model import loading
+from halfseen.model.model import Model
+from halfseen.model.patterns import Choice, PatternModel, load
 from halfseen.serve.errors import RequestError
 
 CHUNK = 4096
@@ -125,6 +127,35 @@ class Scorer:
         return inputs
 
 
+class Scorers:
+    """What a server answers with: a scorer, or one for each missing pattern of a model."""
+
+    def __init__(self, scorers: Sequence[Scorer], choice: Choice | None = None) -> None:
+        self._scorers = {tuple(c.name for c in scorer.columns): scorer for scorer in scorers}
+        self._choice = choice
+
+    def __iter__(self) -> Iterator[Scorer]:
+        return iter(self._scorers.values())
+
+    def columns(self, has_value: Callable[[str], bool]) -> Sequence[NumberColumn | CategoryColumn]:
+        """Return what is read of a request: the columns of the part that is meant.
+
+        As in `halfseen predict`, a column in which no row has a value is not there.
+        """
+        place = 0
+        if self._choice is not None:
+            missing = {name for name in self._choice.doubtful if not has_value(name)}
+            try:
+                place = self._choice.place(set(self._choice.known) - missing, "the request")
+            except InputError as error:
+                raise RequestError(422, str(error)) from None
+        return list(self)[place].columns
+
+    def of(self, names: Iterable[str]) -> Scorer:
+        """Return the scorer of columns that were read."""
+        return self._scorers[tuple(names)]
+
+
 def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) -> None:
     wrong = np.flatnonzero(~(np.isnan(numbers) | (numbers == 0) | (numbers == 1)))
     if wrong.size:
@@ -134,10 +165,20 @@ def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) ->
         )
 
 
+def open_scorers(model: Path) -> Scorers:
+    """Return the scorers of a model folder, or the one of an exported graph."""
+    if not model.is_dir():
+        return Scorers([open_scorer(model)])
+    whole = load(model)
+    if not isinstance(whole, PatternModel):
+        return Scorers([_scorer(whole, model)])
+    return Scorers([_scorer(part, model) for part in whole.parts], whole.choice)
+
+
 def open_scorer(model: Path) -> Scorer:
-    """Return the scorer of a model folder or of an exported graph."""
+    """Return the scorer of the folder of one model or of an exported graph."""
     if model.is_dir():
-        return Scorer(onnx_model(load_table_model(model)).SerializeToString(), str(model))
+        return _scorer(loading.load(model), model)
     try:
         content = model.read_bytes()
     except OSError as error:
@@ -151,6 +192,11 @@ def open_scorer(model: Path) -> Scorer:
             "model again, or copy the file again."
         )
     return Scorer(content, os.fspath(model))
+
+
+def _scorer(model: Model, folder: Path) -> Scorer:
+    graph = onnx_model(loading.table_model(model, folder))
+    return Scorer(graph.SerializeToString(), str(folder))
 
 
 def _schema_of(session: Any, source: str) -> TableSchema:

@@ -74,6 +74,7 @@ class Together:
         except Exception as error:
             if len(asked) == 1:
                 return [error]
-            return [scores for values in asked for scores in self._scores([values], is_over)]
+            half = len(asked) // 2  # one that is wrong shall not cost the others their company
+            return self._scores(asked[:half], is_over) + self._scores(asked[half:], is_over)
         ends = np.cumsum([len(values[columns[0].name]) for values in asked])[:-1]
         return list(zip(*(np.split(part, ends) for part in scores), strict=True))
