@@ -25,12 +25,12 @@ def log(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
 
 def log_to_stderr() -> None:
     """Send the server's own log and that of uvicorn to standard error."""
-    handler = _Lines()
+    handler = Lines()
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
 
 
-class _Lines(logging.Handler):
+class Lines(logging.Handler):
     """Writes the lines of one turn of the event loop together: each write takes a while."""
 
     def __init__(self) -> None:

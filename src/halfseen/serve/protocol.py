@@ -24,11 +24,11 @@ _FLUSH_SECONDS = 5.0
 
 
 class _AtOnce:
-    """A transport that sends the head and the body of a small answer at once."""
+    """A transport that sends head and body of a small answer at once, after it was counted."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
-        self._held = b""
+        self._held, self._is_closing = b"", False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -42,9 +42,13 @@ class _AtOnce:
             self._flush()
 
     def close(self) -> None:
-        """Send what is held, and close."""
-        self._flush()
-        self._transport.close()
+        """Close when what is held has been sent."""
+        self._is_closing = True
+        self._loop.call_soon(self._transport.close)
+
+    def is_closing(self) -> bool:
+        """Whether no more is read."""
+        return self._is_closing or self._transport.is_closing()
 
     def _flush(self) -> None:
         if self._held:

@@ -67,9 +67,9 @@ class Together:
         """Return the scores of each request; what is wrong with one is said to that one alone."""
         if not asked:
             return []
-        columns = self._scorer.columns
-        joined = {c.name: [v for values in asked for v in values[c.name]] for c in columns}
         try:
+            columns = self._scorer.columns
+            joined = {c.name: [v for values in asked for v in values[c.name]] for c in columns}
             scores = self._scorer.score(as_table(joined, columns), is_over)
         except Exception as error:
             if len(asked) == 1:
