@@ -289,7 +289,7 @@ class Fit:
         weights = Weights((1.0 / len(groups),) * len(groups))
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
-            metrics = held_out_metrics(chosen.held_out, names)
+            metrics = held_out_metrics(chosen.held_out, names, lambda: self.weights)
             # Where columns have drifted, source rows do not tell which member to trust.
             if len(groups) > 1 and self.drift is None:
                 weights = chosen.held_out.weights()
