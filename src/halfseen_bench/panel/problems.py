@@ -40,6 +40,8 @@ class PanelProblem(NamedTuple):
     labels: Labels
     target: pd.DataFrame
     truth: Labels
+    regret: Callable[[Any], float] | None = None
+    """Nats above the best possible prediction, where that is known."""
 
 
 def metric_of(problem: str) -> str:
@@ -62,7 +64,8 @@ def reviews(source: str, target: str, seed: int) -> PanelProblem:
 
 def simulated(seed: int, **dials: float) -> PanelProblem:
     scenario = Scenario.of({"rows": 10_000, "test_rows": 5_000, "seed": seed, **dials})
-    return of_pair(simulate(scenario).pair)
+    simulation = simulate(scenario)
+    return of_pair(simulation.pair)._replace(regret=simulation.truth.regret)
 
 
 def of_pair(pair: DomainPair) -> PanelProblem:
