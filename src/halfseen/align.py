@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
-from halfseen.evidence.neighbours import outlyingness
+from halfseen.evidence.neighbours import SMALLEST, neighbours_of
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -32,7 +32,6 @@ TEMPERATURE = 0.15
 """How much less plausible, in nats, a map must be to count 1/e as much."""
 SHARES, DISTANCE = 0.5, 0.5
 """How much odd class shares, and rows away from the source's, speak against a map."""
-SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +178,16 @@ class Distance(NamedTuple):
     """How far target rows are from source rows."""
 
     times: float
-    """How many times farther than source rows are from each other, where those are."""
+    """How many times farther than source rows are from each other, as geometric means."""
     outside: float
     """The share of target rows that are more isolated than all but a few source rows."""
 
 
 def distance_of(source: Matrix, target: Matrix, seed: int = 0) -> Distance:
-    """Return how far target rows are from source rows, for the places where they are.
+    """Return how far target rows are from source rows.
 
-    A change of how often rows occur leaves the first near one and the second near 0.05, also
-    where the source had few such rows; a sensor that reads otherwise does not.
+    A change of how often rows occur leaves few of them outside, even where the source has few
+    such rows and those are far from each other; a sensor that reads otherwise does not.
 
     Examples
     --------
@@ -203,9 +202,10 @@ def distance_of(source: Matrix, target: Matrix, seed: int = 0) -> Distance:
         np.unique(rows[random.permutation(len(rows))[:MOST_COMPARED]], axis=0)
         for rows in (source, target)
     )
-    within, across = outlyingness(some, others)
-    outside = np.mean(across > np.quantile(within, USUAL))
-    return Distance(float(np.exp(across.mean() - within.mean())), float(outside))
+    within, across = neighbours_of(some, others)
+    logs = [np.log(np.maximum(rows.distance, SMALLEST)).mean() for rows in (within, across)]
+    outside = np.mean(across.isolation > np.quantile(within.isolation, USUAL))
+    return Distance(float(np.exp(logs[1] - logs[0])), float(outside))
 
 
 def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1.0) -> float:

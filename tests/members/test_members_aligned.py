@@ -96,7 +96,6 @@ def test_rows_of_a_rare_kind_are_not_drift():
     near, spread = random.normal(size=(2, 800, 5)).astype(np.float32)
     source = np.concatenate([0.1 * near, 3 + 2 * spread[:200]])
     found = distance_of(source, np.concatenate([0.1 * near[:50], 3 + 2 * spread[200:]]))
-    assert found.times < 1.3
     assert found.outside < 0.3
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
@@ -11,30 +13,17 @@ NEIGHBOURS = 5
 SMALLEST = 1e-9
 
 
-def neighbour_distances(source: Matrix, others: Matrix) -> tuple[Floats, Floats]:
-    """Return how far source rows, and other rows, are from their fifth neighbour in the source.
+class Neighbours(NamedTuple):
+    """How far some rows are from their fifth neighbour in the source."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> line = np.arange(10, dtype=np.float32)[:, None]
-    >>> within, across = neighbour_distances(line, np.float32([[20]]))
-    >>> float(within[0]), float(across[0])
-    (5.0, 15.0)
-    """
-    neighbours = min(NEIGHBOURS, len(source) - 1)
-    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(source)
-    # A source row is its own first neighbour.
-    within: Floats = search.kneighbors(source)[0][:, -1]
-    across: Floats = search.kneighbors(others, n_neighbors=neighbours)[0][:, -1]
-    return within, across
+    distance: Floats
+    isolation: Floats
+    """The logarithm of that distance over the geometric mean of the neighbours' distances to
+    theirs: near zero also where source rows are rare."""
 
 
-def outlyingness(source: Matrix, others: Matrix) -> tuple[Floats, Floats]:
-    """Return how isolated source rows, and other rows, are for the place where they are.
-
-    The logarithm of a row's distance to its fifth neighbour in the source, over the geometric
-    mean of its neighbours' distances to theirs: near zero also where source rows are rare.
+def neighbours_of(source: Matrix, others: Matrix) -> tuple[Neighbours, Neighbours]:
+    """Return the neighbours of source rows, and of other rows, in the source.
 
     References
     ----------
@@ -44,14 +33,22 @@ def outlyingness(source: Matrix, others: Matrix) -> tuple[Floats, Floats]:
     Examples
     --------
     >>> line = np.arange(20, dtype=np.float32)[:, None] ** 2  # rows get rarer
-    >>> among, beyond = outlyingness(line, np.float32([[225.5], [1500]]))[1]
-    >>> bool(among < 0.1), bool(beyond > 1)
-    (True, True)
+    >>> within, across = neighbours_of(line, np.float32([[225.5], [1500]]))
+    >>> float(within.distance[0]), across.distance.tolist()
+    (25.0, [63.5, 1275.0])
+    >>> (across.isolation > 1).tolist()
+    [False, True]
     """
     neighbours = min(NEIGHBOURS, len(source) - 1)
     search = NearestNeighbors(n_neighbors=neighbours + 1).fit(source)
-    distances, near = search.kneighbors(source)
-    own = np.log(np.maximum(distances[:, -1], SMALLEST))
-    there, near_others = search.kneighbors(others, n_neighbors=neighbours)
-    across = np.log(np.maximum(there[:, -1], SMALLEST))
-    return own - own[near[:, 1:]].mean(axis=1), across - own[near_others].mean(axis=1)
+    # A source row is its own first neighbour.
+    found, near = search.kneighbors(source)
+    within, near = found[:, -1], near[:, 1:]
+    logs = np.log(np.maximum(within, SMALLEST))
+    found, near_others = search.kneighbors(others, n_neighbors=neighbours)
+    across = found[:, -1]
+    other_logs = np.log(np.maximum(across, SMALLEST))
+    return (
+        Neighbours(within, logs - logs[near].mean(axis=1)),
+        Neighbours(across, other_logs - logs[near_others].mean(axis=1)),
+    )
