@@ -223,8 +223,8 @@ class Fit:
                 else "columns are not mapped, because amounts do not tell which map is right"
             )
             self.hooks.say(
-                f"Target rows are {found.distance.times:.1f} times as far from source rows as those are "
-                f"from each other: {mapped}."
+                f"Target rows are {found.distance.times:.1f} times as far from source rows as "
+                f"those are from each other: {mapped}."
             )
         return found
 
