@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import re
 import signal
@@ -10,14 +11,16 @@ import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from local_server import COMMAND, ROW, Process, scorer_of, serving
 
 from halfseen.export.onnx import onnx_model, write_onnx
+from halfseen.front import NumberColumn
 from halfseen.serve.errors import RequestError
+from halfseen.serve.log_lines import JsonLines, Lines
 from halfseen.serve.metrics import Metrics
 from halfseen.serve.together import Together
 from table_models import table_model
@@ -88,6 +91,13 @@ def test_bounds_are_those_of_all_workers():
 class Counting:
     """A scorer that counts how often it is asked, and refuses negative numbers."""
 
+    columns = (
+        NumberColumn(
+            **{"kind": "numeric", "name": "x", "role": "observed", "fill": 0.0, "mean": 0.0},
+            **{"indicator": False, "log": False, "scale": 1.0},
+        ),
+    )
+
     def __init__(self):
         self.asked = []
         self.may_go_on = threading.Event()
@@ -106,7 +116,7 @@ def asked_together(numbers):
         scorer = Counting()
         with ThreadPoolExecutor(1) as pool:
             together = Together(scorer, pool)
-            asking = [together.score(pa.table({"x": [number]})) for number in numbers]
+            asking = [together.score({"x": [number]}) for number in numbers]
             tasks = [asyncio.create_task(one) for one in asking]
             await asyncio.sleep(0.05)
             scorer.may_go_on.set()
@@ -135,3 +145,21 @@ def test_small_and_large_bodies_get_the_same_answer():
         port = int(address.rpartition(":")[2])
         (one,) = post(port, [ROW])["records"]
         assert post(port, rows)["records"] == [one] * 300
+
+
+def test_lines_of_one_turn_are_written_together_and_each_within_one_write(monkeypatch):
+    writes = []
+    stream = SimpleNamespace(write=writes.append, flush=lambda: None)
+    monkeypatch.setattr("sys.stderr", stream)
+    lines = Lines()
+    lines.setFormatter(JsonLines())
+
+    async def turn():
+        for number in range(100):
+            lines.handle(logging.makeLogRecord({"msg": "x" * 50, "fields": {"number": number}}))
+        assert not writes
+
+    asyncio.run(turn())
+    assert [json.loads(line)["number"] for line in "".join(writes).splitlines()] == [*range(100)]
+    assert len(writes) < 10
+    assert all(len(write) <= 4096 and write.endswith("\n") for write in writes)

@@ -109,7 +109,9 @@ needed.
         values = _parsed_numbers(values, name, where, first_row)
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
-    numbers: Floats = _numpy(values.cast(pa.float64(), safe=False)).astype(np.float64)
+    if values.type != pa.float64():
+        values = values.cast(pa.float64(), safe=False)
+    numbers: Floats = _numpy(values).astype(np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():
         row = int(np.argmax(infinite))

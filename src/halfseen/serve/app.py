@@ -17,14 +17,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from halfseen.alarms import FEWEST_ROWS
 from halfseen.serve import contract
 from halfseen.serve.arrow_body import ARROW, read_arrow, write_arrow
 from halfseen.serve.errors import RequestError, answer_error, answer_failure
 from halfseen.serve.gate import Flow, Gate
-from halfseen.serve.json_body import read_json
+from halfseen.serve.json_body import as_table, read_json
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import MEDIA, Metrics
-from halfseen.serve.scorer import Scorers
+from halfseen.serve.scorer import Scorer, Scorers
 from halfseen.serve.together import Scores, Together
 
 JSON = "application/json"
@@ -118,9 +119,15 @@ class _Predict:
         try:
             await self._read(request, body)
             if media == JSON and len(body) <= SMALL:
-                parsed = read_json(body, self._scorers.columns, self._limits)
-                scores = await self._together[self._scorers.of(parsed[1])].score(parsed[1])
-                content, answered, rows = self._written(parsed, scores, arrow_wanted)
+                form, values, ignored = read_json(body, self._scorers.columns, self._limits)
+                scorer = self._scorers.of(values)
+                scores = await self._together[scorer].score(values)
+                alarms = []
+                if len(scores[1]) >= FEWEST_ROWS:
+                    alarms = scorer.alarms(as_table(values, scorer.columns), scores[0])
+                answers = _answers(scorer, scores)
+                content, answered = _written(form, answers, ignored, alarms, arrow_wanted)
+                rows = len(scores[1])
             else:
                 content, answered, rows = await asyncio.get_running_loop().run_in_executor(
                     _threads(), self._score, body, media, arrow_wanted, is_over
@@ -148,29 +155,45 @@ class _Predict:
         self, body: bytearray, media: str, arrow_wanted: bool, is_over: threading.Event
     ) -> tuple[bytes, str, int]:
         """Parse, score and write: all that takes time, on a thread of its own."""
-        read = read_arrow if media == ARROW else read_json
-        parsed = read(body, self._scorers.columns, self._limits)
-        scores = self._scorers.of(parsed[1]).score(parsed[1], is_over)
-        return self._written(parsed, scores, arrow_wanted)
+        form: str
+        if media == ARROW:
+            form, table, ignored = read_arrow(body, self._scorers.columns, self._limits)
+            scorer = self._scorers.of(table.column_names)
+        else:
+            form, values, ignored = read_json(body, self._scorers.columns, self._limits)
+            scorer = self._scorers.of(values)
+            table = as_table(values, scorer.columns)
+        scores = scorer.score(table, is_over)
+        alarms = scorer.alarms(table, scores[0])
+        answers = _answers(scorer, scores)
+        return *_written(form, answers, ignored, alarms, arrow_wanted), table.num_rows
 
-    def _written(
-        self, parsed: tuple[str, Any, list[str]], scores: Scores, arrow_wanted: bool
-    ) -> tuple[bytes, str, int]:
-        """Return an answer, its type and how many rows it is about."""
-        (form, table, ignored), (shown, prediction) = parsed, scores
-        scorer = self._scorers.of(table)
-        alarms = scorer.alarms(table, shown)
-        names = contract.output_names(scorer.schema)
-        # Of amounts the prediction is the first column already.
-        answers = dict(zip(names, [*shown.T.tolist(), prediction.tolist()], strict=False))
-        if arrow_wanted:
-            return write_arrow(answers), ARROW, len(prediction)
-        answer: Any = answers
-        if form == "records":
-            rows = zip(*answers.values(), strict=True)
-            answer = [dict(zip(names, row, strict=True)) for row in rows]
-        content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
-        return bytes(content), JSON, len(prediction)
+
+def _answers(scorer: Scorer, scores: Scores) -> dict[str, list[Any]]:
+    """Return the columns of an answer."""
+    shown, prediction = scores
+    # Of amounts the prediction is the first column already.
+    columns = [*shown.T.tolist(), prediction.tolist()]
+    return dict(zip(contract.output_names(scorer.schema), columns, strict=False))
+
+
+def _written(
+    form: str,
+    answers: dict[str, list[Any]],
+    ignored: list[str],
+    alarms: list[str],
+    arrow_wanted: bool,
+) -> tuple[bytes, str]:
+    """Return an answer as bytes, and their type."""
+    if arrow_wanted:
+        return write_arrow(answers), ARROW
+    answer: Any = answers
+    if form == "records":
+        answer = [
+            dict(zip(answers, row, strict=True)) for row in zip(*answers.values(), strict=True)
+        ]
+    content = JSONResponse({form: answer, "ignored": ignored, "alarms": alarms}).body
+    return bytes(content), JSON
 
 
 @cache

@@ -136,10 +136,12 @@ class Flow:
             if message["type"] == "http.response.start" and unread:
                 message["headers"] = [*message["headers"], (b"connection", b"close")]
             if message["type"] == "http.response.body":
-                body = message.pop("body", b"")
-                for start in range(0, len(body), _PIECE):
+                body, start = message.get("body", b""), 0
+                while len(body) - start > (0 if unread else _PIECE):
                     piece = body[start : start + _PIECE]
                     await send({**message, "body": piece, "more_body": True})
+                    start += _PIECE
+                message["body"] = body[start:]
                 if unread:
                     await linger()
             await send(message)

@@ -1,4 +1,4 @@
-"""JSON records and JSON columns, checked value by value before they become a table."""
+"""JSON records and JSON columns, checked value by value as they become a table."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HOW = 'Send {"records": [{...}, ...]} or {"columns": {"name": [...], ...}}.'
 
 def read_json(
     body: bytearray, choose: Choose, limits: Limits
-) -> tuple[Literal["records", "columns"], Any, list[str]]:
-    """Return the form of a JSON body, its columns as a table, and the names it ignores.
+) -> tuple[Literal["records", "columns"], Values, list[str]]:
+    """Return the form of a JSON body, its columns, and the names it ignores.
 
     `choose` says which columns are read, once it can ask which of them have a value.
 
@@ -35,34 +35,36 @@ def read_json(
     >>> age = NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
     ...                    indicator=False, log=False, mean=50.0, scale=9.0)
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
-    >>> form, table, ignored = read_json(body, lambda has_value: [age], Limits())
-    >>> form, table.to_pylist(), ignored
-    ('records', [{'age': 63.0}], ['x'])
+    >>> form, values, ignored = read_json(body, lambda has_value: [age], Limits())
+    >>> form, values, ignored
+    ('records', {'age': [63.0]}, ['x'])
+    >>> as_table(values, [age]).to_pylist()
+    [{'age': 63.0}]
     """
     document = _parsed(body)
     if not isinstance(document, dict) or len(document) != 1:
         raise RequestError(422, f"The body must be an object with one key. {_HOW}")
     ((form, content),) = document.items()
     if form == "records":
-        columns, values, given = _from_records(content, choose, limits)
+        values, given = _from_records(content, choose, limits)
     elif form == "columns":
-        columns, values, given = _from_columns(content, choose, limits)
+        values, given = _from_columns(content, choose, limits)
     else:
         raise RequestError(422, f"The body has the unknown key {_shown(form)}. {_HOW}", form)
     ignored = [name for name in given if name not in values]
     _check_text("".join(ignored), "The name of a column", None)
+    return form, values, ignored
+
+
+def as_table(values: Values, columns: Sequence[Column]) -> Any:
+    """Return columns of JSON values as Arrow, in one piece, each value checked."""
     arrays = [_array(column, values[column.name]) for column in columns]
-    return form, pa.table(arrays, names=list(values)), ignored
+    return pa.record_batch(arrays, names=[column.name for column in columns])
 
 
 def _parsed(body: bytearray) -> Any:
     try:
-        return json.loads(
-            body.decode("utf-8"),
-            parse_int=float,  # as tables have them, and with no limit on digits to run into
-            parse_constant=_refuse_constant,
-            object_pairs_hook=_object,
-        )
+        return _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RequestError(
             400, f"The body is not UTF-8: byte {error.start} is out of place."
@@ -87,9 +89,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_DECODER = json.JSONDecoder(
+    parse_int=float,  # as tables have them, and with no limit on digits to run into
+    parse_constant=_refuse_constant,
+    object_pairs_hook=_object,
+)
+
+
 def _from_records(
     records: Any, choose: Choose, limits: Limits
-) -> tuple[Sequence[Column], Values, Mapping[str, None]]:
+) -> tuple[Values, Mapping[str, None]]:
     _check_type(records, list, '"records"', "records")
     limits.check_rows(len(records))
     for row, record in enumerate(records, start=1):
@@ -102,12 +111,10 @@ def _from_records(
         except KeyError:
             row = next(r for r, record in enumerate(records, 1) if column.name not in record)
             raise lacking(column.name, f"Row {row}") from None
-    return columns, values, dict.fromkeys(name for record in records for name in record)
+    return values, dict.fromkeys(name for record in records for name in record)
 
 
-def _from_columns(
-    content: Any, choose: Choose, limits: Limits
-) -> tuple[Sequence[Column], Values, Mapping[str, Any]]:
+def _from_columns(content: Any, choose: Choose, limits: Limits) -> tuple[Values, Mapping[str, Any]]:
     _check_type(content, dict, '"columns"', "columns")
 
     def has_value(name: str) -> bool:
@@ -127,7 +134,7 @@ def _from_columns(
         if len(found) != rows:
             sentence = f"Column {name!r} has {len(found)} values and {first!r} has {rows}"
             raise RequestError(422, f"{sentence}; give one per row.", name)
-    return columns, values, content
+    return values, content
 
 
 def _array(column: Column, values: list[Any]) -> Any:

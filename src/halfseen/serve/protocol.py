@@ -17,8 +17,43 @@ from halfseen.serve.metrics import Metrics
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at a connection."""
+_HELD = 2**14
+"""Bytes of an answer that wait for more of it."""
 _FLUSH_SECONDS = 5.0
 """Seconds that a closed connection may take to hand over the rest of its answer."""
+
+
+class _AtOnce:
+    """A transport that sends head and body of a small answer at once, after it was counted."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held, self._is_closing = b"", False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send at the end of this turn of the loop; what is large, now, to learn if it is slow."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held += data
+        if len(self._held) > _HELD:
+            self._flush()
+
+    def close(self) -> None:
+        """Close when what is held has been sent."""
+        self._is_closing = True
+        self._loop.call_soon(self._transport.close)
+
+    def is_closing(self) -> bool:
+        """Whether no more is read."""
+        return self._is_closing or self._transport.is_closing()
+
+    def _flush(self) -> None:
+        if self._held:
+            self._transport.write(self._held)
+            self._held = b""
 
 
 class Protocol(H11Protocol):
@@ -38,7 +73,7 @@ class Protocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many hears so as soon as it asks for something."""
-        super().connection_made(transport)
+        super().connection_made(_AtOnce(transport, self.loop))  # type: ignore[arg-type]
         self._metrics.connections += 1
         self._is_one_too_many = self._metrics.total("connections") > self._limits.max_connections
         self._look()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +151,13 @@ class Scorers:
                 raise RequestError(422, str(error)) from None
         return list(self)[place].columns
 
-    def of(self, table: Any) -> Scorer:
-        """Return the scorer of rows that were read."""
-        return self._scorers[tuple(table.column_names)]
+    def of(self, names: Iterable[str]) -> Scorer:
+        """Return the scorer of columns that were read."""
+        return self._scorers[tuple(names)]
 
 
 def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) -> None:
-    wrong = np.flatnonzero(~(np.isnan(numbers) | np.isin(numbers, (0, 1))))
+    wrong = np.flatnonzero(~(np.isnan(numbers) | (numbers == 0) | (numbers == 1)))
     if wrong.size:
         found = f"{numbers[wrong[0]]:g} in row {wrong[0] + first_row}"
         raise RequestError(

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from halfseen.serve.json_body import Values, as_table
 from halfseen.serve.scorer import Scorer
 
 Scores = tuple[npt.NDArray[np.float64], npt.NDArray[Any]]
@@ -30,17 +30,17 @@ class _NobodyWaits(threading.Event):
 
 
 class Together:
-    """Scores tables of a few rows, as many at once as wait."""
+    """Scores a few rows of JSON values, as many requests at once as wait."""
 
     def __init__(self, scorer: Scorer, executor: Executor) -> None:
         self._scorer, self._executor = scorer, executor
-        self._waiting: list[tuple[Any, asyncio.Future[Scores]]] = []
+        self._waiting: list[tuple[Values, asyncio.Future[Scores]]] = []
         self._work: asyncio.Task[None] | None = None
 
-    async def score(self, table: Any) -> Scores:
-        """Return what the scorer says of a table."""
+    async def score(self, values: Values) -> Scores:
+        """Return what the scorer says of the rows of one request."""
         answer: asyncio.Future[Scores] = asyncio.get_running_loop().create_future()
-        self._waiting.append((table, answer))
+        self._waiting.append((values, answer))
         if self._work is None:
             self._work = asyncio.create_task(self._score_all())
         return await answer
@@ -50,9 +50,9 @@ class Together:
         try:
             while self._waiting:
                 taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
-                taken = [(table, answer) for table, answer in taken if not answer.done()]
-                tables, is_over = [t for t, _ in taken], _NobodyWaits([a for _, a in taken])
-                found = await loop.run_in_executor(self._executor, self._scores, tables, is_over)
+                taken = [(values, answer) for values, answer in taken if not answer.done()]
+                asked, is_over = [v for v, _ in taken], _NobodyWaits([a for _, a in taken])
+                found = await loop.run_in_executor(self._executor, self._scores, asked, is_over)
                 for (_, answer), scores in zip(taken, found, strict=True):
                     if answer.done():  # its deadline is over
                         continue
@@ -63,15 +63,18 @@ class Together:
         finally:
             self._work = None
 
-    def _scores(self, tables: list[Any], is_over: threading.Event) -> list[Scores | Exception]:
-        """Return the scores of each table; what is wrong with one is said to that one alone."""
-        if not tables:
+    def _scores(self, asked: list[Values], is_over: threading.Event) -> list[Scores | Exception]:
+        """Return the scores of each request; what is wrong with one is said to that one alone."""
+        if not asked:
             return []
         try:
-            scores = self._scorer.score(pa.concat_tables(tables), is_over)
+            columns = self._scorer.columns
+            joined = {c.name: [v for values in asked for v in values[c.name]] for c in columns}
+            scores = self._scorer.score(as_table(joined, columns), is_over)
         except Exception as error:
-            if len(tables) == 1:
+            if len(asked) == 1:
                 return [error]
-            return [scores for table in tables for scores in self._scores([table], is_over)]
-        ends = np.cumsum([table.num_rows for table in tables])[:-1]
+            half = len(asked) // 2  # one that is wrong shall not cost the others their company
+            return self._scores(asked[:half], is_over) + self._scores(asked[half:], is_over)
+        ends = np.cumsum([len(values[columns[0].name]) for values in asked])[:-1]
         return list(zip(*(np.split(part, ends) for part in scores), strict=True))
