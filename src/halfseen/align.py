@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
-from halfseen.evidence.neighbours import neighbour_distances
+from halfseen.evidence.neighbours import SMALLEST, neighbours_of
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -26,13 +26,12 @@ LIMIT = 20.0
 SMALLEST_SPREAD = 1e-12
 _NAMES = ("positions", "mean", "scale", "logarithm", "slope", "offset")
 MOST_COMPARED = 1_500
-FAR = 2.0
-"""Target rows so many times as far from source rows as those are from each other: drift."""
+USUAL = 0.95
+"""A row that is more isolated than so many of the source rows lies outside of the source."""
 TEMPERATURE = 0.15
 """How much less plausible, in nats, a map must be to count 1/e as much."""
 SHARES, DISTANCE = 0.5, 0.5
 """How much odd class shares, and rows away from the source's, speak against a map."""
-SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,18 +174,26 @@ class ColumnMap:
         return builder.node("Where", builder.constant(mapped), moved, rows)
 
 
-def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
-    """Return how many times farther target rows are from source rows than those from each other.
+class Distance(NamedTuple):
+    """How far target rows are from source rows."""
 
-    The geometric mean of the distances to the fifth neighbour in the source, of target rows over
-    source rows. A change of how often rows occur leaves it near one; a sensor that reads
-    otherwise does not.
+    times: float
+    """How many times farther than source rows are from each other, as geometric means."""
+    outside: float
+    """The share of target rows that are more isolated than all but a few source rows."""
+
+
+def distance_of(source: Matrix, target: Matrix, seed: int = 0) -> Distance:
+    """Return how far target rows are from source rows.
+
+    A change of how often rows occur leaves few of them outside, even where the source has few
+    such rows and those are far from each other; a sensor that reads otherwise does not.
 
     Examples
     --------
     >>> random = np.random.default_rng(0)
     >>> rows, others = random.normal(size=(2, 500, 3)).astype(np.float32)
-    >>> drift_of(rows, others) < 1.2, drift_of(rows, others + 5) > 3
+    >>> distance_of(rows, others).outside < 0.1, distance_of(rows, others + 5).outside > 0.9
     (True, True)
     """
     random = np.random.default_rng(seed)
@@ -195,11 +202,10 @@ def drift_of(source: Matrix, target: Matrix, seed: int = 0) -> float:
         np.unique(rows[random.permutation(len(rows))[:MOST_COMPARED]], axis=0)
         for rows in (source, target)
     )
-    within, across = (
-        np.log(np.maximum(distance, SMALLEST)).mean()
-        for distance in neighbour_distances(some, others)
-    )
-    return float(np.exp(across - within))
+    within, across = neighbours_of(some, others)
+    logs = [np.log(np.maximum(rows.distance, SMALLEST)).mean() for rows in (within, across)]
+    outside = np.mean(across.isolation > np.quantile(within.isolation, USUAL))
+    return Distance(float(np.exp(logs[1] - logs[0])), float(outside))
 
 
 def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1.0) -> float:
@@ -208,7 +214,7 @@ def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1
     .. math:: E_x H(Y | x) + \tfrac12 KL(q \| \pi) + \tfrac12 \log d
 
     with q the mean prediction, π the source's class proportions and d how many times farther
-    mapped rows are from source rows than those from each other (:func:`drift_of`). Rows of the
+    mapped rows are from source rows than those from each other (:func:`distance_of`). Rows of the
     wrong scale fall between the classes (high entropy), into a few of them (odd shares), or where
     no source row is; each of the three alone is right on some drifts and wrong on others.
 

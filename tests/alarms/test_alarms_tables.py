@@ -268,8 +268,8 @@ def test_predictions_raise_alarms(shares, prior, kinds):
 
 
 def test_far_rows_raise_an_alarm():
-    assert drift_alarms(1.4) == []
-    assert "5.1 times as far" in drift_alarms(5.1)[0].says
+    assert drift_alarms(1.4, 0.3) == []
+    assert "5.1 times as far" in drift_alarms(5.1, 0.8)[0].says
 
 
 def test_strict_makes_one_error_of_all():

@@ -80,12 +80,17 @@ def test_row_weights_move_amounts(learner):
     assert heavier > lighter + 0.5
 
 
-def test_no_member_answers_beyond_the_amounts_of_the_source():
-    bounded = Amounts(980.0, 1020.0)
+@pytest.mark.parametrize("learner", [RegressionLearner(), BoostedTreesLearner()])
+def test_a_slope_goes_on_a_little_beyond_the_source_and_no_further(learner):
     given = task()
-    member = RegressionLearner().fit(Task(BLOCKS, bounded, given.source, given.target, 0))
-    said = member.answer(100.0 * given.target)
-    assert (said.min(), said.max()) == (980.0, 1020.0)
+    member = learner.fit(given)
+    edge = given.source.inputs.max(0, keepdims=True)
+    spread = given.source.inputs.std(0)
+    at, beyond, far, farther = (
+        member.answer(edge + np.float32(k) * spread)[0, 0] for k in (0, 0.5, 1.01, 100)
+    )
+    assert abs(beyond - at) > 0.1
+    assert far == pytest.approx(farther)
 
 
 def test_a_linear_model_is_ridge_regression():
@@ -211,3 +216,29 @@ def test_labels_that_are_no_numbers_are_refused():
 def test_words_follow_the_kind():
     assert words_of("regression", kind_of({"task": "regression"})) == "ridge regression"
     assert words_of("forest", AMOUNTS) == "random forest"
+
+
+def test_intervals_hold_on_a_target_of_other_rows_and_are_never_narrower():
+    random = np.random.default_rng(0)
+
+    def drawn(rows, mean):
+        x = random.normal(mean, 1.0, rows)
+        return x, random.normal(0.0, np.exp(x))  # the spread grows with what shifts
+
+    x, labels = drawn(4000, 0.0)
+    truth = drawn(4000, 1.0)[1]
+    plain = Reach.fitted(np.zeros(4000), labels)
+    weighted = plain.for_target(labels, np.exp(x - 0.5), covered=True)
+
+    def held(reach):
+        low, high = reach.around(np.zeros(4000)).T
+        return np.mean((low <= truth) & (truth <= high))
+
+    assert held(plain) < 0.8
+    assert held(weighted) == pytest.approx(0.9, abs=0.02)
+    narrow = plain.for_target(labels, np.exp(-2 * x), covered=True)
+    assert narrow == plain
+    wider = plain.for_target(labels, np.exp(-2 * x), covered=False)
+    np.testing.assert_allclose(wider.above, 1.2 * np.array(plain.above))
+    lost = plain.for_target(labels, np.zeros(4000), covered=False)
+    np.testing.assert_allclose(lost.above, 1.2 * labels.max())

@@ -8,7 +8,7 @@ from onnxruntime import InferenceSession
 
 import halfseen
 from halfseen import AdaptationImputationClassifier, load
-from halfseen.align import ColumnMap, Continuous, continuous_columns, drift_of, judged_weights
+from halfseen.align import ColumnMap, Continuous, continuous_columns, distance_of, judged_weights
 from halfseen.errors import InputError
 from halfseen.export.onnx import check_parity, onnx_model
 from halfseen.graph import GraphBuilder
@@ -77,17 +77,26 @@ def test_numbers_and_integers_measure_but_flags_and_constants_do_not():
 def test_rows_that_repeat_are_not_near():
     random = np.random.default_rng(0)
     rows, others = random.integers(0, 4, (2, 800, 3)).astype(np.float32)
-    assert 0.8 < drift_of(rows, others) < 1.25
+    assert 0.8 < distance_of(rows, others).times < 1.25
     # A reading between the source's integers is not infinitely far from them.
-    assert drift_of(rows, others + 0.1) < 1.5
+    assert distance_of(rows, others + 0.1).times < 1.5
 
 
 def test_drift_is_far_rows_and_not_rows_of_other_frequency():
     random = np.random.default_rng(0)
     rows = random.normal(size=(800, 5)).astype(np.float32)
     often = rows[rows[:, 0] > 0.5]
-    assert drift_of(rows, often) < 1.3
-    assert drift_of(rows, rows * 3 + 10) > 3
+    assert distance_of(rows, often).outside < 0.15
+    assert distance_of(rows, rows * 3 + 10).times > 3
+
+
+def test_rows_of_a_rare_kind_are_not_drift():
+    """Most source rows are near each other; nearly all of the target's are of the others."""
+    random = np.random.default_rng(0)
+    near, spread = random.normal(size=(2, 800, 5)).astype(np.float32)
+    source = np.concatenate([0.1 * near, 3 + 2 * spread[:200]])
+    found = distance_of(source, np.concatenate([0.1 * near[:50], 3 + 2 * spread[200:]]))
+    assert found.outside < 0.3
 
 
 def test_clear_cases_count_alone_and_close_ones_are_hedged():

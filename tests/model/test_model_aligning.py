@@ -31,7 +31,7 @@ def test_rows_of_the_same_kind_have_not_drifted():
 )
 def test_most_readings_moved_are_a_drift_of_instruments(change):
     drift = found(rows_of(0), change(rows_of(1)))
-    assert drift.distance > 2
+    assert drift.distance.outside > 0.9
     assert drift.of_instruments
 
 
@@ -39,13 +39,13 @@ def test_one_column_that_moved_means_other_rows():
     target = rows_of(1)
     target[:, 0] += 20
     drift = found(rows_of(0), target)
-    assert drift.distance > 2
+    assert drift.distance.outside > 0.9
     assert not drift.of_instruments
 
 
 def test_few_measured_columns_are_no_instruments():
     drift = found(rows_of(0), rows_of(1) + 8, columns=2)
-    assert drift.distance > 2
+    assert drift.distance.outside > 0.9
     assert not drift.of_instruments
 
 

@@ -18,8 +18,8 @@ from halfseen.front.tables import PooledTable, Table
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
-FAR = 2.0
-"""Target rows so many times as far from source rows as those are from each other."""
+OUTSIDE = 0.5
+"""Share of target rows that are farther from source rows than those are from each other."""
 SHARES = 0.3
 """Part of the rows that would have to change class to give the source's shares."""
 RARE = 0.2
@@ -119,16 +119,16 @@ class Watch:
         return found + answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
 
 
-def drift_alarms(distance: float) -> list[Alarm]:
-    """Say so where target rows are far from any source row (:func:`halfseen.align.drift_of`)."""
-    if distance < FAR:
+def drift_alarms(distance: float, outside: float) -> list[Alarm]:
+    """Say so where target rows are far from source rows (:func:`halfseen.align.distance_of`)."""
+    if outside < OUTSIDE:
         return []
     says = (
         f"Target rows are {distance:.1f} times as far from source rows as those are from each "
         "other: the model guesses where it has seen nothing. Look for columns that mean something "
         "else on the target, and label some of its rows to measure (`halfseen evaluate`)."
     )
-    return [Alarm("drift", says, figures={"distance": distance})]
+    return [Alarm("drift", says, figures={"distance": distance, "outside": outside})]
 
 
 def answer_alarms(schema: TableSchema, shown: Floats, metrics: Mapping[str, Any]) -> list[Alarm]:

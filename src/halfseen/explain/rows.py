@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
-from halfseen.evidence.neighbours import neighbour_distances
+from halfseen.evidence.neighbours import neighbours_of
 from halfseen.front.preprocessing import as_categories, as_numbers, transform
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 
@@ -97,6 +97,6 @@ def distances(rows: Matrix, source: Matrix) -> Floats:
     (True, True)
     """
     some = source[np.random.default_rng(0).permutation(len(source))[:MOST_COMPARED]]
-    within, across = neighbour_distances(some, rows)
-    found: Floats = across / max(float(np.median(within)), SMALLEST)
+    within, across = neighbours_of(some, rows)
+    found: Floats = across.distance / max(float(np.median(within.distance)), SMALLEST)
     return found

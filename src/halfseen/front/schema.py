@@ -161,9 +161,7 @@ class TableSchema(_Plain):
     @property
     def label_kind(self) -> LabelKind:
         """What is predicted: one of the classes, or an amount."""
-        if self.amounts is None:
-            return Classes(self.classes)
-        return Amounts(self.amounts.low[0], self.amounts.high[0])
+        return Classes(self.classes) if self.amounts is None else Amounts()
 
     @property
     def observed(self) -> tuple[NumberColumn | CategoryColumn, ...]:

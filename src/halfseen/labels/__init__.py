@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from halfseen.labels.amounts import Amounts, Reach
+from halfseen.labels.amounts import Amounts
 from halfseen.labels.classes import Classes, Scalar, class_name
-from halfseen.labels.kind import LabelKind, Measure
+from halfseen.labels.kind import LabelKind, Measure, Target
+from halfseen.labels.reach import Reach
 
 __all__ = [
     "LABEL_KINDS",
@@ -22,6 +23,7 @@ __all__ = [
     "Measure",
     "Reach",
     "Scalar",
+    "Target",
     "class_name",
     "kind_of",
 ]

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats, Integers
 from halfseen.errors import InputError, OptionError
-from halfseen.labels.kind import ClassWeight, Expected, Labels, Measure
+from halfseen.labels.kind import ClassWeight, Expected, Labels, Look, Measure
+from halfseen.labels.reach import LEVEL, OTHER, Reach
 from halfseen.metrics import (
     amount_metrics,
     coverage,
@@ -28,132 +29,17 @@ PRIOR_ROWS = 30.0
 """Members' shares have a standard deviation of 1 / sqrt(30) about equal ones, before rows speak."""
 BIAS_RIDGE = 5.0
 """Rows that speak for no bias."""
-OTHER = 0.2
-"""What a target's mean errors differ by from what its observed columns let expect, as a share of
-them: a standard deviation. An assumption, which five problems of benchmarks/amounts.py fit."""
 TOLERANCE = 1e-5
 FOLDS = 5
 STRATA = 10
 """Groups of about the same amount that every split has in proportion."""
-LEVEL = 0.9
-"""Share of rows that an interval should hold."""
-BINS, BIN_ROWS = 5, 60
-"""Amounts of which the interval may have a width of its own, and the rows that each needs."""
 CONSTRAINT = 1e4
 """How heavy the row is that makes non-negative shares sum to one."""
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far the truth lies below and above an amount: the 90 % interval (split conformal).
-
-    Quantiles of what held-out rows differ by, the same everywhere or by the predicted amount, in
-    between which they are interpolated.
-
-    Parameters
-    ----------
-    at
-        Predicted amounts, rising.
-    below, above
-        What the interval reaches below and above each.
-
-    References
-    ----------
-    J. Lei, M. G'Sell, A. Rinaldo, R. Tibshirani, L. Wasserman, "Distribution-free predictive
-    inference for regression", JASA 113, 2018.
-
-    Examples
-    --------
-    >>> amounts = np.arange(200.0)
-    >>> reach = Reach.fitted(amounts, amounts + np.tile([-1.0, 1.0], 100))
-    >>> reach.around(np.array([7.0]))
-    array([[6., 8.]])
-    """
-
-    at: tuple[float, ...]
-    below: tuple[float, ...]
-    above: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        arrays = [np.array(part, dtype=np.float64) for part in (self.at, self.below, self.above)]
-        alike = len({array.shape for array in arrays}) == 1 and arrays[0].ndim == 1
-        if not alike or not len(self.at) or not all(np.isfinite(a).all() for a in arrays):
-            raise InputError("its interval is not one finite number below and above each amount.")
-        if (np.diff(arrays[0]) <= 0).any() or min(a.min() for a in arrays[1:]) < 0:
-            raise InputError("its interval does not reach from below each amount to above it.")
-
-    @classmethod
-    def fitted(cls, amounts: Floats, labels: Floats) -> Reach:
-        """Return the reach that suits held-out rows: by amount where that shortens intervals."""
-        most = max(1, min(BINS, len(amounts) // BIN_ROWS))
-        dealt = np.random.default_rng(0).permutation(len(amounts))
-        halves = dealt[::2], dealt[1::2]
-
-        def score(bins: int) -> float:
-            return sum(
-                cls._of(amounts[one], labels[one], bins).score(amounts[other], labels[other])
-                for one, other in (halves, halves[::-1])
-            )
-
-        chosen = 1 if most == 1 else min((1, most), key=score)
-        return cls._of(amounts, labels, chosen)
-
-    @classmethod
-    def _of(cls, amounts: Floats, labels: Floats, bins: int) -> Reach:
-        parts = np.array_split(np.argsort(amounts, kind="stable"), bins)
-        found: dict[float, tuple[float, float]] = {}
-        for part in parts:
-            difference, rows = np.sort(labels[part] - amounts[part]), len(part)
-            # The ranks that hold the level for one row more.
-            tail = (1.0 - LEVEL) / 2 * (rows + 1)
-            low = difference[max(int(np.floor(tail)) - 1, 0)]
-            high = difference[min(int(np.ceil(rows + 1 - tail)) - 1, rows - 1)]
-            found[float(np.median(amounts[part]))] = max(0.0, -low), max(0.0, high)
-        below, above = zip(*found.values(), strict=True)
-        return cls(tuple(found), tuple(map(float, below)), tuple(map(float, above)))
-
-    def around(self, amounts: Floats) -> Floats:
-        """Return the lower and the upper end for each amount: (rows, 2)."""
-        below, above = (np.interp(amounts, self.at, side) for side in (self.below, self.above))
-        return np.stack([amounts - below, amounts + above], axis=1)
-
-    def score(self, amounts: Floats, labels: Floats) -> float:
-        """Return the interval score: its length, and what misses it times 2 / (1 - level)."""
-        low, high = self.around(amounts).T
-        missed = np.maximum(low - labels, 0.0) + np.maximum(labels - high, 0.0)
-        return float((high - low + 2.0 / (1.0 - LEVEL) * missed).mean())
-
-    def add_to_graph(self, builder: GraphBuilder, amounts: str) -> str:
-        """Add both ends to an ONNX graph: interpolation as a sum of ramps."""
-
-        def constant(values: Any) -> str:
-            return builder.constant(np.array(values, dtype=np.float32))
-
-        ends = []
-        for sign, side in ((-1.0, self.below), (1.0, self.above)):
-            end = builder.node("Add", amounts, constant([[sign * side[0]]]))
-            if len(self.at) > 1:
-                steps = np.diff(self.at)
-                ramps = builder.node("Sub", amounts, constant([self.at[:-1]]))
-                ramps = builder.node("Min", builder.node("Relu", ramps), constant([steps]))
-                slopes = sign * np.diff(side) / steps
-                end = builder.node(
-                    "Add", end, builder.node("MatMul", ramps, constant(slopes[:, None]))
-                )
-            ends.append(end)
-        return builder.node("Concat", *ends, axis=1)
-
-
-@dataclass(frozen=True)
 class Amounts:
-    """A number, in its own unit.
-
-    Parameters
-    ----------
-    low, high
-        The least and the greatest amount of the source, beyond which no member answers: a straight
-        line runs far beyond what it was fitted on.
-    """
+    """A number, in its own unit."""
 
     task: ClassVar[str] = "regression"
     loss: ClassVar[str] = "rmse"
@@ -172,8 +58,7 @@ class Amounts:
     graph_output: ClassVar[str] = "amounts"
     networks: ClassVar[bool] = False
     aligns: ClassVar[bool] = False
-    low: float = -np.inf
-    high: float = np.inf
+    bounds_inputs: ClassVar[bool] = True
 
     @property
     def outputs(self) -> int:
@@ -249,13 +134,12 @@ class Amounts:
     # --- answers ------------------------------------------------------------------------
 
     def answers(self, sums: Floats) -> Floats:
-        """Return the sums, which are amounts, within those of the source."""
-        within: Floats = np.clip(sums, self.low, self.high)
-        return within
+        """Return the sums, which are amounts."""
+        return sums
 
     def answers_of_means(self, means: Floats) -> Floats:
         """Return the means, which are amounts."""
-        return self.answers(means)
+        return means
 
     def add_answers_of_means(self, builder: GraphBuilder, means: str) -> str:
         """Add nothing to an ONNX graph."""
@@ -281,9 +165,7 @@ class Amounts:
         metrics: Mapping[str, Any],
     ) -> str:
         """Add the weighted mean of the members' amounts, and its interval."""
-        ends = [builder.constant(np.array(e, dtype=np.float32)) for e in (self.low, self.high)]
-        within = [builder.node("Max", builder.node("Min", a, ends[1]), ends[0]) for a in answers]
-        found = builder.weighted_sum(within, weights.members)
+        found = builder.weighted_sum(answers, weights.members)
         if weights.bias:
             bias = builder.constant(np.array([weights.bias], dtype=np.float32))
             found = builder.node("Add", found, bias)
@@ -379,10 +261,12 @@ class Amounts:
         """Return the mean."""
         return np.array([np.average(labels, weights=weights)])
 
-    def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
+    def learned(self, shown: Floats, labels: Labels, look: Look) -> dict[str, Any]:
         """Return the reach of the interval."""
-        reach = asdict(Reach.fitted(shown[:, 0], labels))
-        return {"interval": {name: list(values) for name, values in reach.items()}}
+        reach, seen = Reach.fitted(shown[:, 0], labels), look()
+        if seen is not None:
+            reach = reach.for_target(labels - shown[:, 0], seen.weights, covered=seen.covered)
+        return {"interval": {name: list(values) for name, values in asdict(reach).items()}}
 
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
         """Return the amounts as they are."""

@@ -12,7 +12,7 @@ from scipy.special import log_softmax, logsumexp
 
 from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
-from halfseen.labels.kind import ClassWeight, Expected, Labels, Measure
+from halfseen.labels.kind import ClassWeight, Expected, Labels, Look, Measure
 from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.metrics import (
     accuracy,
@@ -90,6 +90,7 @@ class Classes:
     graph_output: ClassVar[str] = "probabilities"
     networks: ClassVar[bool] = True
     aligns: ClassVar[bool] = True
+    bounds_inputs: ClassVar[bool] = False
     values: tuple[Scalar, ...]
 
     @classmethod
@@ -362,7 +363,7 @@ class Classes:
         shares: Floats = counts / counts.sum()
         return shares
 
-    def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
+    def learned(self, shown: Floats, labels: Labels, look: Look) -> dict[str, Any]:
         """Return nothing: probabilities say how sure they are."""
         return {}
 

@@ -40,6 +40,21 @@ class Expected(NamedTuple):
     read: Callable[[float], float]
 
 
+class Target(NamedTuple):
+    """How held-out source rows stand to a target.
+
+    `weights` say how much more often each occurs there, `covered` whether they are enough to tell
+    anything of it.
+    """
+
+    weights: Floats
+    covered: bool
+
+
+Look = Callable[[], Target | None]
+"""Looks at a target; None where nothing can be told of it."""
+
+
 class LabelKind(Protocol):
     """A kind of label.
 
@@ -68,6 +83,8 @@ class LabelKind(Protocol):
     """Whether the paper's networks predict it."""
     aligns: ClassVar[bool]
     """Whether answers tell which map of drifted columns is plausible."""
+    bounds_inputs: ClassVar[bool]
+    """Whether a straight line would run away beyond the source's rows."""
 
     @property
     def outputs(self) -> int:
@@ -166,8 +183,11 @@ class LabelKind(Protocol):
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         """Return the best prediction that is the same for every row: one row of what is shown."""
 
-    def learned(self, shown: Floats, labels: Labels) -> dict[str, Any]:
-        """Return what a model keeps of held-out rows beside its metrics."""
+    def learned(self, shown: Floats, labels: Labels, look: Look) -> dict[str, Any]:
+        """Return what a model keeps of held-out rows beside its metrics.
+
+        `look` says how they stand to the target.
+        """
 
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
         """Return what a graph shows in double precision."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -25,23 +25,42 @@ PENALTIES = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """As scikit-learn's C: the larger, the weaker the penalty."""
 MOST_REGRESSED = 100_000
 """Rows that a regression is fitted on: more would not change what it says."""
+BEYOND = 1.0
+"""Standard deviations beyond the source's least and greatest value to which a line goes on."""
 MOST_COMPARED = 3_000
 """Rows among which its penalty is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Logistic or ridge regression on the observed inputs: the logits, or amounts, W x1 + b."""
+    """Logistic or ridge regression on the observed inputs: the logits, or amounts, W x1 + b.
+
+    Parameters
+    ----------
+    weight, bias
+        W and b.
+    low, high
+        What each input is taken for at least and at most where amounts are predicted: a straight
+        line goes on a little beyond the source's rows, and no further.
+    """
 
     kind: ClassVar[str] = "regression"
     weight: Floats
     bias: Floats
     blocks: Blocks
     label_kind: LabelKind
+    low: Floats | None = None
+    high: Floats | None = None
 
     def answer(self, rows: Matrix) -> Floats:
         """Return the answer about prepared rows; the missing block is not looked at."""
-        observed = self.blocks.flat(rows, "observed").astype(np.float64)
+        return self.answer_observed(self.blocks.flat(rows, "observed"))
+
+    def answer_observed(self, observed: Matrix) -> Floats:
+        """Return the answer about rows that hold the observed inputs alone."""
+        observed = observed.astype(np.float64)
+        if self.low is not None:
+            observed = np.clip(observed, self.low, self.high)
         return self.label_kind.answers(observed @ self.weight.T + self.bias)
 
     def complete_answer(self, rows: Matrix) -> Floats | None:
@@ -53,8 +72,9 @@ class Regression:
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return W and b."""
-        return {"weight": self.weight, "bias": self.bias}
+        """Return W, b and the bounds, where there are some."""
+        names = ("weight", "bias") if self.low is None else ("weight", "bias", "low", "high")
+        return {name: getattr(self, name) for name in names}
 
     @classmethod
     def restored(
@@ -67,18 +87,25 @@ class Regression:
     ) -> Self:
         """Rebuild the regression from its tensors."""
         outputs = label_kind.outputs
-        shapes = {"weight": (outputs, len(blocks.observed)), "bias": (outputs,)}
+        inputs = len(blocks.observed)
+        shapes = {"weight": (outputs, inputs), "bias": (outputs,)}
+        if label_kind.bounds_inputs:
+            shapes |= {"low": (inputs,), "high": (inputs,)}
         found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         if found != shapes:
             raise InputError(f"the tensors of the regression have shapes {found}, not {shapes}.")
-        return cls(tensors["weight"], tensors["bias"], blocks, label_kind)
+        return cls(**tensors, blocks=blocks, label_kind=label_kind)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add W x1 + b to an ONNX graph."""
+        weight, bias, *bounds = (
+            builder.constant(tensor.astype(np.float32)) for tensor in self.tensors().values()
+        )
         positions = builder.constant(np.array(self.blocks.observed, dtype=np.int64))
         observed = builder.node("Gather", rows, positions, axis=1)
-        learned = [builder.constant(a.astype(np.float32)) for a in (self.weight, self.bias)]
-        return builder.node("Gemm", observed, *learned, transB=1)
+        for end, operation in zip(bounds, ("Max", "Min"), strict=False):
+            observed = builder.node(operation, observed, end)
+        return builder.node("Gemm", observed, weight, bias, transB=1)
 
 
 @dataclass(frozen=True)
@@ -121,7 +148,11 @@ def fit_regression(
     labels = source.labels[some]
     weights = None if source.weights is None else source.weights[some]
     chosen = penalty or _penalty(rows, labels, label_kind)
-    return Regression(*label_kind.fit_linear(rows, labels, weights, chosen), blocks, label_kind)
+    fitted = Regression(*label_kind.fit_linear(rows, labels, weights, chosen), blocks, label_kind)
+    if not label_kind.bounds_inputs:
+        return fitted
+    further = BEYOND * rows.std(0)
+    return replace(fitted, low=rows.min(0) - further, high=rows.max(0) + further)
 
 
 def _penalty(rows: Matrix, labels: Matrix, label_kind: LabelKind) -> float:

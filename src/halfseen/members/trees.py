@@ -19,6 +19,7 @@ from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
+from halfseen.members.linear import Regression, fit_regression
 from halfseen.members.tasks import Sample, Task
 from halfseen.members.tree_arrays import TreeArrays
 from halfseen.parallel import present_ranks, threads
@@ -31,6 +32,8 @@ Settings = dict[str, Any]
 
 SMALL = 1_000
 """Rows below which trees are fewer and smaller."""
+START = "start/"
+"""Before the names of the tensors of what trees start with."""
 MOST_ROWS = 200_000
 """Rows that trees are grown on, drawn from all: more would hardly change them."""
 
@@ -44,6 +47,8 @@ class _Trees(ABC):
     constant: Floats
     blocks: Blocks
     label_kind: LabelKind
+    start: Regression | None = None
+    """What trees of amounts begin with: beyond the source's rows they know no slope."""
 
     @abstractmethod
     def _answer(self, sums: Floats) -> Floats:
@@ -58,6 +63,8 @@ class _Trees(ABC):
         sums = self.trees.sums(self.blocks.flat(rows, "observed"))
         if self._mirrored:
             sums = np.hstack([-sums, sums])
+        if self.start is not None:
+            sums = sums + self.start.answer(rows)
         return self._answer(sums + self.constant)
 
     @property
@@ -74,8 +81,10 @@ class _Trees(ABC):
         return {"outputs": self.trees.outputs}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the trees' arrays and the constant."""
-        return {**self.trees.tensors(), "constant": self.constant}
+        """Return the trees' arrays, the constant and what they start with."""
+        start = {} if self.start is None else self.start.tensors()
+        named = {f"{START}{name}": tensor for name, tensor in start.items()}
+        return {**self.trees.tensors(), "constant": self.constant, **named}
 
     @classmethod
     def restored(
@@ -90,12 +99,14 @@ class _Trees(ABC):
         outputs, wanted = description["outputs"], label_kind.outputs
         if outputs != (1 if wanted == 2 else wanted):
             raise InputError(f"its trees have {outputs} outputs for {wanted} of an answer.")
-        kept = dict(tensors)
+        kept = {n: tensor for n, tensor in tensors.items() if not n.startswith(START)}
+        line = {n.removeprefix(START): t for n, t in tensors.items() if n.startswith(START)}
+        start = Regression.restored({}, line, blocks, label_kind) if line else None
         constant = kept.pop("constant", np.empty(0))
         if constant.shape != (wanted,) or constant.dtype != np.float64:
             raise InputError(f"its trees lack a constant for each of {wanted} outputs.")
         trees = TreeArrays.restored(kept, outputs, len(blocks.observed))
-        return cls(trees, constant, blocks, label_kind)
+        return cls(trees, constant, blocks, label_kind, start)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add the trees to an ONNX graph."""
@@ -103,6 +114,8 @@ class _Trees(ABC):
         sums = self.trees.add_to_graph(builder, builder.node("Gather", rows, positions, axis=1))
         if self._mirrored:
             sums = builder.node("Concat", builder.node("Neg", sums), sums, axis=1)
+        if self.start is not None:
+            sums = builder.node("Add", sums, self.start.add_to_graph(builder, rows))
         constant = builder.constant(self.constant.astype(np.float32))
         return self._add_answer(builder, builder.node("Add", sums, constant))
 
@@ -150,7 +163,10 @@ class BoostedTreesLearner:
         return present_ranks().from_first(lambda: self._grown(task))
 
     def _grown(self, task: Task) -> BoostedTrees:
-        rows, shares, weights = _drawn(task)
+        (rows, shares, weights), start = _drawn(task), None
+        if task.label_kind.bounds_inputs:
+            start = fit_regression(task.source, task.blocks, task.label_kind)
+            shares = shares - start.answer_observed(rows)
         few = len(rows) < SMALL
         settings = _common(task.seed, len(rows)) | {
             "learning_rate": self.rate,
@@ -165,13 +181,13 @@ class BoostedTreesLearner:
         # One output for an amount, or for two classes.
         boost = {1: _boosted_amounts, 2: _boosted_two}.get(task.label_kind.outputs, _boosted)
         trees, constant = boost(rows, shares, weights, settings, rounds)
-        return BoostedTrees(trees, constant, task.blocks, task.label_kind)
+        return BoostedTrees(trees, constant, task.blocks, task.label_kind, start)
 
 
 def _boosted_amounts(
     rows: Matrix, amounts: Floats, weights: Floats | None, settings: Settings, rounds: int
 ) -> tuple[TreeArrays, Floats]:
-    """Boost trees of one amount, from its mean."""
+    """Boost trees of one amount, from its mean, or of what a line leaves of it."""
     import lightgbm
 
     constant = np.average(amounts, axis=0, weights=weights)

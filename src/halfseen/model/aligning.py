@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from halfseen.align import (
-    FAR,
     ColumnMap,
     Continuous,
+    Distance,
     continuous_columns,
-    drift_of,
+    distance_of,
     implausibility,
     judged_weights,
 )
@@ -28,6 +28,9 @@ MOST_ROWS = 3_000
 MOVING = 0.45
 """How much more plausible, in nats, an answer must be to pay for moving columns: with other class
 shares on the target, moved columns can look better than they are."""
+OUTSIDE = 0.3
+"""Share of target rows outside of the source from which they are taken to be far from it: rows
+that were merely selected, however strongly, had up to a quarter there."""
 MEASURED, MOVED = 2 / 3, 1 / 2
 """Shares of varying inputs that are measured, and of those that moved: instruments drifted."""
 SHIFT, STRETCH, SMALLEST = 0.5, 1.5, 1e-12
@@ -50,7 +53,7 @@ class Drift:
     Parameters
     ----------
     distance
-        How many times farther target rows are from source rows than those from each other.
+        How far target rows are from source rows.
     columns
         The continuous ones among the observed inputs.
     of_instruments
@@ -58,7 +61,7 @@ class Drift:
         have changed, and columns are mapped. Where a few moved, the rows are other rows.
     """
 
-    distance: float
+    distance: Distance
     columns: Continuous
     of_instruments: bool
 
@@ -73,8 +76,8 @@ def find_drift(
     if not len(columns):
         return None
     varying = [place for place in observed if np.ptp(source[:, place]) > 0]
-    distance = drift_of(source[:, observed], target[:, observed])
-    if distance <= FAR:
+    distance = distance_of(source[:, observed], target[:, observed])
+    if distance.outside < OUTSIDE:
         return None
     before, after = (rows[:, columns.positions].astype(np.float64) for rows in (source, target))
     spread = np.maximum(before.std(axis=0), SMALLEST)
@@ -141,7 +144,7 @@ def settle_maps(
         }
         at_home = home(source.inputs)[:, home.positions]
         for mapped in maps.values():
-            distance = drift_of(at_home, mapped(rows)[:, home.positions])
+            distance = distance_of(at_home, mapped(rows)[:, home.positions]).times
             judged.append(
                 implausibility(_together(inner, home, mapped).answer(rows), prior, distance)
             )
@@ -174,7 +177,7 @@ def settle_maps(
         }
         for (scale, name), value, count in zip(named, judged, counted, strict=True)
     ]
-    told = {"drift": drift.distance, "columns": len(drift.columns), "maps": facts}
+    told = {"drift": drift.distance.times, "columns": len(drift.columns), "maps": facts}
     logarithms = scales[-1].maps
     extra = self_trained(found.answer(rows), rows, logarithms["source"], logarithms["own"], blocks)
     if extra is None:

@@ -223,8 +223,8 @@ class Fit:
                 else "columns are not mapped, because amounts do not tell which map is right"
             )
             self.hooks.say(
-                f"Target rows are {found.distance:.1f} times as far from source rows as those are "
-                f"from each other: {mapped}."
+                f"Target rows are {found.distance.times:.1f} times as far from source rows as "
+                f"those are from each other: {mapped}."
             )
         return found
 
@@ -289,7 +289,7 @@ class Fit:
         weights = Weights((1.0 / len(groups),) * len(groups))
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
-            metrics = held_out_metrics(chosen.held_out, names)
+            metrics = held_out_metrics(chosen.held_out, names, lambda: self.weights)
             # Where columns have drifted, source rows do not tell which member to trust.
             if len(groups) > 1 and self.drift is None:
                 weights = chosen.held_out.weights()
@@ -339,7 +339,7 @@ class Fit:
             alarms = answer_alarms(front.schema, shown, model.metrics)
         else:
             alarms = prediction_alarms(shown, model.metrics["class_prior"], self._class_names())
-        drift = drift_alarms(self.far.distance) if self.far is not None else []
+        drift = drift_alarms(*self.far.distance) if self.far is not None else []
         return [alarm.to_dict() for alarm in drift + alarms]
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
-from halfseen.evidence import fit_density_ratio
+from halfseen.errors import HalfseenError
+from halfseen.evidence import fit_density_ratio, overlap
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
-from halfseen.labels import LabelKind
+from halfseen.labels import LabelKind, Target
 from halfseen.members import Member
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.weights.combining import Weights, across_halves
@@ -87,10 +89,20 @@ def ask(members: Sequence[Member], prepared: PreparedRows, fold: Fold) -> HeldOu
     )
 
 
-def held_out_metrics(held_out: HeldOut, kinds: Sequence[str]) -> dict[str, Any]:
+def held_out_metrics(
+    held_out: HeldOut, kinds: Sequence[str], weigh: Callable[[], Floats]
+) -> dict[str, Any]:
     """Measure a model on held-out rows, hidden and complete, and each member by itself."""
     labels, kind = held_out.labels, held_out.label_kind
-    kept = {"task": kind.task, **kind.learned(held_out.shown(), labels)}
+
+    def target() -> Target | None:
+        try:
+            weights = weigh()
+        except HalfseenError:  # a handful of rows
+            return None
+        return Target(weights, overlap(weights) >= ENOUGH_OVERLAP)
+
+    kept = {"task": kind.task, **kind.learned(held_out.shown(), labels, target)}
     found = {"without_missing_block": kind.metrics_of(held_out.shown(kept), labels)}
     if held_out.complete is not None:
         found["with_missing_block"] = kind.metrics_of(kind.shown(held_out.complete), labels)

@@ -40,6 +40,8 @@ class PanelProblem(NamedTuple):
     labels: Labels
     target: pd.DataFrame
     truth: Labels
+    regret: Callable[[Any], float] | None = None
+    """Nats above the best possible prediction, where that is known."""
 
 
 def metric_of(problem: str) -> str:
@@ -62,7 +64,8 @@ def reviews(source: str, target: str, seed: int) -> PanelProblem:
 
 def simulated(seed: int, **dials: float) -> PanelProblem:
     scenario = Scenario.of({"rows": 10_000, "test_rows": 5_000, "seed": seed, **dials})
-    return of_pair(simulate(scenario).pair)
+    simulation = simulate(scenario)
+    return of_pair(simulation.pair)._replace(regret=simulation.truth.regret)
 
 
 def of_pair(pair: DomainPair) -> PanelProblem:
@@ -191,12 +194,20 @@ def another_reading(table: pd.DataFrame, labels: Any, missing: Any, seed: int) -
     return cut(read[kept], labels, is_source, ~is_source, missing)
 
 
-def grades(seed: int) -> PanelProblem:
+def selected(table: pd.DataFrame, labels: Any, missing: Any, seed: int) -> PanelProblem:
+    """Send rows that are high in most columns to the target, mostly; nothing is read otherwise."""
+    standard = (table - table.mean()) / table.std()
+    height = standard.mean(axis=1) / standard.mean(axis=1).std()
+    is_source = np.random.default_rng(seed).random(len(table)) < 1.0 / (1.0 + np.exp(3.0 * height))
+    return cut(table, labels, is_source, ~is_source, missing)
+
+
+def grades(seed: int, shifted: Callable[..., PanelProblem]) -> PanelProblem:
     """Take the nine grades, 1 to 10, of biopsies."""
     table = read_table("MASS", "biopsy")
     names = [f"V{k}" for k in range(1, 10)]
     malignant = (table["class"] == "malignant").astype(int)
-    return another_reading(table[names].astype(float), malignant, names[6:], seed)
+    return shifted(table[names].astype(float), malignant, names[6:], seed)
 
 
 def grey_levels(seed: int) -> PanelProblem:
@@ -234,7 +245,8 @@ DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
     "returning shoppers, by traffic": partial(returning_shoppers, by="TrafficType"),
     "heart, back to Cleveland": heart_back,
     "clicks, in time": clicks_in_time,
-    "grades, read otherwise": grades,
+    "grades, read otherwise": partial(grades, shifted=another_reading),
+    "grades, selected": partial(grades, shifted=selected),
     "grey levels, read otherwise": grey_levels,
     **{name: partial(public, name=name) for name in list(PUBLIC)[::2]},
 }

@@ -85,10 +85,12 @@ def _measured(predict: Predict, data: PanelProblem, seed: int) -> Record:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         probability = predict(data.source, data.labels, data.target, seed)
-    return {
+    seconds = round(time.perf_counter() - started, 1)
+    found = {
         "accuracy": accuracy(probability, data.truth),
         "auc": auc(probability, data.truth),
         "cross_entropy": float(row_losses(probability, data.truth).mean()),
         "calibration_error": expected_calibration_error(probability, data.truth),
-        "seconds": round(time.perf_counter() - started, 1),
+        "seconds": seconds,
     }
+    return found if data.regret is None else found | {"regret": data.regret(probability)}
