@@ -25,7 +25,7 @@ from halfseen.model.fitting import RULE, Hooks, fit_tables, is_resident
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings
 from halfseen.model.streams import StreamedBatches
-from halfseen.parallel import Ranks
+from halfseen.parallel import Ranks, at_once_workers
 from halfseen.progress import Progress
 
 TINY = tiny.TINY | {
@@ -373,3 +373,16 @@ def test_without_networks_there_is_nothing_to_choose(found, monkeypatch):
     model = fit_tables(found, settings, Hooks(say=said.append)).model
     assert "The models differ in their networks, which have no part in this fit." in said
     assert "choice" not in model.metrics
+
+
+def test_the_number_of_cores_changes_no_bit_of_the_model(tmp_path, monkeypatch):
+    found = make(tmp_path)
+    monkeypatch.setattr(rows, "SMALL", 1_000)
+    tensors = []
+    for cores in (1, 2):
+        monkeypatch.setenv("OMP_NUM_THREADS", str(cores))
+        assert at_once_workers() == cores
+        kinds = ("regression", "boosted_trees", "forest")
+        fitted(found, members=kinds).save(tmp_path / str(cores))
+        tensors.append((tmp_path / str(cores) / "model.safetensors").read_bytes())
+    assert tensors[0] == tensors[1]
