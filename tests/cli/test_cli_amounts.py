@@ -204,7 +204,7 @@ def test_comparisons_of_networks_are_refused(words, folder, tmp_path, monkeypatc
 
 
 def test_several_missing_patterns_have_a_part_each(folder, tmp_path):
-    source, target, _ = tables()
+    _, target, prices = tables()
     pa.csv.write_csv(target.drop_columns("rooms"), tmp_path / "poor.csv")
     run(
         "fit", "--source", folder / "source.csv", "--target", folder / "target.csv",
@@ -219,7 +219,7 @@ def test_several_missing_patterns_have_a_part_each(folder, tmp_path):
         scores = pa.parquet.read_table(tmp_path / "scores.parquet").to_pandas()
         assert (scores.low <= scores.amount).all()
         assert (scores.amount <= scores.high).all()
-        rmse[name] = float(np.square(scores.amount - tables()[2]).mean() ** 0.5)
+        rmse[name] = float(np.square(scores.amount - prices).mean() ** 0.5)
     assert rmse["target"] < rmse["poor"] < 30
     run("evaluate", tmp_path / "model", folder / "labelled.csv")
     run("report", tmp_path / "model", "-o", tmp_path / "page.html")
