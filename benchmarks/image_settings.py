@@ -89,6 +89,12 @@ class Run(NamedTuple):
 
 
 RUNS = [
+    *(
+        Run("default", 4000, pair, model, seed)
+        for seed, models in enumerate(((IGNORE, IMPUTE), (IGNORE,), (IGNORE,)))
+        for model in models
+        for pair in ("usps:mnist", "mnist:mnistm", "svhn:mnist", "mnist:usps")
+    ),
     Run("default", 1200, "usps:mnist", IGNORE),
     Run("default", 1200, "svhn:mnist", IGNORE),
     Run("default", 1200, "usps:mnist", IMPUTE),

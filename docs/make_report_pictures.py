@@ -1,46 +1,71 @@
-"""Take pictures of a report in Chromium, for docs/images.
+"""Take pictures of three reports in Chromium, for docs/images: good, shifted and hopeless.
 
-``python docs/make_report_pictures.py report.html``; docs/report.md says how one is made.
+``python docs/make_report_pictures.py heart/``, with the folder that ``halfseen data export heart
+cleveland:hungarian --format csv -o heart/`` writes.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
+import pandas as pd
 from PIL import Image
+
+import halfseen
+from halfseen.report.model import model_page, read_subject
+from halfseen.report.page import write_page
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "report"))
 
 from chromium import Chromium, find_chromium  # noqa: E402
 
-# Name, width, theme, where to begin, height, scale.
-PICTURES = (
-    ("report-desktop.png", 1280, "light", "body", 1500, 1.0),
-    ("report-phone.png", 390, "light", "body", 1700, 1.25),
-    ("report-dark.png", 1280, "dark", "#section-shifted", 1560, 0.75),
-)
+LOOKS = {
+    "light": (1180, 760, "light", 0.62),
+    "dark": (1180, 760, "dark", 0.62),
+    "phone": (390, 860, "light", 0.8),
+}
+"""Width, height, theme, scale."""
 
 
-def main(page: Path) -> None:
+def tables(folder: Path) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """Return a source and a target each: the same hospital, its older patients, another one."""
+    here, there = (pd.read_csv(folder / f"{name}.csv") for name in ("source", "target"))
+    shared = list(there.columns.drop("label", errors="ignore"))
+    learned, others = here[::2], here[1::2][shared]
+    spoiled = there[shared].assign(trestbps=there.trestbps / 10)  # another unit
+    return {
+        "good": (learned, others),
+        "shifted": (learned, others[others.age > 52]),
+        "hopeless": (here, spoiled),
+    }
+
+
+def main(folder: Path) -> None:
     executable = find_chromium()
     if executable is None:
-        sys.exit("There is no Chromium to open the report in.")
-    browser = Chromium(executable, Path(tempfile.mkdtemp()))
+        sys.exit("There is no Chromium to open reports in.")
+    place = Path(tempfile.mkdtemp())
+    browser = Chromium(executable, place / "browser")
     try:
-        for name, width, theme, first, height, scale in PICTURES:
-            browser.resize(width, 900)
-            browser.prefer(theme)
-            browser.open(page)
-            top = f"document.querySelector('{first}').getBoundingClientRect().top + scrollY"
-            y = max(0.0, browser.run(top) - 24)
-            clip = {"x": 0, "y": y, "width": width, "height": height, "scale": scale}
-            path = HERE / "images" / name
-            browser.screenshot(path, whole=True, clip=clip)
-            Image.open(path).convert("RGB").save(path, optimize=True)
-            print(f"wrote {path}, {path.stat().st_size / 1024:.0f} kB")
+        for name, (source, target) in tables(folder).items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                halfseen.fit(source, target, "label", effort="quick").save(place / name)
+            page = place / f"{name}.html"
+            write_page(page, model_page(read_subject(place / name)))
+            for look, (width, height, theme, scale) in LOOKS.items():
+                browser.resize(width, height)
+                browser.prefer(theme)
+                browser.open(page)
+                path = HERE / "images" / f"report-{name}-{look}.png"
+                clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
+                browser.screenshot(path, whole=True, clip=clip)
+                Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+                print(f"wrote {path.name}, {path.stat().st_size / 1024:.0f} kB")
     finally:
         browser.close()
 

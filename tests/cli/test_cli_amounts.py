@@ -13,6 +13,7 @@ from tables_cli import halfseen as command
 
 import halfseen
 from halfseen.errors import InputError, OptionError
+from halfseen.serve import open_scorers
 
 QUICK = {"effort": "quick", "report": False, "members": ["boosted_trees", "regression"]}
 
@@ -200,3 +201,35 @@ def test_comparisons_of_networks_are_refused(words, folder, tmp_path, monkeypatc
     command, *others = words
     given = [command, folder / "source.csv", folder / "target.csv", "--label", "price", *others]
     assert "which learn classes, and 'price' is an amount" in " ".join(run(*given, code=2).split())
+
+
+def test_several_missing_patterns_have_a_part_each(folder, tmp_path):
+    _, target, prices = tables()
+    pa.csv.write_csv(target.drop_columns("rooms"), tmp_path / "poor.csv")
+    run(
+        "fit", "--source", folder / "source.csv", "--target", folder / "target.csv",
+        "--target", tmp_path / "poor.csv", "--label", "price", "--effort", "quick",
+        "--members", "regression", "-o", tmp_path / "model",
+    )  # fmt: skip
+    rmse = {}
+    for name, part in (("target", "garden"), ("poor", "rooms, garden")):
+        data = folder / "target.csv" if name == "target" else tmp_path / "poor.csv"
+        said = run("predict", tmp_path / "model", data, "-o", tmp_path / "scores.parquet")
+        assert f"which does without {part}." in said
+        scores = pa.parquet.read_table(tmp_path / "scores.parquet").to_pandas()
+        assert (scores.low <= scores.amount).all()
+        assert (scores.amount <= scores.high).all()
+        rmse[name] = float(np.square(scores.amount - prices).mean() ** 0.5)
+    assert rmse["target"] < rmse["poor"] < 30
+    run("evaluate", tmp_path / "model", folder / "labelled.csv")
+    run("report", tmp_path / "model", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert "Part 2: Expected mean absolute error" in page
+    assert "accuracy" not in page
+    scorers = open_scorers(tmp_path / "model")
+    columns = scorers.columns(lambda name: name != "rooms")
+    assert [column.name for column in columns] == ["size", "town"]
+    lacking = tmp_path / "lacking.csv"
+    pa.csv.write_csv(target.drop_columns("size"), lacking)
+    said = run("predict", tmp_path / "model", lacking, "-o", tmp_path / "no.csv", code=2)
+    assert "lacks size, and the model was trained for tables that lack" in said

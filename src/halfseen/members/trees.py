@@ -99,8 +99,9 @@ class _Trees(ABC):
         outputs, wanted = description["outputs"], label_kind.outputs
         if outputs != (1 if wanted == 2 else wanted):
             raise InputError(f"its trees have {outputs} outputs for {wanted} of an answer.")
-        kept = {n: tensor for n, tensor in tensors.items() if not n.startswith(START)}
-        line = {n.removeprefix(START): t for n, t in tensors.items() if n.startswith(START)}
+        kept, line = dict(tensors), {}
+        if label_kind.bounds_inputs:
+            line = {n.removeprefix(START): kept.pop(n) for n in tensors if n.startswith(START)}
         start = Regression.restored({}, line, blocks, label_kind) if line else None
         constant = kept.pop("constant", np.empty(0))
         if constant.shape != (wanted,) or constant.dtype != np.float64:

@@ -40,7 +40,7 @@ STREAMED: dict[str, Any] = {
 }
 """Settings for tables that are streamed, where the user gives none."""
 QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "auto", "training.joint_steps": 400}
-"""Settings for images at ``effort="quick"``: 400 steps instead of 2,000."""
+"""Settings for images at ``effort="quick"``: 400 steps instead of 4,000."""
 
 
 @dataclass(frozen=True)

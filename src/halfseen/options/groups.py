@@ -143,7 +143,7 @@ class TrainingOptions(Group):
     )
     joint_steps: Size | None = Field(
         default=None,
-        description="steps that joint_epochs='auto' aims for; 300 (2,000 for images) if not given",
+        description="steps that joint_epochs='auto' aims for; 300 (4,000 for images) if not given",
     )
     epoch_steps: Size | None = Field(
         default=None,

@@ -30,7 +30,6 @@ from halfseen.report.svg import reliability_plot
 
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
-LABEL_SOME = "To know, label a hundred target rows drawn at random: accuracy within ten points."
 WORDS = {
     "balanced_accuracy": "balanced accuracy",
     **{n: m.words for kind in LABEL_KINDS.values() for n, m in kind.measures.items()},
@@ -59,7 +58,7 @@ def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Til
         return []
     if found is None or not found.tells:
         why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
-        return [Tile(title, "Cannot be told", f"{why} {LABEL_SOME}", bad=True)]
+        return [Tile(title, "Cannot be told", f"{why} {_label_some(name)}", bad=True)]
     expected, shown = found.target[name], ".1%" if name == "accuracy" else ".4g"
     words = (
         f"90% interval around {expected.value:{shown}}; {found.source[name].value:{shown}} on the "
@@ -84,11 +83,15 @@ def expected_parts(
     found = facts.expectation
     if found is not None:
         question = "Do the source rows cover the target, in what both have observed?"
+        name, shows = next(iter(found.target)), ""
+        if name == "accuracy":  # amounts are not rehearsed
+            shows = (
+                " `halfseen rehearse` shows what the shift of the observed columns alone would do."
+            )
         unseen = Judgement(
             "Do labels follow from the observed columns on the target as on the source?",
             None,
-            f"No unlabelled row can tell. {LABEL_SOME} `halfseen rehearse` shows what the shift of "
-            "the observed columns alone would do.",
+            f"No unlabelled row can tell. {_label_some(name)}{shows}",
         )
         covered = Judgement(question, found.tells, _overlap_sentence(found))
         parts += [Judgements((covered, unseen)), _quality_grid(found, facts.measured_on)]
@@ -128,6 +131,11 @@ def reliability_parts(facts: ReportFacts) -> list[Part]:
         Figures((Figure(f"Probability of {of}", drawing),)),
         grid("The bins of the curve", titles, rows, [note], folded=True),
     ]
+
+
+def _label_some(measure: str) -> str:
+    told = "accuracy within ten points" if measure == "accuracy" else "`halfseen evaluate` measures"
+    return f"To know, label a hundred target rows drawn at random: {told}."
 
 
 def _overlap_sentence(found: Expectation) -> str:

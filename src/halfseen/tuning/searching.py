@@ -6,12 +6,14 @@ import hashlib
 import importlib
 import itertools
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +38,8 @@ AGREEING_FITS = 3
 FEWEST_HELD_OUT = 3
 MOST_PROPOSALS = 10
 """Proposals that may turn out to be old ones before a trial is given up."""
+PROCESS = "process"
+"""Attribute of a trial: the machine and the process that work on it."""
 SAME = ("members", "effort", "align", "refine", "random_state")
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
@@ -257,6 +261,7 @@ class _Runner:
         study = self.study
         for attempt in range(MOST_PROPOSALS):
             trial = study.ask(dict(self.space))
+            trial.set_user_attr(PROCESS, [gethostname(), os.getpid()])
             tried = self._tried(before=trial.number)
             if trial.params not in tried:
                 return trial
@@ -270,15 +275,18 @@ class _Runner:
         return None
 
     def _tried(self, before: int | None = None) -> list[dict[str, Any]]:
-        """Return settings that were tried, or that others try since this search began."""
-        under_way = [
-            trial
-            for trial in self.study.trials[:before]
-            if trial.state.name == "RUNNING"
-            and trial.datetime_start is not None
-            and trial.datetime_start >= self.begun
-        ]
+        """Return settings that were tried, or that others try now."""
+        running = [trial for trial in self.study.trials[:before] if trial.state.name == "RUNNING"]
+        under_way = [trial for trial in running if self._is_alive(trial)]
         return [trial.params for trial in (*_spent(self.study), *under_way)]
+
+    def _is_alive(self, trial: FrozenTrial) -> bool:
+        """Whether somebody works on a trial that has not ended: it was not killed."""
+        match trial.user_attrs.get(PROCESS):
+            case [str(machine), int(process)] if os.name == "posix":
+                return machine != gethostname() or _runs(process)
+        # Asked for just now, or left behind before.
+        return trial.datetime_start is not None and trial.datetime_start >= self.begun
 
     def _grid(self) -> list[dict[str, Any]]:
         """Return every combination of a space of choices alone; none of one with ranges."""
@@ -309,6 +317,16 @@ class _Runner:
 def _run(runner: _Runner, number: int) -> int | None:
     with _quiet():
         return runner.run(number)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # it is somebody else's
+        pass
+    return True
 
 
 def _spent(study: Study) -> list[FrozenTrial]:

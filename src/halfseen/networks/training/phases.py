@@ -14,7 +14,7 @@ from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
 from halfseen.options import Inputs, Options
 
-JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 2000}
+JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 4000}
 """Steps that ``joint_epochs="auto"`` aims for, unless others are asked for."""
 USUAL_BATCH: dict[Inputs, int] = {"table": 128, "image": 64}
 """Rows of each domain that ``batch_size="auto"`` gives a step, where there are enough."""
