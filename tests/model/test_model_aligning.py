@@ -43,6 +43,15 @@ def test_one_column_that_moved_means_other_rows():
     assert not drift.of_instruments
 
 
+def test_rows_that_are_high_in_all_columns_are_other_rows():
+    """Columns that vary together in the source have moved together."""
+    random = np.random.default_rng(0)
+    common = random.normal(size=(1200, 1))
+    rows = (common + 0.4 * random.normal(size=(1200, 6))).astype(np.float32)
+    drift = found(rows[common[:, 0] < 0.5], rows[common[:, 0] > 1.2])
+    assert not drift.of_instruments
+
+
 def test_few_measured_columns_are_no_instruments():
     drift = found(rows_of(0), rows_of(1) + 8, columns=2)
     assert drift.distance.outside > 0.9

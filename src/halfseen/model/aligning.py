@@ -31,8 +31,11 @@ shares on the target, moved columns can look better than they are."""
 OUTSIDE = 0.3
 """Share of target rows outside of the source from which they are taken to be far from it: rows
 that were merely selected, however strongly, had up to a quarter there."""
-MEASURED, MOVED = 2 / 3, 1 / 2
-"""Shares of varying inputs that are measured, and of those that moved: instruments drifted."""
+MEASURED, MOVED, ALONE = 2 / 3, 0.3, 0.18
+"""Instruments are taken to have drifted from these shares on: of varying inputs that are measured,
+of those that moved, and that times how much of their shifts the others do not explain."""
+RIDGE = 0.1
+"""Of the regression of each column on the others."""
 SHIFT, STRETCH, SMALLEST = 0.5, 1.5, 1e-12
 """A column has moved by so many standard deviations, or so many times its scale."""
 NEGLIGIBLE = 0.01
@@ -57,8 +60,9 @@ class Drift:
     columns
         The continuous ones among the observed inputs.
     of_instruments
-        Whether most inputs are measured and most of those moved: then the readings are taken to
-        have changed, and columns are mapped. Where a few moved, the rows are other rows.
+        Whether most inputs are measured and many of those moved each for itself: then the readings
+        are taken to have changed, and columns are mapped. Where a few moved, or all together as
+        they vary together in the source, the rows are other rows.
     """
 
     distance: Distance
@@ -80,12 +84,41 @@ def find_drift(
     if distance.outside < OUTSIDE:
         return None
     before, after = (rows[:, columns.positions].astype(np.float64) for rows in (source, target))
-    spread = np.maximum(before.std(axis=0), SMALLEST)
-    shift = np.abs(after.mean(axis=0) - before.mean(axis=0)) / spread
-    stretch = np.abs(np.log(np.maximum(after.std(axis=0), SMALLEST) / spread))
-    moved = (shift > SHIFT) | (stretch > np.log(STRETCH))
-    mostly = len(columns) >= MEASURED * len(varying) and moved.mean() >= MOVED
-    return Drift(distance, columns, bool(mostly))
+    centre, spread = before.mean(axis=0), np.maximum(before.std(axis=0), SMALLEST)
+    before, after = (before - centre) / spread, (after - centre) / spread
+    stretch = np.abs(np.log(np.maximum(after.std(axis=0), SMALLEST)))
+    moved = (np.abs(after.mean(axis=0)) > SHIFT) | (stretch > np.log(STRETCH))
+    drifted = (
+        len(columns) >= MEASURED * len(varying)
+        and moved.mean() >= MOVED
+        and moved.mean() * unexplained_shift(before, after) >= ALONE
+    )
+    return Drift(distance, columns, bool(drifted))
+
+
+def unexplained_shift(source: Floats, target: Floats) -> float:
+    """Return how large the shifts of standardised columns are, given those of the other columns.
+
+    The shifts of what ridge regression of each column on the others leaves, over the plain ones.
+    Rows that were selected by whatever keep the relations between columns, and have little;
+    instruments that changed one by one have about one.
+
+    Examples
+    --------
+    >>> random = np.random.default_rng(0)
+    >>> rows = random.normal(size=(500, 1)) + 0.5 * random.normal(size=(500, 6))
+    >>> selected = rows[rows.sum(axis=1) > 3]
+    >>> unexplained_shift(rows, selected) < 0.2
+    True
+    >>> unexplained_shift(rows, rows + np.array([1, -1, 1, -1, 1, -1])) > 0.9
+    True
+    """
+    shift = target.mean(axis=0)
+    whole = np.abs(shift).sum()
+    if whole == 0.0:
+        return 0.0
+    precision = np.linalg.inv(source.T @ source / len(source) + RIDGE * np.eye(source.shape[1]))
+    return float(np.abs(shift @ precision / np.diag(precision)).sum() / whole)
 
 
 def aligned_learners(

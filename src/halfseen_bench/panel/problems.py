@@ -169,10 +169,7 @@ def bundled(seed: int, name: str) -> PanelProblem:
     table = pd.DataFrame(loaded.data, columns=[f"c{k}" for k in range(loaded.data.shape[1])])
     random = np.random.default_rng(seed)
     if name == "digits":  # the lower half missing, a darker scanner with some noise
-        is_source = random.random(len(table)) < 0.5
-        dark = 0.8 * table + random.normal(0.0, 1.0, table.shape).clip(0.0, None)
-        table = pd.DataFrame(np.where(is_source[:, None], table, dark), columns=table.columns)
-        return cut(table, loaded.target, is_source, ~is_source, table.columns[32:])
+        return darker(table, loaded.target, table.columns[32:], seed)
     first = (table.c0 - table.c0.mean()) / table.c0.std()
     is_source = random.random(len(table)) < 1.0 / (1.0 + np.exp(1.5 * first))
     kept = len(table.columns) * 2 // 3
@@ -210,15 +207,26 @@ def grades(seed: int, shifted: Callable[..., PanelProblem]) -> PanelProblem:
     return shifted(table[names].astype(float), malignant, names[6:], seed)
 
 
-def grey_levels(seed: int) -> PanelProblem:
-    """Take four digits of MNIST as 8 x 8 pixels of 17 levels, the lower half missing."""
+def darker(table: pd.DataFrame, labels: Any, missing: Any, seed: int) -> PanelProblem:
+    """Let a darker scanner with some noise see half of a table's grey levels."""
+    random = np.random.default_rng(seed)
+    is_source = random.random(len(table)) < 0.5
+    dark = 0.8 * table + random.normal(0.0, 1.0, table.shape).clip(0.0, None)
+    seen = pd.DataFrame(np.where(is_source[:, None], table, dark), columns=table.columns)
+    return cut(seen, labels, is_source, ~is_source, missing)
+
+
+def grey_levels(
+    seed: int, shifted: Callable[..., PanelProblem], digits: tuple[int, ...], rows: int
+) -> PanelProblem:
+    """Take some digits of MNIST as 8 x 8 pixels of 17 levels, the lower half missing."""
     images, labels = read_mnist(folder(), "test")
-    chosen = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(labels, (0, 3, 5, 8))))
-    images, labels = images[chosen[:900]], np.searchsorted((0, 3, 5, 8), labels[chosen[:900]])
+    chosen = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(labels, digits)))[:rows]
+    images, labels = images[chosen], np.searchsorted(digits, labels[chosen])
     small = np.pad(images[:, 0], ((0, 0), (2, 2), (2, 2))).reshape(-1, 8, 4, 8, 4).mean(axis=(2, 4))
     levels = np.round(small.reshape(len(small), 64) / 255 * 16)
     table = pd.DataFrame(levels, columns=[f"c{k}" for k in range(64)])
-    return another_reading(table, labels, table.columns[32:], seed)
+    return shifted(table, labels, table.columns[32:], seed)
 
 
 def public(seed: int, name: str) -> PanelProblem:
@@ -247,7 +255,12 @@ DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {
     "clicks, in time": clicks_in_time,
     "grades, read otherwise": partial(grades, shifted=another_reading),
     "grades, selected": partial(grades, shifted=selected),
-    "grey levels, read otherwise": grey_levels,
+    "grey levels, read otherwise": partial(
+        grey_levels, shifted=another_reading, digits=(0, 3, 5, 8), rows=900
+    ),
+    "grey levels, darker": partial(
+        grey_levels, shifted=darker, digits=tuple(range(10)), rows=1_800
+    ),
     **{name: partial(public, name=name) for name in list(PUBLIC)[::2]},
 }
 EVALUATION: dict[str, Callable[[int], PanelProblem]] = {
