@@ -92,7 +92,7 @@ def test_reference_refines_the_classifier_alone_on_ads():
     ("inputs", "steps_of_an_epoch", "epochs"),
     [
         ("table", 30, 10),
-        ("image", 100, 20),
+        ("image", 100, 40),
         ("table", 7, 43),
         ("table", 1, 200),
         ("table", 100_000, 5),

@@ -283,9 +283,9 @@ class _Runner:
     def _is_alive(self, trial: FrozenTrial) -> bool:
         """Whether somebody works on a trial that has not ended: it was not killed."""
         match trial.user_attrs.get(PROCESS):
-            case [str(machine), int(process)] if os.name == "posix":
+            case [str(machine), int(process)] if os.name == "posix" and process != os.getpid():
                 return machine != gethostname() or _runs(process)
-        # Asked for just now, or left behind before.
+        # Asked for just now, or left behind by an earlier search of this process.
         return trial.datetime_start is not None and trial.datetime_start >= self.begun
 
     def _grid(self) -> list[dict[str, Any]]:
