@@ -38,6 +38,8 @@ from halfseen_bench.data.digits import load_pair
 IGNORE, IMPUTE = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
 DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm")
 EPOCH, LOOKS, LOOK_EVERY, SHOWN = 100, 4, 4, 1_000
+STEPS = 4_000
+"""Those of the default."""
 LOSSES = ("adaptation", "classification")
 PLAIN = Path(__file__).parent.parent / "docs/results/time_to_accuracy.jsonl"
 
@@ -90,7 +92,7 @@ class Run(NamedTuple):
 
 RUNS = [
     *(
-        Run("default", 4000, pair, model, seed)
+        Run("default", STEPS, pair, model, seed)
         for seed, models in enumerate(((IGNORE, IMPUTE), (IGNORE,), (IGNORE,)))
         for model in models
         for pair in ("usps:mnist", "mnist:mnistm", "svhn:mnist", "mnist:usps")
@@ -280,8 +282,8 @@ def draw(output: Path, picture: Path) -> None:
     found = [100 * line["accuracy"] for line in plainly]
     axes.plot(minutes, found, color="#d62728", label="the paper's settings, plainly; imputing")
     for line in lines(output):
-        run = [line["setting"], line["pair"], line["seed"]]
-        if "curve" in line and run == ["default", "usps:mnist", 0]:
+        run = [line["setting"], line["pair"], line["seed"], line["steps"]]
+        if "curve" in line and run == ["default", "usps:mnist", 0, STEPS]:
             minutes = [look["seconds"] / 60 for look in line["curve"]]
             found = [look["accuracy"] for look in line["curve"]]
             style = "-" if line["model"] == IMPUTE else ":"
