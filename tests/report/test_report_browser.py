@@ -15,7 +15,7 @@ from chromium import Chromium, find_chromium
 from hostile import FORMULA
 
 import halfseen
-from halfseen.report.model import model_page, read_subject
+from halfseen.report.model import model_page, patterns_page, read_subject
 from halfseen.report.page import write_page
 from halfseen.report.reasons import reasons_page
 
@@ -119,7 +119,7 @@ def test_the_theme_follows_the_system_until_one_is_chosen(browser):
 
 @pytest.fixture(scope="module")
 def pages(fitted, tmp_path_factory):
-    """Every kind of page on a model: its report, the same with alarms, and its reasons."""
+    """Every kind of page on a model: its report, with alarms, of parts, and its reasons."""
     folder = tmp_path_factory.mktemp("pages")
     subject = read_subject(fitted.folder)
     subject.description.metrics["alarms"] = [
@@ -127,13 +127,15 @@ def pages(fitted, tmp_path_factory):
         {"kind": "unit", "says": f"{FORMULA} is in grams.", "columns": [FORMULA]},
     ]
     write_page(folder / "alarms.html", model_page(subject))
+    twice = [read_subject(fitted.folder), read_subject(fitted.folder)]
+    write_page(folder / "parts.html", patterns_page("<model>", twice))
     source, target = (pyarrow.parquet.read_table(p) for p in (fitted.source, fitted.target))
     found = halfseen.load(fitted.folder).explain(target.slice(0, 3), source=source)
     write_page(folder / "reasons.html", reasons_page(found, "<model>", "rows & more"))
     return {"report": fitted.html} | {page.stem: page for page in folder.iterdir()}
 
 
-@pytest.mark.parametrize("page", ["report", "alarms", "reasons"])
+@pytest.mark.parametrize("page", ["report", "alarms", "parts", "reasons"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(browser, axe, pages, theme, page):
     size = PHONE if theme == "dark" else DESKTOP
