@@ -179,7 +179,7 @@ def test_settings_of_images_are_drawn_against_minutes(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     settings = importlib.import_module("image_settings")
     curve = [{"step": 100, "seconds": 60, "accuracy": 70.0}]
-    run = settings.Run("default", 100, "usps:mnist", settings.IMPUTE)
+    run = settings.Run("default", settings.STEPS, "usps:mnist", settings.IMPUTE)
     log, picture = tmp_path / "log.jsonl", tmp_path / "drawn.png"
     log.write_text(json.dumps(run._asdict() | {"curve": curve}) + "\n")
     drawn = []

@@ -48,15 +48,20 @@ def missing_strace() -> str:
 def traced(work: Callable[[], Any], options: Sequence[str] = ()) -> tuple[int, list[Call]]:
     """Run something in a process of its own, traced; return how it ended and what it asked for."""
     reading, writing = os.pipe()
+    begun, beginning = os.pipe()
 
     def wait_and_work() -> None:
         os.close(writing)
+        os.write(beginning, b"!")
         os.read(reading, 1)
         os.close(reading)
         work()
 
     child = forked(wait_and_work)
     os.close(reading)
+    os.close(beginning)
+    os.read(begun, 1)  # else calls by which the child begins were counted, or failed, by chance
+    os.close(begun)
     with tempfile.NamedTemporaryFile("r") as log:
         command = ["strace", "-f", "-y", "-xx", "-s", str(2**26), "-o", log.name]
         command += ["-e", "trace=" + ",".join(WRITING), *options, "-p", str(child)]
