@@ -111,9 +111,9 @@ class Ranks:
         return total / self.size
 
     def average_statistics(self, module: nn.Module) -> None:
-        """Let all ranks hold the mean of their running batch statistics."""
-        for name, buffer in module.named_buffers():
-            if name.endswith(("running_mean", "running_var")):
+        """Let all ranks hold the mean of their running statistics."""
+        for buffer in module.buffers():
+            if buffer.is_floating_point():
                 buffer.copy_(self.mean(buffer))
 
     def from_first(self, make: Callable[[], Value]) -> Value:

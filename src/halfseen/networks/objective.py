@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,8 @@ from halfseen.networks.nets import EncoderFactory, Networks, build_networks
 from halfseen.networks.terms import make_terms
 from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
 from halfseen.options import Options
+
+T = TypeVar("T")
 
 
 class Objective(nn.Module):
@@ -36,7 +39,10 @@ class Objective(nn.Module):
         λ2: it scales the gradients that the divergences send into the latents, and leaves the
         critics at full strength.
         """
-        state = State(phase, self.networks, self.options, batch, self.views, progress, strength)
+        ratio = _first(term.class_ratio() for term in self.terms_in(phase))
+        state = State(
+            phase, self.networks, self.options, batch, self.views, progress, strength, ratio
+        )
         losses: Losses = {}
         for term in self.terms_in(phase):
             losses |= term(state)
@@ -91,11 +97,15 @@ class Objective(nn.Module):
             self.networks.load_state_dict(self._chosen().state_dict())
 
     def _chosen(self) -> Networks:
-        others = [term.predicting() for term in self._terms()]
-        return next((networks for networks in others if networks is not None), self.networks)
+        return _first(term.predicting() for term in self._terms()) or self.networks
 
     def _terms(self) -> list[Term]:
         return list(self.terms.values())  # type: ignore[arg-type]
+
+
+def _first(found: Iterable[T | None]) -> T | None:
+    """Return the first that is there."""
+    return next((one for one in found if one is not None), None)
 
 
 def build_objective(

@@ -8,10 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, one_hot
 
 from halfseen.networks.nets import Networks
 from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
+
+COUNTED = 0.99
+"""Of the moving average of class shares: some hundred batches count."""
+LARGEST_RATIO = 5.0
+"""No class is taken to be more times as frequent, or rare, on the target."""
 
 
 class AveragedTeacherSettings(TermSettings):
@@ -26,6 +31,10 @@ class AveragedTeacherSettings(TermSettings):
         description="whether it sees another augmented view of target rows, or them as they are",
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
+    shares: Literal["estimated", "equal"] = Field(
+        default="estimated",
+        description="the target's class shares: what the teacher has answered lately, or equal",
+    )
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
     )
@@ -37,8 +46,9 @@ class AveragedTeacher(Term):
 
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to give an augmented view the
-    class that the teacher gives, where the teacher is sure; and their mean answer is to show every
-    class equally often, for else all rows could agree on one class. The teacher predicts in the
+    class that the teacher gives, where the teacher is sure; and their mean answer in a batch is to
+    show every class as often as the teacher has shown it lately, for else all rows could agree on
+    one class. The source's rows are drawn by the same shares for L1. The teacher predicts in the
     end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
@@ -57,10 +67,14 @@ class AveragedTeacher(Term):
     }
     phases = ("joint", "refine")
     Settings = AveragedTeacherSettings
+    source_shares: Tensor
+    target_shares: Tensor
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
         self.teacher = deepcopy(setup.networks).requires_grad_(False)
+        for name in ("source_shares", "target_shares"):
+            self.register_buffer(name, torch.full((setup.n_classes,), 1.0 / setup.n_classes))
 
     def forward(self, state: State) -> Losses:
         """Return both losses; none before the start."""
@@ -69,9 +83,11 @@ class AveragedTeacher(Term):
         rows = state.plain.target if self.settings.view == "plain" else state.another_target
         with torch.no_grad():
             believed = self.teacher(rows).softmax(1)
+            self._count(state.labels, believed)
+        answer = state.target_logits.softmax(1)
         return {
             "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
-            "class_balance": class_balance_loss(state.target_logits.softmax(1)),
+            "class_balance": class_balance_loss(answer, self.target_shares),
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
@@ -87,6 +103,12 @@ class AveragedTeacher(Term):
         """Return the teacher."""
         return self.teacher
 
+    def class_ratio(self) -> Tensor | None:
+        """Return the ratio of shares, where they are estimated."""
+        if self.settings.shares == "equal":
+            return None
+        return (self.target_shares / self.source_shares).clamp(1 / LARGEST_RATIO, LARGEST_RATIO)
+
     def train(self, mode: bool = True) -> Self:
         """Set the mode, the teacher's dropout staying off."""
         super().train(mode)
@@ -94,6 +116,15 @@ class AveragedTeacher(Term):
             if isinstance(layer, nn.Dropout):
                 layer.eval()
         return self
+
+    def _count(self, labels: Tensor, believed: Tensor) -> None:
+        """Move both domains' shares towards those of a batch."""
+        if self.settings.shares == "equal":
+            return
+        if labels.ndim == 1:
+            labels = one_hot(labels, believed.shape[1])
+        for shares, batch in ((self.source_shares, labels), (self.target_shares, believed)):
+            shares.lerp_(batch.to(shares).mean(0), 1.0 - COUNTED)
 
     def _has_started(self, phase: PhaseName, progress: float) -> bool:
         return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
@@ -114,20 +145,20 @@ def consistency_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tens
     return ((probability >= threshold) * cross_entropy(logits, label, reduction="none")).mean()
 
 
-def class_balance_loss(answer: Tensor) -> Tensor:
-    r"""Return :math:`\sum_k \pi_k \log(\pi_k / \bar p_k)`, with p̄ the mean answer and π_k = 1/K.
+def class_balance_loss(answer: Tensor, shares: Tensor) -> Tensor:
+    r"""Return :math:`\sum_k \pi_k \log(\pi_k / \bar p_k)`, with p̄ the mean answer and π shares.
 
     Examples
     --------
-    >>> float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]])))
+    >>> equal = torch.tensor([0.5, 0.5])
+    >>> float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), equal))
     0.0
-    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]))), 4)
+    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), equal)), 4)
     0.5108
     """
-    proportions = torch.full_like(answer[0], 1.0 / answer.shape[1])
     mean = answer.mean(0).clamp_min(torch.finfo(answer.dtype).tiny)
-    entropy: Tensor = -torch.special.xlogy(proportions, proportions).sum()
-    return -(proportions * mean.log()).sum() - entropy
+    entropy: Tensor = -torch.special.xlogy(shares, shares).sum()
+    return -(shares * mean.log()).sum() - entropy
 
 
 @torch.no_grad()
