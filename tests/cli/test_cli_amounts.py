@@ -2,6 +2,7 @@
 
 import json
 import threading
+import tomllib
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,11 @@ from tables_cli import halfseen as command
 
 import halfseen
 from halfseen.errors import InputError, OptionError
+from halfseen.labels import Amounts
+from halfseen.members import LEARNERS
+from halfseen.model.settings import TREES_AND_LINES
+from halfseen.rehearsal import TAUGHT, UNTAUGHT
+from halfseen.selection import scores_for
 from halfseen.serve import open_scorers
 
 QUICK = {"effort": "quick", "report": False, "members": ["boosted_trees", "regression"]}
@@ -195,12 +201,37 @@ def test_drifted_columns_are_told_and_not_mapped():
     assert "alignment" not in model.metrics
 
 
-@pytest.mark.parametrize("words", [["rehearse"], ["tune", "-o", "tuned"]])
-def test_comparisons_of_networks_are_refused(words, folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    command, *others = words
-    given = [command, folder / "source.csv", folder / "target.csv", "--label", "price", *others]
-    assert "which learn classes, and 'price' is an amount" in " ".join(run(*given, code=2).split())
+def test_a_rehearsal_measures_amounts_and_the_report_shows_it(folder, tmp_path):
+    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
+    found = tmp_path / "found.json"
+    said = run("rehearse", *given, "--seeds", 1, "--members", "regression", "-o", found)
+    for words in ("RMSE lost", TAUGHT, UNTAUGHT, "Ridge regression", "would have won"):
+        assert words in said
+    measured = json.loads(found.read_text())
+    rmse = {each["model"]: each["measured"]["rmse"] for each in measured["runs"]}
+    assert min(rmse.values()) == rmse["Ridge regression"] < 20
+    assert all(set(each["scores"]) == set(scores_for(Amounts)) for each in measured["runs"])
+    page = tmp_path / "page.html"
+    run("report", folder / "model", "--rehearsal", found, "-o", page)
+    assert UNTAUGHT in page.read_text()
+
+
+def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):
+    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
+    run("tune", *given, "--members", "regression", "--trials", 2, "-o", tmp_path / "best.toml")
+    best = tomllib.loads((tmp_path / "best.toml").read_text())
+    assert set(best["members"]) <= set(LEARNERS)
+    assert "models" not in best
+    run("fit", *given, "--config", tmp_path / "best.toml", "-o", tmp_path / "model")
+    for score in ("agreement", "mutual_information"):
+        refused = run("tune", *given, "--score", score, "-o", tmp_path / "other.toml", code=2)
+        assert f"'{score}' does not judge regression" in " ".join(refused.split())
+
+
+def test_the_best_effort_has_no_networks_of_amounts():
+    source, target, _ = tables(60)
+    model = halfseen.fit(source, target, "price", effort="best", report=False)
+    assert {member.kind for member in model.members} == set(TREES_AND_LINES)
 
 
 def test_several_missing_patterns_have_a_part_each(folder, tmp_path):

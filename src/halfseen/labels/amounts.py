@@ -57,7 +57,7 @@ class Amounts:
     constant_name: ClassVar[str] = "label_mean"
     graph_output: ClassVar[str] = "amounts"
     networks: ClassVar[bool] = False
-    aligns: ClassVar[bool] = False
+    answers_tell: ClassVar[bool] = False
     bounds_inputs: ClassVar[bool] = True
 
     @property

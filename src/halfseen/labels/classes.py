@@ -89,7 +89,7 @@ class Classes:
     constant_name: ClassVar[str] = "class_prior"
     graph_output: ClassVar[str] = "probabilities"
     networks: ClassVar[bool] = True
-    aligns: ClassVar[bool] = True
+    answers_tell: ClassVar[bool] = True
     bounds_inputs: ClassVar[bool] = False
     values: tuple[Scalar, ...]
 

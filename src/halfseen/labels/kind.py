@@ -81,8 +81,8 @@ class LabelKind(Protocol):
     """What an exported graph calls what is shown."""
     networks: ClassVar[bool]
     """Whether the paper's networks predict it."""
-    aligns: ClassVar[bool]
-    """Whether answers tell which map of drifted columns is plausible."""
+    answers_tell: ClassVar[bool]
+    """Whether answers alone tell which model, or map of drifted columns, is plausible."""
     bounds_inputs: ClassVar[bool]
     """Whether a straight line would run away beyond the source's rows."""
 
