@@ -14,9 +14,10 @@ from tables_cli import halfseen as command
 
 import halfseen
 from halfseen.errors import InputError, OptionError
-from halfseen.labels import Amounts
+from halfseen.labels import Amounts, Reach
 from halfseen.members import LEARNERS
 from halfseen.model.settings import TREES_AND_LINES
+from halfseen.model.telling import told
 from halfseen.rehearsal import TAUGHT, UNTAUGHT
 from halfseen.selection import scores_for
 from halfseen.serve import open_scorers
@@ -189,6 +190,38 @@ def test_labelled_target_rows_correct_amounts():
     assert found["used_for"] in ("weights", "training")
     errors = model.predict(target)[50:] - prices[50:] - 60.0
     assert abs(errors.mean()) < 25
+
+
+@pytest.mark.parametrize(("times", "offset"), [(5.0, 0.0), (0.2, 0.0), (1.0, 90.0)])
+def test_labelled_target_rows_make_intervals_hold_what_they_say(times, offset):
+    source, target, prices = tables(400)
+    errors = np.random.default_rng(1).normal(0, 15, 400)
+    prices = prices + offset + np.sqrt(abs(times**2 - 1)) * errors
+    if times < 1:  # the source's prices are the ones that nobody can tell
+        noise = pa.array(np.add(source["price"], 5 * errors))
+        source = source.set_column(4, "price", noise)
+        prices = prices - np.sqrt(abs(times**2 - 1)) * errors
+    labels = pa.array([price if k < 100 else None for k, price in enumerate(prices)])
+    held = []
+    for known in (target, target.append_column("price", labels)):
+        model = halfseen.fit(source, known, "price", **QUICK)
+        low, high = model.predict_interval(target)[100:].T
+        held.append(((low <= prices[100:]) & (prices[100:] <= high)).mean())
+    without, with_labels = held
+    assert abs(without - 0.9) > 0.08
+    assert 0.83 <= with_labels <= 0.97
+    assert f"{model.metrics['interval_scale']:.2f} times as wide" in " ".join(told(model.metrics))
+    measured = model.metrics["target_labels"]["measured"]["metrics"]["coverage"]["value"]
+    assert abs(measured - with_labels) < 0.1
+
+
+def test_a_few_labels_never_make_intervals_narrower():
+    reach = Reach((0.0, 1.0), (2.0, 0.0), (2.0, 1.0))
+    amounts = np.linspace(0, 1, 50)
+    assert reach.scale_for(amounts[:10], amounts[:10]) == 1.0
+    assert reach.scale_for(amounts, amounts) == 0.0
+    assert reach.times(3.0).around(np.array([1.0])).tolist() == [[0.7, 4.0]]
+    assert Reach((0.0,), (0.0,), (0.0,)).scale_for(np.zeros(50), np.full(50, 4.0)) == 4.0
 
 
 def test_drifted_columns_are_told_and_not_mapped():

@@ -367,6 +367,12 @@ class Classes:
         """Return nothing: probabilities say how sure they are."""
         return {}
 
+    def recalibrated(
+        self, answer: Floats, labels: Labels, metrics: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return nothing: what is added to the classes' logarithms calibrates them."""
+        return {}
+
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
         """Return probabilities of sum one."""
         return normalized(shown)

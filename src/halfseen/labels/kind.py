@@ -189,6 +189,11 @@ class LabelKind(Protocol):
         `look` says how they stand to the target.
         """
 
+    def recalibrated(
+        self, answer: Floats, labels: Labels, metrics: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return what labelled target rows put in the place of what a model's metrics keep."""
+
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
         """Return what a graph shows in double precision."""
 
