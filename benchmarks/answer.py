@@ -12,8 +12,8 @@ room on the stack belongs to. So figures are processor seconds, which other work
 hardly touches, and a room that is renamed falls under "the rest" instead of breaking anything.
 Beside each stands LightGBM as one would call it: read both tables, fit on the shared columns,
 predict. Importing the estimator and showing the help come first, each the least of three.
-`--growth` fits made-up tables of more and more rows, columns and classes; `--problems` fits
-development problems of the table panel and measures them too, to hold two versions side by side.
+`--growth` fits made-up tables of more and more rows, columns, classes and members; `--problems`
+fits development problems of the table panel and measures them too (two versions side by side).
 `--members-of` says how many rows a second each member of a model answers about.
 """
 
@@ -37,7 +37,10 @@ GROWTH = {
     "rows": ("1000x20", "2000x20", "4000x20", "8000x20", "16000x20", "32000x20"),
     "columns": ("4000x10", "4000x20", "4000x40", "4000x80", "4000x160"),
     "classes": ("4000x20", "4000x20x4", "4000x20x8", "4000x20x16"),
+    "members": ("4000x20x2x1", "4000x20x2x2", "4000x20x2x3", "4000x20x2x4"),
 }
+MEMBERS = ("regression", "boosted_trees", "forest", "networks")
+"""Which members two, three and four are: the first of these."""
 STARTS = {
     "import of the estimator": "from halfseen import AdaptationImputationClassifier",
     "halfseen --help": "import sys; sys.argv = ['halfseen', '--help']\n"
@@ -143,7 +146,7 @@ def write_case(case: str, folder: Path) -> None:
     import pyarrow.parquet
 
     rows, columns, *rest = map(int, case.split("x"))
-    classes = rest[0] if rest else 2
+    classes = rest[0] if rest else 2  # a fourth number is one of members
     missing = columns // 5
     for seed, name in enumerate(("source", "target")):
         random = np.random.default_rng(seed)
@@ -157,25 +160,29 @@ def write_case(case: str, folder: Path) -> None:
         pa.parquet.write_table(pa.table(table), folder / f"{name}.parquet")
 
 
-def measured(case: str, effort: str) -> dict[str, Any]:
+def measured(case: str, effort: str, *, alone: bool = False) -> dict[str, Any]:
+    """Return what a fit costs, and unless it is measured alone, what stands beside it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_case(case, folder)
         tables = folder / "source.parquet", folder / "target.parquet"
-        command = ("fit", *tables, "--label", "label", "--effort", effort, "-o", folder / "model")
+        command = ["fit", *tables, "--label", "label", "--effort", effort, "-o", folder / "model"]
+        if case.count("x") == 3:
+            command += ["--members", ",".join(MEMBERS[: int(case[-1])])]
         seconds, stages = run(__file__, "--watch", *command)
+        record = {
+            "case": case,
+            "effort": effort,
+            "seconds": round(seconds, 2),
+            "stages": {name: round(value, 3) for name, value in json.loads(stages).items()},
+        }
+        if alone:
+            return record
         begun = time.perf_counter()
         run("-m", "halfseen", *command, "--force", one_thread=False)
         clock = time.perf_counter() - begun
         yardstick, _ = run("-c", YARDSTICK, *tables)
-        return {
-            "case": case,
-            "effort": effort,
-            "seconds": round(seconds, 2),
-            "clock": round(clock, 2),
-            "lightgbm": round(yardstick, 2),
-            "stages": {name: round(value, 3) for name, value in json.loads(stages).items()},
-        }
+        return record | {"clock": round(clock, 2), "lightgbm": round(yardstick, 2)}
 
 
 def of_problem(name: str, seed: int) -> dict[str, Any]:
@@ -317,7 +324,7 @@ def main() -> None:
         note(given.output, {"case": case, "seconds": min(run("-c", code)[0] for _ in range(3))})
     for case in cases:
         for effort in given.efforts:
-            note(given.output, measured(case, effort))
+            note(given.output, measured(case, effort, alone=given.growth))
 
 
 if __name__ == "__main__":

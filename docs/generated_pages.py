@@ -27,7 +27,7 @@ SHARED = {"verbose", "quiet", "help"}
 def command_line_page() -> str:
     """Return the page as Markdown."""
     parts = [COMMANDS]
-    for words, part in commands(command(), ("halfseen",)):
+    for words, part in commands(command(whole=True), ("halfseen",)):
         parts += [f"## {' '.join(words)}", *_paragraphs(part), _synopsis(words, part)]
         rows = [_row(parameter) for parameter in part.params if parameter.name not in SHARED]
         if rows:

@@ -228,7 +228,7 @@ def test_json_is_json(block):
 # --- commands -------------------------------------------------------------------------------
 
 
-command_line = functools.cache(app.command)
+command_line = functools.cache(functools.partial(app.command, whole=True))
 
 
 def parsed(words: list[str]) -> str:

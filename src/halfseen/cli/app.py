@@ -6,32 +6,107 @@ import os
 import sys
 import traceback
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
-from halfseen.cli.evaluate import evaluate
-from halfseen.cli.explain import explain
-from halfseen.cli.export import export
-from halfseen.cli.fit import fit
-from halfseen.cli.fit_images import fit_images
-from halfseen.cli.inspect import inspect
-from halfseen.cli.predict import predict
-from halfseen.cli.rehearse import rehearse
-from halfseen.cli.report import report
-from halfseen.cli.serve import serve
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
-from halfseen.cli.tune import tune
-from halfseen.cli.verify import sign, verify
 from halfseen.errors import HalfseenError, reason
+
+COMMANDS = {
+    "fit": (
+        "halfseen.cli.fit:fit",
+        "Learn from a complete, labelled table for one that lacks columns and labels.",
+    ),
+    "fit-images": (
+        "halfseen.cli.fit_images:fit_images",
+        "Learn from complete, labelled images for others that lack a part and labels.",
+    ),
+    "tune": (
+        "halfseen.cli.tune:tune",
+        "Search learning rate and loss weights by a score that needs no target label.",
+    ),
+    "predict": (
+        "halfseen.cli.predict:predict",
+        "Score the rows of a table or the images of a folder: a "
+        "probability per class, and the class.",
+    ),
+    "evaluate": (
+        "halfseen.cli.evaluate:evaluate",
+        "Measure a model on labelled rows: a few dozen of the target's are worth every estimate.",
+    ),
+    "explain": (
+        "halfseen.cli.explain:explain",
+        "Say which columns move each row's answer, and which move the model overall.",
+    ),
+    "rehearse": (
+        "halfseen.cli.rehearse:rehearse",
+        "Rehearse on your own data which model, and which way of choosing one, would have won.",
+    ),
+    "inspect": (
+        "halfseen.cli.inspect:inspect",
+        "Say what a model expects of a table or of images, what it was trained on, "
+        "and its metrics.",
+    ),
+    "report": (
+        "halfseen.cli.report:report",
+        "Write one HTML page on a model or a benchmark: what is missing, what shifted, "
+        "what to expect.",
+    ),
+    "export": (
+        "halfseen.cli.export:export",
+        "Write a model as one ONNX graph, from raw columns or pixels to probabilities.",
+    ),
+    "serve": (
+        "halfseen.cli.serve:serve",
+        "Score rows over HTTP: JSON records, JSON columns or Arrow streams.",
+    ),
+    "verify": (
+        "halfseen.cli.verify:verify",
+        "Check a model's seal, that it holds finite numbers alone, and its answers to known rows.",
+    ),
+    "sign": (
+        "halfseen.cli.verify:sign",
+        "Sign a model with a private key; the signature goes beside it, as MODEL.sig.",
+    ),
+}
+"""Every command: its home, and what the list of commands says of it."""
+
+for _entry in entry_points(group="halfseen.commands"):  # `bench`, `data` and `demo` come from one
+    _entry.load()(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command when it is called: its help and completion wait for none."""
+
+    def resolve_command(self, *given: Any) -> tuple[Any, Any, list[str]]:
+        """Return the name, the command and the words that are left for it."""
+        name, command, rest = super().resolve_command(*given)
+        return name, imported(name) if name else command, rest
+
+
+def imported(name: str) -> Any:
+    """Return a command, or a group of commands, from its home."""
+    found = resolve_name(COMMANDS[name][0])
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+        alone.command(name)(found)
+        found = alone
+    return with_shared_options(typer.main.get_command(found))
+
 
 app = typer.Typer(
     name="halfseen",
+    cls=LazyGroup,
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def _print_version(wanted: bool) -> None:
@@ -55,25 +130,12 @@ def root(
     """
 
 
-for _command in (
-    fit, fit_images, tune, predict, evaluate, explain, rehearse, inspect, report, export, serve,
-    verify, sign,
-):  # fmt: skip
-    app.command()(_command)
-
-
-def add_installed(app: typer.Typer) -> None:
-    """Add the commands of installed packages: `bench`, `data` and `demo` come from one."""
-    for entry in entry_points(group="halfseen.commands"):
-        entry.load()(app)
-
-
-add_installed(app)
-
-
-def command() -> Any:
-    """Return the whole command line, as it is run and as the documentation shows it."""
-    return with_shared_options(typer.main.get_command(app))
+def command(*, whole: bool = False) -> Any:
+    """Return the command line; as a whole, for its documentation, it has imported every command."""
+    line: Any = typer.main.get_command(app)
+    if whole:
+        line.commands = {name: imported(name) for name in COMMANDS}
+    return line
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ app = typer.Typer(
     name="bench",
     help="Run the paper's experiments beside what a user would pick instead.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="markdown",
 )
 

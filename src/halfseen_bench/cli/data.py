@@ -35,6 +35,7 @@ app = typer.Typer(
     name="data",
     help="List, fetch, check, describe and export data sets.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="markdown",
 )
 
