@@ -31,9 +31,11 @@ class AveragedTeacherSettings(TermSettings):
         description="whether it sees another augmented view of target rows, or them as they are",
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
-    shares: Literal["estimated", "equal"] = Field(
-        default="estimated",
-        description="the target's class shares: what the teacher has answered lately, or equal",
+    shares: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="the target's class shares: 0 is equal, 1 as the teacher has answered lately",
     )
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
@@ -47,9 +49,9 @@ class AveragedTeacher(Term):
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to give an augmented view the
     class that the teacher gives, where the teacher is sure; and their mean answer in a batch is to
-    show every class as often as the teacher has shown it lately, for else all rows could agree on
-    one class. The source's rows are drawn by the same shares for L1. The teacher predicts in the
-    end.
+    show every class as often as the teacher has shown it lately, drawn towards equal shares, for
+    else all rows could agree on one class. The source's rows are drawn by the same shares for L1.
+    The teacher predicts in the end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
     target batches, as they do, and uses no dropout. Its running statistics are theirs.
@@ -87,7 +89,7 @@ class AveragedTeacher(Term):
         answer = state.target_logits.softmax(1)
         return {
             "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
-            "class_balance": class_balance_loss(answer, self.target_shares),
+            "class_balance": class_balance_loss(answer, self._believed_shares()),
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
@@ -105,9 +107,10 @@ class AveragedTeacher(Term):
 
     def class_ratio(self) -> Tensor | None:
         """Return the ratio of shares, where they are estimated."""
-        if self.settings.shares == "equal":
+        if self.settings.shares == 0:
             return None
-        return (self.target_shares / self.source_shares).clamp(1 / LARGEST_RATIO, LARGEST_RATIO)
+        ratio = self._believed_shares() / self.source_shares
+        return ratio.clamp(1 / LARGEST_RATIO, LARGEST_RATIO)
 
     def train(self, mode: bool = True) -> Self:
         """Set the mode, the teacher's dropout staying off."""
@@ -119,12 +122,16 @@ class AveragedTeacher(Term):
 
     def _count(self, labels: Tensor, believed: Tensor) -> None:
         """Move both domains' shares towards those of a batch."""
-        if self.settings.shares == "equal":
-            return
         if labels.ndim == 1:
             labels = one_hot(labels, believed.shape[1])
         for shares, batch in ((self.source_shares, labels), (self.target_shares, believed)):
             shares.lerp_(batch.to(shares).mean(0), 1.0 - COUNTED)
+
+    def _believed_shares(self) -> Tensor:
+        """Return the target's shares, as far from equal ones as they are trusted."""
+        return torch.full_like(self.target_shares, 1.0 / len(self.target_shares)).lerp(
+            self.target_shares, self.settings.shares
+        )
 
     def _has_started(self, phase: PhaseName, progress: float) -> bool:
         return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
