@@ -35,7 +35,7 @@ class AveragedTeacherSettings(TermSettings):
         default=0.5,
         ge=0,
         le=1,
-        description="the target's class shares: 0 is equal, 1 as the teacher has answered lately",
+        description="the target's class shares: 0 is equal, 1 as the networks have answered lately",
     )
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
@@ -49,8 +49,8 @@ class AveragedTeacher(Term):
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to give an augmented view the
     class that the teacher gives, where the teacher is sure; and their mean answer in a batch is to
-    show every class as often as the teacher has shown it lately, drawn towards equal shares, for
-    else all rows could agree on one class. The source's rows are drawn by the same shares for L1.
+    show every class as often as they have shown it lately, drawn towards equal shares, for else
+    all rows could agree on one class. The source's rows are drawn by the same shares for L1.
     The teacher predicts in the end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
@@ -80,13 +80,13 @@ class AveragedTeacher(Term):
 
     def forward(self, state: State) -> Losses:
         """Return both losses; none before the start."""
+        answer = state.target_logits.softmax(1)
+        self._count(state.labels, answer.detach())
         if not self._has_started(state.phase, state.progress):
             return {}
         rows = state.plain.target if self.settings.view == "plain" else state.another_target
         with torch.no_grad():
             believed = self.teacher(rows).softmax(1)
-            self._count(state.labels, believed)
-        answer = state.target_logits.softmax(1)
         return {
             "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
             "class_balance": class_balance_loss(answer, self._believed_shares()),
@@ -120,11 +120,11 @@ class AveragedTeacher(Term):
                 layer.eval()
         return self
 
-    def _count(self, labels: Tensor, believed: Tensor) -> None:
+    def _count(self, labels: Tensor, answer: Tensor) -> None:
         """Move both domains' shares towards those of a batch."""
         if labels.ndim == 1:
-            labels = one_hot(labels, believed.shape[1])
-        for shares, batch in ((self.source_shares, labels), (self.target_shares, believed)):
+            labels = one_hot(labels, answer.shape[1])
+        for shares, batch in ((self.source_shares, labels), (self.target_shares, answer)):
             shares.lerp_(batch.to(shares).mean(0), 1.0 - COUNTED)
 
     def _believed_shares(self) -> Tensor:
