@@ -190,11 +190,12 @@ def test_shares_follow_answers_and_labels():
     with torch.no_grad():
         for _ in range(600):
             objective("joint", uneven)
-        answer = objective.networks(batch.target).softmax(1).mean(0)
+        drawn = [objective.networks(batch.target).softmax(1).mean(0) for _ in range(300)]
+    answer = torch.stack(drawn).mean(0)  # dropout draws anew
     torch.testing.assert_close(
         teacher.source_shares, torch.tensor([7 / 8, 1 / 8]), atol=0.01, rtol=0
     )
-    torch.testing.assert_close(teacher.target_shares, answer, atol=0.01, rtol=0)
+    torch.testing.assert_close(teacher.target_shares, answer, atol=0.02, rtol=0)
     believed = 0.25 + 0.5 * teacher.target_shares
     expected = (believed / teacher.source_shares).clamp(0.2, 5.0)
     torch.testing.assert_close(teacher.class_ratio(), expected)
