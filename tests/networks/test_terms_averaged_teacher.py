@@ -184,7 +184,7 @@ def test_the_teacher_sees_rows_as_they_are_or_augmented(monkeypatch, view):
 
 
 def test_shares_follow_answers_and_labels():
-    objective, batch = objective_of(threshold=0.0)
+    objective, batch = objective_of(threshold=0.0, shares=0.5)
     teacher = objective.terms["averaged_teacher"]
     uneven = Batch(batch.source, torch.tensor([0] * 7 + [1]), batch.target)
     with torch.no_grad():

@@ -32,7 +32,7 @@ class AveragedTeacherSettings(TermSettings):
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
     shares: float = Field(
-        default=0.5,
+        default=1.0,
         ge=0,
         le=1,
         description="the target's class shares: 0 is equal, 1 as the networks have answered lately",
@@ -49,8 +49,8 @@ class AveragedTeacher(Term):
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to give an augmented view the
     class that the teacher gives, where the teacher is sure; and their mean answer in a batch is to
-    show every class as often as they have shown it lately, drawn towards equal shares, for else
-    all rows could agree on one class. The source's rows are drawn by the same shares for L1.
+    show every class as often as they have shown it lately, for else all rows could agree on one
+    class. The source's rows are drawn by the same shares for L1.
     The teacher predicts in the end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
