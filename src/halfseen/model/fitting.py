@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import answer_alarms, drift_alarms, prediction_alarms, table_alarms
+from halfseen.alarms import (
+    Alarm,
+    answer_alarms,
+    copy_alarms,
+    drift_alarms,
+    prediction_alarms,
+    table_alarms,
+)
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
@@ -346,7 +353,13 @@ class Fit:
         else:
             alarms = prediction_alarms(shown, model.metrics["class_prior"], self._class_names())
         drift = drift_alarms(*self.far.distance) if self.far is not None else []
-        return [alarm.to_dict() for alarm in drift + alarms]
+        return [alarm.to_dict() for alarm in self._copies() + drift + alarms]
+
+    def _copies(self) -> list[Alarm]:
+        rows = self.rows
+        if rows.whole is None or rows.measured is None or not rows.folds:
+            return []
+        return copy_alarms(rows.whole.inputs, rows.whole.labels, rows.measured.positions)
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:
         """Return what answers in the end for each learner, and the rows it learned from.
