@@ -20,32 +20,30 @@ from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.fronts import TableFront
 from halfseen.front.inference import Understanding
-from halfseen.front.labels import check_classes
 from halfseen.front.schema import TableSchema
 from halfseen.front.streaming import Chunk, RowStream
 from halfseen.front.tables import PooledTable, Table, each_site
+from halfseen.labels import LABEL_KINDS, Classes, LabelKind
 from halfseen.members import Sample
-from halfseen.metrics import metrics_of
 from halfseen.model.fitting import fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.model.training import Hooks
 from halfseen.progress import Progress
-from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, score_of
+from halfseen.selection import Evidence, Observed, score_of, scores_for
 from halfseen.splitting import held_out_count
 
 MODELS = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-IgnoreComponent")
 """The models of a rehearsal, unless others are named."""
-BASELINES = {"Logistic regression": "regression", "Gradient-boosted trees": "boosted_trees"}
-"""What a user would pick instead, on the observed columns, and the member that it is."""
+TAUGHT, UNTAUGHT = "Members taught by the missing block", "Members of the observed columns"
+"""The models of amounts, which have no networks: with teachers that see the source, and without."""
 MOST_ROWS = 10_000
 """Rows of each table that a rehearsal reads, unless told otherwise."""
 HELD_OUT = 0.2
 """Share of the rest that no model is trained on."""
 FEWEST = 5
 """Rows of each class that the rest must have."""
-_METRICS = ("cross_entropy", "auc", "accuracy", "balanced_accuracy")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class RehearsedChoice:
     model: str
     """The model that it prefers, by its mean over the seeds."""
     lost: float
-    """Cross-entropy of that model on the slice, above the best model's."""
+    """Loss of that model on the slice, above the best model's."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +79,31 @@ class Rehearsal:
     """What each score would have chosen, the best first."""
     site: str = ""
     """The source site that played the target, where it was one of several."""
+    task: str = Classes.task
+
+    @property
+    def label_kind(self) -> type[LabelKind]:
+        """What is predicted."""
+        return LABEL_KINDS[self.task]
+
+    @property
+    def measures(self) -> dict[str, str]:
+        """What was measured, in words, what decides first."""
+        kind = self.label_kind
+        names = dict.fromkeys([kind.loss, *self.runs[0].measured])
+        return {name: kind.measures[name].words for name in names if name in kind.measures}
 
     def mean(self, model: str, metric: str) -> float:
         """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
         return float(np.mean(self._values(model, metric)))
 
-    def deviation(self, model: str, metric: str = "cross_entropy") -> float:
-        """Return the standard deviation over the seeds; NaN for a single one."""
-        values = self._values(model, metric)
+    def loss(self, model: str) -> float:
+        """Return a model's mean loss on the slice: cross-entropy, or RMSE."""
+        return self.mean(model, self.label_kind.loss)
+
+    def deviation(self, model: str) -> float:
+        """Return the loss's standard deviation over the seeds; NaN for a single one."""
+        values = self._values(model, self.label_kind.loss)
         return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
     def _values(self, model: str, metric: str) -> list[float]:
@@ -97,9 +112,8 @@ class Rehearsal:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models, the lowest cross-entropy first."""
-        names = dict.fromkeys(run.model for run in self.runs)
-        return tuple(sorted(names, key=lambda name: self.mean(name, "cross_entropy")))
+        """The models, the lowest loss first."""
+        return tuple(sorted(dict.fromkeys(run.model for run in self.runs), key=self.loss))
 
     @property
     def verdict(self) -> str:
@@ -111,10 +125,11 @@ class Rehearsal:
             f"choosing by {', '.join(right)} would have found it"
             if least == 0
             else f"no score would have found it, and {', '.join(right)} would have lost the "
-            f"least, {least:.4f}"
+            f"least, {shown(least)}"
         )
+        words = self.measures[self.label_kind.loss]
         return (
-            f"{best} would have won on the slice, {gap:.4f} in cross-entropy ahead of {second}; "
+            f"{best} would have won on the slice, {shown(gap)} in {words} ahead of {second}; "
             f"{found}."
         )
 
@@ -131,7 +146,7 @@ class Rehearsal:
         elif gap < 2 * noise:
             parts.append(
                 f"The lead is within twice the standard deviation over {seeds} seeds "
-                f"({noise:.4f}): take the two as equal."
+                f"({shown(noise)}): take the two as equal."
             )
         if abs(wanted - obtained) > 0.05:
             word = "smaller" if obtained < wanted else "larger"
@@ -146,20 +161,21 @@ class Rehearsal:
             )
             return " ".join(parts)
         parts.append(
-            "The slice comes from the source: that the missing block or the classes follow from "
+            "The slice comes from the source: that the missing block or the labels follow from "
             "the observed columns in another way on the target cannot be seen here."
         )
         return " ".join(parts)
 
     def _lead(self) -> tuple[str, str, float]:
-        """Return the best model, the second, and how far it is behind in cross-entropy."""
+        """Return the best model, the second, and how far its loss is behind."""
         best, second = self.models[:2]
-        return best, second, self.mean(second, "cross_entropy") - self.mean(best, "cross_entropy")
+        return best, second, self.loss(second) - self.loss(best)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the slice's rows, as data."""
         carving = self.carving
         return {
+            "task": self.task,
             "rows": {"slice": int(carving.chosen.sum()), "rest": int((~carving.chosen).sum())},
             "separation": {"target": asdict(carving.wanted), "slice": asdict(carving.obtained)},
             "runs": [asdict(run) for run in self.runs],
@@ -181,17 +197,19 @@ class RehearsalStage:
     def of(
         cls, schema: TableSchema, source: Sample, chosen: npt.NDArray[np.bool_], seed: int
     ) -> RehearsalStage:
-        """Hold out a part of the rest, class by class."""
-        rest = np.flatnonzero(~chosen)
-        classes = len(schema.classes)
-        fewest = np.bincount(source.labels[rest], minlength=classes)
-        if fewest.min() < FEWEST:
+        """Hold out a part of the rest, class by class, or of all sizes of amounts."""
+        rest, kind = np.flatnonzero(~chosen), schema.label_kind
+        labels = source.labels[rest]
+        counts = kind.counts(labels)
+        if min(counts, default=FEWEST) < FEWEST:
             raise InputError(
-                f"Outside the slice there are {fewest.min()} source rows of class "
-                f"{schema.class_names[int(fewest.argmin())]!r}; a rehearsal needs {FEWEST} of each."
+                f"Outside the slice there are {min(counts)} source rows of class "
+                f"{schema.class_names[int(np.argmin(counts))]!r}; a rehearsal needs {FEWEST} of "
+                "each."
             )
-        size = max(round(HELD_OUT * len(rest)), classes)
-        training, held_out = held_out_count(source.labels[rest], size, seed)
+        strata = kind.strata(labels)
+        size = max(round(HELD_OUT * len(rest)), len(np.unique(strata)))
+        training, held_out = held_out_count(strata, size, seed)
         fold = Fold(source[rest[training]], source[rest[held_out]])
         return cls(schema, fold, source[np.flatnonzero(chosen)])
 
@@ -206,12 +224,16 @@ class RehearsalStage:
         held_out, samples = self.fold.held_out, (self.slice, self.fold.training)
         target, training = (self.schema.blocks.hide(sample.inputs) for sample in samples)
         hidden = self.schema.blocks.hide(held_out.inputs)
-        return Observed(model, Evidence(hidden, held_out.labels, target, training))
+        kind = self.schema.label_kind
+        return Observed(model, Evidence(hidden, held_out.labels, target, training, kind))
 
-    def baseline(self, name: str, seed: int) -> Observed:
-        """Return what the scores can read off a baseline: one member alone, taught by nobody."""
-        settings = FitSettings(members=(BASELINES[name],), effort="quick", align=False, seed=seed)
-        return self.observed(self.fit(settings, Hooks()))
+    def measured(self, name: str, seed: int, model: Model) -> RehearsedRun:
+        """Ask the scores about a model, then the labels of the slice."""
+        shown, kind = self.observed(model), self.schema.label_kind
+        scores = {score: score_of(score, shown) for score in scores_for(kind)}
+        found = kind.metrics_of(model.score(shown.evidence.target), self.slice.labels)
+        measured = {metric: value for metric, value in found.items() if metric != "rows"}
+        return RehearsedRun(name, seed, measured, scores)
 
 
 def rehearse(
@@ -228,15 +250,14 @@ def rehearse(
 
     Of one source a `share` of the rows is carved out to play the target, and the result stands
     under the empty name. Of several sources each plays the target in turn, the others are learned
-    from, and results are by site. The models of `settings` are trained beside the baselines,
-    each with so many `seeds`, on at most so many `rows` of each table.
+    from, and results are by site. The :func:`candidates` of `settings` are trained beside the
+    :func:`baselines`, each with so many `seeds`, on at most so many `rows` of each table.
     """
     if needs_complete_target(settings.models):
         raise OptionError(
             "A rehearsal hides the missing block from the models, and Full models need it; name "
             "others."
         )
-    check_classes(found.schema, "A rehearsal")
     table, observed = found.source.table, list(found.schema.blocks.observed)
     parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
     source = Sample(
@@ -281,33 +302,58 @@ def _rehearsed(
         f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
         f"source with {carving.wanted.auc:.3f}."
     )
-    # All models have the same members, also the one that alone would go without networks.
-    settings = replace(settings, members=settings.members_for("table"))
+    kind = found.schema.label_kind
+    networks = candidates(settings, kind)
     runs: list[RehearsedRun] = []
     predicted: dict[str, list[Floats]] = {}
     for seed in range(settings.seed, settings.seed + seeds):
-        for name in settings.models:
+        for name, own in (networks | baselines(kind)).items():
             hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
-            model = stage.fit(replace(settings, models=(name,), seed=seed), hooks)
-            shown = stage.observed(model)
-            runs.append(_measured(name, seed, shown, stage, say))
-            predicted.setdefault(name, []).append(shown.target_probabilities)
-        runs += [_measured(n, seed, stage.baseline(n, seed), stage, say) for n in BASELINES]
-    return Rehearsal(carving, tuple(runs), _choices(runs, predicted))
+            model = stage.fit(replace(own, seed=seed), hooks)
+            run = stage.measured(name, seed, model)
+            say(
+                f"{name}, seed {seed}: {kind.measures[kind.loss].words} "
+                f"{shown(run.measured[kind.loss])} on the slice."
+            )
+            runs.append(run)
+            if name in networks and kind.answers_tell:
+                target = stage.observed(model).target_probabilities
+                predicted.setdefault(name, []).append(target)
+    return Rehearsal(carving, tuple(runs), _choices(runs, predicted, kind.loss), task=kind.task)
 
 
-def _measured(
-    name: str, seed: int, shown: Observed, stage: RehearsalStage, say: Callable[[str], None]
-) -> RehearsedRun:
-    """Ask the scores about a model, then the labels of the slice."""
-    scores = {score: score_of(score, shown) for score in ONE_FIT_SCORES}
-    measured = metrics_of(shown.target_probabilities, stage.slice.labels)
-    say(f"{name}, seed {seed}: cross-entropy {measured['cross_entropy']:.4f} on the slice.")
-    return RehearsedRun(name, seed, {metric: measured[metric] for metric in _METRICS}, scores)
+def candidates(settings: FitSettings, kind: LabelKind) -> dict[str, FitSettings]:
+    """Return the models to compare, and how each is fitted."""
+    members = settings.members_for("table", kind)
+    if kind.networks:
+        # All have the same members, also the one that alone would go without networks.
+        return {n: replace(settings, models=(n,), members=members) for n in settings.models}
+    taught = replace(settings, models=settings.models[:1], members=members)
+    found = {} if settings.effort == "quick" else {TAUGHT: taught}
+    return found | {UNTAUGHT: replace(taught, effort="quick")}
+
+
+def baselines(kind: LabelKind) -> dict[str, FitSettings]:
+    """Return what a user would pick instead: one member alone, taught by nobody."""
+    names = {
+        kind.linear_words.capitalize(): "regression",
+        "Gradient-boosted trees": "boosted_trees",
+    }
+    return {
+        name: FitSettings(members=(member,), effort="quick", align=False)
+        for name, member in names.items()
+    }
+
+
+def shown(value: float | None) -> str:
+    """Return a loss or a difference: of probabilities to four places, of amounts to four digits."""
+    if value is None or value != value:
+        return "–"
+    return f"{value:.4f}" if abs(value) < 10 else f"{value:,.4g}"
 
 
 def _choices(
-    runs: Sequence[RehearsedRun], predicted: dict[str, list[Floats]]
+    runs: Sequence[RehearsedRun], predicted: dict[str, list[Floats]], measure: str
 ) -> tuple[RehearsedChoice, ...]:
     """Return what each score chooses among the models, the least loss first.
 
@@ -316,10 +362,10 @@ def _choices(
     """
     names = list(dict.fromkeys(run.model for run in runs))
     own = [[run for run in runs if run.model == name] for name in names]
-    loss = np.array([np.mean([run.measured["cross_entropy"] for run in some]) for some in own])
+    loss = np.array([np.mean([run.measured[measure] for run in some]) for some in own])
     by_score = {
         score: [float(np.mean([run.scores[score] for run in some])) for some in own]
-        for score in ONE_FIT_SCORES
+        for score in runs[0].scores
     }
     if predicted and all(len(several) > 1 for several in predicted.values()):
         by_score["agreement"] = [

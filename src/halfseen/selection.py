@@ -19,13 +19,13 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from halfseen.arrays import Floats, Integers, Matrix, normalized
+from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.evidence.scores import SCORES
 from halfseen.front.frames import split_stacked
-from halfseen.metrics import row_losses
+from halfseen.labels import Classes, LabelKind
 
 __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
 
@@ -33,12 +33,15 @@ __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
 
+CLASSES = Classes(())
+"""Some classes, wherever nobody asks which."""
+
 
 class Observable(Protocol):
     """A trained model as scores look at it; rows are prepared, the missing block hidden."""
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return the logarithm of each class's probability."""
+    def answer(self, rows: Matrix) -> Floats:
+        """Return log-probabilities, or amounts."""
 
     def compared_in(self, rows: Matrix) -> Matrix:
         """Return what the domains are compared in: latents ẑ, or x1 where there are none."""
@@ -58,18 +61,20 @@ class Evidence:
 
     held_out: Matrix
     """Source rows that no model was trained on."""
-    labels: Integers
-    """Their class positions."""
+    labels: npt.NDArray[Any]
+    """Their class positions, or amounts."""
     target: Matrix
     training: Matrix | None = None
     """Source rows that the density ratio is fitted on, apart from those it weighs. Without them,
     each half of `held_out` is weighed by a ratio fitted on the other half."""
+    label_kind: LabelKind = CLASSES
+    """What is predicted."""
 
     @classmethod
     def prepared(
         cls,
         prepare: Callable[..., Matrix],
-        classes: npt.NDArray[Any],
+        label_kind: LabelKind,
         X: Any,
         y: Any,
         X_target: Any,
@@ -77,11 +82,12 @@ class Evidence:
     ) -> Evidence:
         """Bring rows as a user has them to the form that a model sees, by its `prepare`."""
         held_out = prepare(X, where="the held-out source")
-        labels = _positions(y, classes)
+        labels = label_kind.read(y)
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
         training = None if X_training is None else prepare(X_training, where="the training rows")
-        return cls(held_out, labels, prepare(X_target, where="the target"), training)
+        target = prepare(X_target, where="the target")
+        return cls(held_out, labels, target, training, label_kind)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""
@@ -98,6 +104,7 @@ class Evidence:
             self.labels[held],
             self.target[some(self.target)],
             None if training is None else training[some(training)],
+            self.label_kind,
         )
 
 
@@ -114,14 +121,21 @@ class Observed:
     @cached_property
     def target_probabilities(self) -> Floats:
         """Class probabilities of the target rows."""
-        return normalized(np.exp(self.model.log_probabilities(self.evidence.target)))
+        kind = self.evidence.label_kind
+        if not kind.answers_tell:
+            raise OptionError(
+                f"Amounts without labels do not tell how good they are: choose one of "
+                f"{list(scores_for(kind))}."
+            )
+        return kind.shown(self.model.answer(self.evidence.target))
 
     @cached_property
     def source_loss(self) -> Floats:
-        """Cross-entropy of each held-out source row, its missing block hidden."""
+        """What each held-out source row costs, its missing block hidden."""
+        kind = self.evidence.label_kind
         with self.model.source_statistics(self._source_rows):
-            log_probability = self.model.log_probabilities(self.evidence.held_out)
-        return row_losses(np.exp(log_probability), self.evidence.labels)
+            answer = self.model.answer(self.evidence.held_out)
+        return kind.row_losses(kind.shown(answer), self.evidence.labels)
 
     @cached_property
     def weight(self) -> Floats:
@@ -153,10 +167,19 @@ ONE_FIT_SCORES = tuple(
 """The scores that one trained model is enough for."""
 
 
+def scores_for(kind: LabelKind | type[LabelKind]) -> tuple[str, ...]:
+    """Return those of :data:`ONE_FIT_SCORES` that a kind of label has."""
+    return tuple(
+        name
+        for name in ONE_FIT_SCORES
+        if kind.answers_tell or "target_probabilities" not in SCORES[name].needs
+    )
+
+
 def evaluate(
     model: Observable,
     evidence: Evidence,
-    names: Sequence[str] = ONE_FIT_SCORES,
+    names: Sequence[str] | None = None,
     *,
     rows: int | None = ROWS,
 ) -> dict[str, float]:
@@ -175,11 +198,13 @@ def evaluate(
     evidence
         The rows to compare models on.
     names
-        Scores to compute, of :data:`ONE_FIT_SCORES`; the others need more than one fit.
+        Scores to compute, of :data:`ONE_FIT_SCORES`; all that there are by default. The others
+        need more than one fit.
     rows
         The most rows of each kind to use, drawn once and for all; None uses every one.
     """
     observed = Observed(model, evidence.sample(rows))
+    names = scores_for(evidence.label_kind) if names is None else names
     return {name: score_of(name, observed) for name in names}
 
 
@@ -225,7 +250,7 @@ class LabelFreeScorer:
             steps, estimator = estimator[:-1], estimator[-1]
             X, X_target = steps.transform(X), steps.transform(X_target)
         model = estimator.model_
-        evidence = Evidence.prepared(model.prepare, model.classes_, X, y, X_target)
+        evidence = Evidence.prepared(model.prepare, model.label_kind, X, y, X_target)
         value = evaluate(model, evidence, (self.name,))[self.name]
         return value if SCORES[self.name].better == "higher" else -value
 
@@ -274,16 +299,3 @@ def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
     """Return the weights of some source rows from a ratio fitted on others."""
     classifier = compact_domain_classifier(source.shape[1], len(source) + len(target))
     return fit_density_ratio(source, target, classifier=classifier).weights(weighed)
-
-
-def _positions(y: Any, classes: npt.NDArray[Any]) -> Integers:
-    """Return each label's position among the sorted classes."""
-    labels = np.asarray(y)
-    found = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    unknown = np.flatnonzero(classes[found] != labels)
-    if unknown.size:
-        raise InputError(
-            f"The label {labels[unknown[0]].item()!r} of held-out row {int(unknown[0])} is none of "
-            f"the model's classes {classes.tolist()}."
-        )
-    return found.astype(np.int64)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import tomllib
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,12 @@ from tables_cli import halfseen as command
 
 import halfseen
 from halfseen.errors import InputError, OptionError
+from halfseen.labels import Amounts, Reach
+from halfseen.members import LEARNERS
+from halfseen.model.settings import TREES_AND_LINES
+from halfseen.model.telling import told
+from halfseen.rehearsal import TAUGHT, UNTAUGHT
+from halfseen.selection import scores_for
 from halfseen.serve import open_scorers
 
 QUICK = {"effort": "quick", "report": False, "members": ["boosted_trees", "regression"]}
@@ -185,6 +192,38 @@ def test_labelled_target_rows_correct_amounts():
     assert abs(errors.mean()) < 25
 
 
+@pytest.mark.parametrize(("times", "offset"), [(5.0, 0.0), (0.2, 0.0), (1.0, 90.0)])
+def test_labelled_target_rows_make_intervals_hold_what_they_say(times, offset):
+    source, target, prices = tables(400)
+    errors = np.random.default_rng(1).normal(0, 15, 400)
+    prices = prices + offset + np.sqrt(abs(times**2 - 1)) * errors
+    if times < 1:  # the source's prices are the ones that nobody can tell
+        noise = pa.array(np.add(source["price"], 5 * errors))
+        source = source.set_column(4, "price", noise)
+        prices = prices - np.sqrt(abs(times**2 - 1)) * errors
+    labels = pa.array([price if k < 100 else None for k, price in enumerate(prices)])
+    held = []
+    for known in (target, target.append_column("price", labels)):
+        model = halfseen.fit(source, known, "price", **QUICK)
+        low, high = model.predict_interval(target)[100:].T
+        held.append(((low <= prices[100:]) & (prices[100:] <= high)).mean())
+    without, with_labels = held
+    assert abs(without - 0.9) > 0.08
+    assert 0.83 <= with_labels <= 0.97
+    assert f"{model.metrics['interval_scale']:.2f} times as wide" in " ".join(told(model.metrics))
+    measured = model.metrics["target_labels"]["measured"]["metrics"]["coverage"]["value"]
+    assert abs(measured - with_labels) < 0.1
+
+
+def test_a_few_labels_never_make_intervals_narrower():
+    reach = Reach((0.0, 1.0), (2.0, 0.0), (2.0, 1.0))
+    amounts = np.linspace(0, 1, 50)
+    assert reach.scale_for(amounts[:10], amounts[:10]) == 1.0
+    assert reach.scale_for(amounts, amounts) == 0.0
+    assert reach.times(3.0).around(np.array([1.0])).tolist() == [[0.7, 4.0]]
+    assert Reach((0.0,), (0.0,), (0.0,)).scale_for(np.zeros(50), np.full(50, 4.0)) == 4.0
+
+
 def test_drifted_columns_are_told_and_not_mapped():
     random = np.random.default_rng(0)
     a, b, c, d = random.normal(size=(4, 200))
@@ -195,12 +234,37 @@ def test_drifted_columns_are_told_and_not_mapped():
     assert "alignment" not in model.metrics
 
 
-@pytest.mark.parametrize("words", [["rehearse"], ["tune", "-o", "tuned"]])
-def test_comparisons_of_networks_are_refused(words, folder, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    command, *others = words
-    given = [command, folder / "source.csv", folder / "target.csv", "--label", "price", *others]
-    assert "which learn classes, and 'price' is an amount" in " ".join(run(*given, code=2).split())
+def test_a_rehearsal_measures_amounts_and_the_report_shows_it(folder, tmp_path):
+    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
+    found = tmp_path / "found.json"
+    said = run("rehearse", *given, "--seeds", 1, "--members", "regression", "-o", found)
+    for words in ("RMSE lost", TAUGHT, UNTAUGHT, "Ridge regression", "would have won"):
+        assert words in said
+    measured = json.loads(found.read_text())
+    rmse = {each["model"]: each["measured"]["rmse"] for each in measured["runs"]}
+    assert min(rmse.values()) == rmse["Ridge regression"] < 20
+    assert all(set(each["scores"]) == set(scores_for(Amounts)) for each in measured["runs"])
+    page = tmp_path / "page.html"
+    run("report", folder / "model", "--rehearsal", found, "-o", page)
+    assert UNTAUGHT in page.read_text()
+
+
+def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):
+    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
+    run("tune", *given, "--members", "regression", "--trials", 2, "-o", tmp_path / "best.toml")
+    best = tomllib.loads((tmp_path / "best.toml").read_text())
+    assert set(best["members"]) <= set(LEARNERS)
+    assert "models" not in best
+    run("fit", *given, "--config", tmp_path / "best.toml", "-o", tmp_path / "model")
+    for score in ("agreement", "mutual_information"):
+        refused = run("tune", *given, "--score", score, "-o", tmp_path / "other.toml", code=2)
+        assert f"'{score}' does not judge regression" in " ".join(refused.split())
+
+
+def test_the_best_effort_has_no_networks_of_amounts():
+    source, target, _ = tables(60)
+    model = halfseen.fit(source, target, "price", effort="best", report=False)
+    assert {member.kind for member in model.members} == set(TREES_AND_LINES)
 
 
 def test_several_missing_patterns_have_a_part_each(folder, tmp_path):

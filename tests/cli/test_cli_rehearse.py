@@ -5,7 +5,8 @@ import json
 import pytest
 from tables_cli import TINY, halfseen, source_table, target_table, write
 
-from halfseen.rehearsal import BASELINES, MODELS, RehearsalStage
+from halfseen.labels import Classes
+from halfseen.rehearsal import MODELS, RehearsalStage, baselines
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
         assert words in result.err
     found = json.loads(output.read_text())
     assert json.loads(result.out) == found
-    assert {run["model"] for run in found["runs"]} == {*MODELS, *BASELINES}
+    assert {run["model"] for run in found["runs"]} == {*MODELS, *baselines(Classes.of(2))}
     assert found["verdict"] in result.err
 
 

@@ -102,7 +102,7 @@ def run(model, seed, loss, **scores):
 def rehearsal(runs, obtained=0.7):
     separations = (DomainSeparation(auc, 0.0, 1.0) for auc in (0.7, obtained))
     carving = Carving(np.ones(3, bool), np.ones(3), *separations)
-    return Rehearsal(carving, tuple(runs), _choices(runs, {}))
+    return Rehearsal(carving, tuple(runs), _choices(runs, {}, "cross_entropy"))
 
 
 def test_choices_follow_each_score_in_its_own_sense():

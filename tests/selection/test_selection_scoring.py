@@ -140,14 +140,14 @@ def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
     X, y = np.random.default_rng(0).normal(size=(5, 4)), np.array(["no", "yes", "no", "no", "yes"])
     many, labels = np.tile(X, (6, 1)), np.tile(y, 6)
     model = tiny.classifier(missing=[3]).fit(many, labels, X_target=many[:, :3]).model_
-    prepare, classes = model.prepare, np.unique(y)
-    given = Evidence.prepared(prepare, classes, X, y, X[:3, :3], X)
+    prepare, kind = model.prepare, model.label_kind
+    given = Evidence.prepared(prepare, kind, X, y, X[:3, :3], X)
     assert given.labels.tolist() == [0, 1, 0, 0, 1]
     assert given.target.shape == (3, 4)
-    with pytest.raises(InputError, match="'maybe' of held-out row 0"):
-        Evidence.prepared(prepare, classes, X, ["maybe"] * 5, X)
+    with pytest.raises(InputError, match="'maybe' is none of the model's classes"):
+        Evidence.prepared(prepare, kind, X, ["maybe"] * 5, X)
     with pytest.raises(InputError, match="5 held-out rows and 4 labels"):
-        Evidence.prepared(prepare, classes, X, y[:4], X)
+        Evidence.prepared(prepare, kind, X, y[:4], X)
 
 
 def test_scores_that_one_model_cannot_give_are_refused() -> None:

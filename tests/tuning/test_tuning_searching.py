@@ -53,7 +53,9 @@ def test_the_best_settings_win_and_the_given_ones_are_tried_first():
     train, held = held_out_share(np.unique(y, return_inverse=True)[1], 0.2, 0)
     best = found.applied_to(model()).fit(X[train], y[train], X_target=target).model_
     rows = (X[held], y[held], target, X[train])
-    again = evaluate(best, Evidence.prepared(best.prepare, best.classes_, *rows), ("source_loss",))
+    again = evaluate(
+        best, Evidence.prepared(best.prepare, best.label_kind, *rows), ("source_loss",)
+    )
     assert again["source_loss"] == found.best.value, "a trial's value is that of its estimator"
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+from halfseen.labels import Classes
 from halfseen.model.settings import FitSettings
 from halfseen.tuning.tables import estimator_for
 
@@ -13,7 +14,8 @@ def test_the_estimator_has_every_setting_of_the_fit():
         for name, kind in (("age", "numeric"), ("stage", "numeric"), ("ward", "categorical"))
     )
     columns = [age, stage, ward]
-    schema = SimpleNamespace(columns=columns, observed=[age, ward], missing=[stage])
+    kinds = {"observed": [age, ward], "missing": [stage], "label_kind": Classes}
+    schema = SimpleNamespace(columns=columns, **kinds)
     settings = FitSettings(
         members=("networks", "regression"),
         effort="quick",

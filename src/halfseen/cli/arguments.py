@@ -83,6 +83,13 @@ class TableOptions(TypedDict):
             "by default."
         ),
     ]
+    effort: Annotated[
+        Effort | None,
+        typer.Option(
+            help="How long it may take: quick (trees and regression), default (also teachers) or "
+            "best (also networks, of five folds)."
+        ),
+    ]
     seed: Seed
     set_: Set
 
@@ -114,13 +121,6 @@ class FitOptions(TableOptions):
             min=0.001,
             metavar="SECONDS",
             help="Leave out what would take longer; trees and regression are always fitted.",
-        ),
-    ]
-    effort: Annotated[
-        Effort | None,
-        typer.Option(
-            help="How long it may take: quick (trees and regression), default (also teachers) or "
-            "best (also networks, of five folds)."
         ),
     ]
     report_data: Annotated[

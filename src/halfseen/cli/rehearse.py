@@ -115,37 +115,39 @@ def rehearse(
 
 def print_rehearsal(result: Any, console: Console) -> None:
     """Print models, scores and the verdict."""
-    measured = ("", "cross-entropy", "AUC", "accuracy")
+    from halfseen.rehearsal import shown
+
+    loss, *others = result.measures
+    measured = ("", *result.measures.values())
     models = new_table(*measured, title="Models on the slice", numbers=True)
     for name in result.models:
         deviation = result.deviation(name)
-        entropy = f"{result.mean(name, 'cross_entropy'):.4f}"
-        entropy += "" if deviation != deviation else f" ± {deviation:.4f}"
-        others = (_number(result.mean(name, metric)) for metric in ("auc", "accuracy"))
-        models.add_row(name, entropy, *others)
+        cost = shown(result.loss(name))
+        cost += "" if deviation != deviation else f" ± {shown(deviation)}"
+        models.add_row(name, cost, *(shown(result.mean(name, metric)) for metric in others))
     console.print(models, highlight=False)
-    judged = ("", "would have chosen", "cross-entropy lost")
+    judged = ("", "would have chosen", f"{result.measures[loss]} lost")
     scores = new_table(*judged, title="Scores without labels")
     for choice in result.choices:
-        scores.add_row(choice.score, choice.model, f"{choice.lost:.4f}")
+        scores.add_row(choice.score, choice.model, shown(choice.lost))
     console.print(scores, highlight=False)
     plain(console, result.verdict)
     plain(console, result.trust)
 
 
 def print_sites(by_site: Any, console: Console) -> None:
-    """Print each model's cross-entropy on every site that played the target, and their mean."""
-    table = new_table("", *by_site, "mean", title="Cross-entropy by site", numbers=True)
-    names = next(iter(by_site.values())).models
+    """Print each model's loss on every site that played the target, and their mean."""
+    from halfseen.rehearsal import shown
+
+    first = next(iter(by_site.values()))
+    words = next(iter(first.measures.values()))
+    title = f"{words[0].upper()}{words[1:]} by site"
+    table = new_table("", *by_site, "mean", title=title, numbers=True)
     means = {}
-    for name in names:
-        losses = [result.mean(name, "cross_entropy") for result in by_site.values()]
+    for name in first.models:
+        losses = [result.loss(name) for result in by_site.values()]
         means[name] = sum(losses) / len(losses)
-        table.add_row(name, *(_number(loss) for loss in (*losses, means[name])))
+        table.add_row(name, *(shown(loss) for loss in (*losses, means[name])))
     console.print(table, highlight=False)
     best = min(means, key=means.__getitem__)
-    plain(console, f"{best} would have won on average over the sites, with {means[best]:.4f}.")
-
-
-def _number(value: float) -> str:
-    return "–" if value != value else f"{value:.4f}"
+    plain(console, f"{best} would have won on average over the sites, with {shown(means[best])}.")

@@ -54,7 +54,9 @@ def tune(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Search learning rate and loss weights by a score that needs no target label.
+    """Search settings by a score that needs no target label.
+
+    Of networks learning rate and loss weights; of amounts members, and whether they are taught.
 
     Every model gets the same number of fits, the settings as given among them. A search that was
     stopped goes on when the same command is run again; with a larger --trials it is extended.
@@ -63,6 +65,7 @@ def tune(
     """
     from halfseen.model.fitting import is_resident
     from halfseen.networks.methods import method_named
+    from halfseen.tuning.spaces import AMOUNTS
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     kept = storage or str(derived_path(output, ".journal"))
@@ -77,7 +80,9 @@ def tune(
         terminal.say(
             f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
-    terminal.say(f"{trials} fits of each of {', '.join(training.models)}, kept in {kept}.")
+    networks = found.schema.label_kind.networks
+    names = ", ".join(training.models if networks else [AMOUNTS])
+    terminal.say(f"{trials} fits of each of {names}, kept in {kept}.")
     terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
 
     def tell(trial: Any) -> None:
@@ -165,12 +170,14 @@ def write_table(result: Any, path: Path) -> None:
 def best_config(config: FitConfig, result: Any) -> str:
     """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
     from halfseen.options import dotted
+    from halfseen.tuning.spaces import AMOUNTS, members_of
 
     best = result.best
+    chosen = members_of(best.settings)
     settings = config.model_dump(exclude_defaults=True, exclude={"options"})
-    settings |= {"models": [best.model]}
-    settings |= {n: v for n, v in best.settings.items() if n in type(config).model_fields}
-    found = {n: v for n, v in best.settings.items() if n not in settings}
+    settings |= {} if best.model == AMOUNTS else {"models": [best.model]}
+    settings |= {n: v for n, v in chosen.items() if n in type(config).model_fields}
+    found = {n: v for n, v in chosen.items() if n not in settings}
     lines = [
         f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",
         *_toml(settings),

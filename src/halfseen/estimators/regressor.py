@@ -126,5 +126,5 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
         return predicted
 
     def predict_interval(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the ends of each amount's 90 % interval, as held-out source rows have it."""
+        """Return the ends of each amount's 90 % interval."""
         return self._asked(X).predict_interval(X)

@@ -176,15 +176,6 @@ def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
     )
 
 
-def check_classes(schema: TableSchema, what: str) -> None:
-    """Refuse an amount where networks and their scores are compared, which know classes alone."""
-    if schema.amounts is not None:
-        raise InputError(
-            f"{what} compares networks, which learn classes, and {schema.label!r} is an amount: "
-            "`halfseen fit` measures on held-out source rows, `halfseen evaluate` on labelled ones."
-        )
-
-
 def row_weights(table: Table, name: str) -> Floats:
     """Return how much each row of a table counts, by one of its columns, with mean one."""
     given = [

@@ -57,7 +57,7 @@ class Amounts:
     constant_name: ClassVar[str] = "label_mean"
     graph_output: ClassVar[str] = "amounts"
     networks: ClassVar[bool] = False
-    aligns: ClassVar[bool] = False
+    answers_tell: ClassVar[bool] = False
     bounds_inputs: ClassVar[bool] = True
 
     @property
@@ -266,7 +266,17 @@ class Amounts:
         reach, seen = Reach.fitted(shown[:, 0], labels), look()
         if seen is not None:
             reach = reach.for_target(labels - shown[:, 0], seen.weights, covered=seen.covered)
-        return {"interval": {name: list(values) for name, values in asdict(reach).items()}}
+        return _kept(reach)
+
+    def recalibrated(
+        self, answer: Floats, labels: Labels, metrics: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the reach, as many times as wide as labelled target rows need."""
+        if "interval" not in metrics:
+            return {}
+        reach = Reach(**metrics["interval"])
+        scale = reach.scale_for(answer[:, 0], labels)
+        return _kept(reach.times(scale)) | {"interval_scale": scale}
 
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
         """Return the amounts as they are."""
@@ -288,3 +298,8 @@ class Amounts:
         """Return the amount of each row."""
         amounts: Floats = shown[:, 0]
         return amounts
+
+
+def _kept(reach: Reach) -> dict[str, Any]:
+    """Return the reach as metrics keep it."""
+    return {"interval": {name: list(values) for name, values in asdict(reach).items()}}

@@ -89,7 +89,7 @@ class Classes:
     constant_name: ClassVar[str] = "class_prior"
     graph_output: ClassVar[str] = "probabilities"
     networks: ClassVar[bool] = True
-    aligns: ClassVar[bool] = True
+    answers_tell: ClassVar[bool] = True
     bounds_inputs: ClassVar[bool] = False
     values: tuple[Scalar, ...]
 
@@ -365,6 +365,12 @@ class Classes:
 
     def learned(self, shown: Floats, labels: Labels, look: Look) -> dict[str, Any]:
         """Return nothing: probabilities say how sure they are."""
+        return {}
+
+    def recalibrated(
+        self, answer: Floats, labels: Labels, metrics: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return nothing: what is added to the classes' logarithms calibrates them."""
         return {}
 
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:

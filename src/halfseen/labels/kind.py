@@ -81,8 +81,8 @@ class LabelKind(Protocol):
     """What an exported graph calls what is shown."""
     networks: ClassVar[bool]
     """Whether the paper's networks predict it."""
-    aligns: ClassVar[bool]
-    """Whether answers tell which map of drifted columns is plausible."""
+    answers_tell: ClassVar[bool]
+    """Whether answers alone tell which model, or map of drifted columns, is plausible."""
     bounds_inputs: ClassVar[bool]
     """Whether a straight line would run away beyond the source's rows."""
 
@@ -188,6 +188,11 @@ class LabelKind(Protocol):
 
         `look` says how they stand to the target.
         """
+
+    def recalibrated(
+        self, answer: Floats, labels: Labels, metrics: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return what labelled target rows put in the place of what a model's metrics keep."""
 
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
         """Return what a graph shows in double precision."""

@@ -21,6 +21,10 @@ OTHER = 0.2
 """What a target's mean errors differ by from what its observed columns let expect, as a share of
 them: a standard deviation. An assumption, which five problems of benchmarks/amounts.py fit.
 Intervals are so much wider where source rows do not cover the target."""
+NARROWEST = 0.05
+"""Least reach to one side, as a share of the widest, that a scale is applied to."""
+ENOUGH_TO_NARROW = 30
+"""Labelled rows from which intervals may become narrower; fewer can only widen them."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,34 @@ class Reach:
             tuple(further * max(low, side) for side in self.below),
             tuple(further * max(high, side) for side in self.above),
         )
+
+    def scale_for(self, amounts: Floats, labels: Floats) -> float:
+        """Return how many times as wide intervals must be to hold the level of labelled rows.
+
+        Split conformal, of what each row misses as a multiple of the interval's side.
+
+        Examples
+        --------
+        >>> narrow = Reach((0.0,), (1.0,), (1.0,))
+        >>> narrow.scale_for(np.zeros(9), np.arange(9.0))
+        8.0
+        """
+        ends = self.times(1.0).around(amounts)
+        missed = labels - amounts
+        needed = np.sort(
+            np.abs(missed) / np.where(missed < 0, amounts - ends[:, 0], ends[:, 1] - amounts)
+        )
+        rank = int(np.ceil(LEVEL * (len(labels) + 1)))
+        scale = float(needed[min(rank, len(labels)) - 1])
+        return scale if len(labels) >= ENOUGH_TO_NARROW else max(scale, 1.0)
+
+    def times(self, scale: float) -> Reach:
+        """Return the reach so many times as wide, no side of it being next to nothing."""
+        least = NARROWEST * max(*self.below, *self.above) or 1.0
+        sides = (
+            tuple(scale * max(each, least) for each in side) for side in (self.below, self.above)
+        )
+        return Reach(self.at, *sides)
 
     def around(self, amounts: Floats) -> Floats:
         """Return the lower and the upper end for each amount: (rows, 2)."""

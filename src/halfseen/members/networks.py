@@ -51,10 +51,6 @@ class NetworksMember(Predictor):
     own_encoder: bool = False
     objective: Objective | None = None
 
-    def answer(self, rows: Matrix) -> Floats:
-        """Return log-probabilities, the missing block hidden."""
-        return self.log_probabilities(rows)
-
     def complete_answer(self, rows: Matrix) -> Floats | None:
         """Return the same with the missing block; None if the model makes no use of it."""
         return self.complete_log_probabilities(rows)

@@ -180,7 +180,7 @@ class Fit:
         self._inputs, self._kind = inputs, rows.label_kind
         self.counts = tuple(self._kind.counts(self._sample().labels) if counts is None else counts)
         self.far = self._far()
-        aligned = self.far is not None and self.far.of_instruments and self._kind.aligns
+        aligned = self.far is not None and self.far.of_instruments and self._kind.answers_tell
         self.drift = self.far if aligned else None
         identity = {"data": self.training_data, "front": front.to_dict()}
         teaches = settings.teaches(inputs) and self.drift is None
@@ -219,7 +219,7 @@ class Fit:
             mapped = (
                 f"{len(found.columns)} columns are mapped in several ways, and networks are left "
                 "out"
-                if self._kind.aligns
+                if self._kind.answers_tell
                 else "columns are not mapped, because amounts do not tell which map is right"
             )
             self.hooks.say(

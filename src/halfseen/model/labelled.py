@@ -2,12 +2,13 @@
 
 A few labels weigh and calibrate what was learned without them; from :data:`ENOUGH` on, members
 that see x1 alone are also fitted on source and labelled target rows together. Either is done only
-where it lowers the loss of labelled rows that had no part in it.
+where it lowers the loss of labelled rows that had no part in it. Intervals of amounts are always
+scaled by them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -56,21 +57,24 @@ def with_target_labels(
     if len(labelled) >= ENOUGH and learners:
         stages["training"] = stages["weights"].joined_by(learners, labelled, task)
     kind = model.label_kind
-    before = model.score(labelled.inputs)
-    predicted = {"nothing": before} | {
-        name: kind.shown(stages[name].cross_validated(), model.metrics) for name in list(stages)[1:]
+    answers = {"nothing": model.answer(labelled.inputs)} | {
+        name: stages[name].cross_validated() for name in list(stages)[1:]
     }
+    labels = labelled.labels
     losses = {
-        name: float(kind.row_losses(p, labelled.labels).mean()) for name, p in predicted.items()
+        name: float(kind.row_losses(kind.shown(answer), labels).mean())
+        for name, answer in answers.items()
     }
     used = min(losses, key=losses.__getitem__)
     found = model if used == "nothing" else stages[used].settled()
-    metrics = dict(model.metrics) | dict(found.metrics)
+    kept = kind.recalibrated(answers[used], labels, model.metrics)
+    metrics = dict(model.metrics) | dict(found.metrics) | kept
+    shown = _recalibrated(answers[used], labels, model)
     metrics["target_labels"] = {
         "rows": len(labelled),
         "used_for": used,
         "losses": losses,
-        "measured": evaluation(predicted[used], labelled.labels, model.metrics, kind, fewest=1),
+        "measured": evaluation(shown, labels, model.metrics, kind, fewest=1),
     }
     return replace(found, metrics=metrics)
 
@@ -151,11 +155,9 @@ class _Stage:
 
     def cross_validated(self) -> Floats:
         """Return answers about the labelled rows, each by weights that others advise."""
-        order = np.random.default_rng(0).permutation(len(self.labels))
         found = np.empty_like(self.answers[0])
-        for number in range(FOLDS):
-            rows = order[number::FOLDS]
-            weights, bias = self._fitted(np.setdiff1d(order, rows))
+        for others, rows in _folds(len(self.labels)):
+            weights, bias = self._fitted(others)
             answers = [answer[rows] for answer in self.answers]
             found[rows] = self._combined(weights, answers, bias)
         return found
@@ -199,6 +201,24 @@ class _Stage:
         self, shares: tuple[float, ...], answers: Sequence[Floats], bias: tuple[float, ...] = ()
     ) -> Floats:
         return Weights(shares, bias).combined(answers, self.label_kind)
+
+
+def _folds(count: int) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]:
+    """Give the other rows and the rows of each fold."""
+    order = np.random.default_rng(0).permutation(count)
+    for number in range(FOLDS):
+        rows = order[number::FOLDS]
+        yield np.setdiff1d(order, rows), rows
+
+
+def _recalibrated(answer: Floats, labels: Labels, model: Model) -> Floats:
+    """Return what is shown of labelled rows, each calibrated by the others."""
+    kind, metrics = model.label_kind, model.metrics
+    found = kind.shown(answer, metrics)
+    for others, rows in _folds(len(labels)):
+        kept = kind.recalibrated(answer[others], labels[others], metrics)
+        found[rows] = kind.shown(answer[rows], metrics | kept)
+    return found
 
 
 def _voices(name: str, member: Member, weight: float) -> list[tuple[str, Member, float]]:

@@ -164,10 +164,6 @@ class Model:
         answers = [member.answer(rows) for member in self.members]
         return self.weights.combined(answers, self.label_kind)
 
-    def log_probabilities(self, rows: Matrix) -> Floats:
-        """Return the answer of a model of classes, as scores without labels look at it."""
-        return self.answer(rows)
-
     def complete_answer(self, rows: Matrix) -> Floats:
         """Return the answer of those members that use the missing block, where it is there."""
         found = [member.complete_answer(rows) for member in self.members]

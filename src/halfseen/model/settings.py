@@ -188,7 +188,7 @@ class FitSettings:
         label_kind: KindOfLabel = Classes,
     ) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
-        kinds = self.members_for(inputs)
+        kinds = self.members_for(inputs, label_kind)
         if NETWORKS not in kinds:
             return tuple(LEARNERS[kind]() for kind in kinds)
         from halfseen.members.networks import NetworksLearner

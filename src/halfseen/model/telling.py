@@ -113,7 +113,7 @@ def teaching_sentence(metrics: Mapping[str, Any]) -> str:
     )
 
 
-TOLD = ("accuracy", "auc", "rmse", "r2")
+TOLD = ("accuracy", "auc", "rmse", "r2", "coverage")
 """What is told of labelled target rows."""
 USES = {
     "nothing": "nothing, because neither lowered the loss of rows that had no part in it",
@@ -140,8 +140,16 @@ def labels_sentence(metrics: Mapping[str, Any]) -> str:
     )
     return (
         f"{found['rows']:,} labelled target rows were used for {USES[found['used_for']]}. "
-        f"Measured on them by cross-validation, {kind.row_loss_words} {', '.join(tried)}; {shown}."
+        f"{_interval_words(metrics)}Measured on them by cross-validation, {kind.row_loss_words} "
+        f"{', '.join(tried)}; {shown}."
     )
+
+
+def _interval_words(metrics: Mapping[str, Any]) -> str:
+    scale = metrics.get("interval_scale")
+    if scale is None:
+        return ""
+    return f"They make intervals {scale:.2f} times as wide as held-out source rows did. "
 
 
 def advice(metrics: Mapping[str, Any]) -> str:

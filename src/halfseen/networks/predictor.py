@@ -41,6 +41,9 @@ class Predictor:
         """Return log-probabilities of rows whose missing block is hidden."""
         return self._asked(rows, lambda chunk: _log_probabilities(self.networks(chunk)))
 
+    answer = log_probabilities
+    """What networks answer."""
+
     def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
         """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
         if not self.method.imputes:

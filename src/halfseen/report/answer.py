@@ -83,15 +83,12 @@ def expected_parts(
     found = facts.expectation
     if found is not None:
         question = "Do the source rows cover the target, in what both have observed?"
-        name, shows = next(iter(found.target)), ""
-        if name == "accuracy":  # amounts are not rehearsed
-            shows = (
-                " `halfseen rehearse` shows what the shift of the observed columns alone would do."
-            )
+        name = next(iter(found.target))
         unseen = Judgement(
             "Do labels follow from the observed columns on the target as on the source?",
             None,
-            f"No unlabelled row can tell. {_label_some(name)}{shows}",
+            f"No unlabelled row can tell. {_label_some(name)} `halfseen rehearse` shows what the "
+            "shift of the observed columns alone would do.",
         )
         covered = Judgement(question, found.tells, _overlap_sentence(found))
         parts += [Judgements((covered, unseen)), _quality_grid(found, facts.measured_on)]
@@ -218,13 +215,16 @@ def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
     if rehearsal is None:
         return []
     by_model: dict[str, list[Mapping[str, Any]]] = {}
+    kind = kind_of(rehearsal)
     try:
         for run in rehearsal["runs"]:
             by_model.setdefault(str(run["model"]), []).append(run["measured"])
+        measured = {name for runs in by_model.values() for run in runs for name in run}
+        names = [kind.loss, *(n for n in kind.measures if n in measured and n != kind.loss)]
         rows = [
             (
                 Cell(model),
-                *(number(_mean(runs, m), ".4f") for m in ("cross_entropy", "auc", "accuracy")),
+                *(number(_mean(runs, name), ".4g") for name in names),
                 number(float(len(runs)), ".0f"),
             )
             for model, runs in by_model.items()
@@ -232,7 +232,7 @@ def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
     except (AttributeError, KeyError, TypeError):
         raise InputError("The rehearsal's 'runs' cannot be understood.") from None
     rows.sort(key=lambda row: row[1].value if row[1].value is not None else float("inf"))
-    titles = ("model", "cross-entropy", "AUC", "accuracy", "runs")
+    titles = ("model", *(kind.measures[name].words for name in names), "runs")
     notes = (str(rehearsal["verdict"]), str(rehearsal["trust"]))
     return [grid("Rehearsed on a slice of the source", titles, rows, notes)]
 

@@ -20,14 +20,15 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-from halfseen.estimators import AdaptationImputationClassifier
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
+from halfseen.front.roles import Task
+from halfseen.labels import LABEL_KINDS, Amounts
 from halfseen.networks.training import derived_seed
-from halfseen.selection import ONE_FIT_SCORES, Evidence, evaluate
+from halfseen.selection import Evidence, evaluate, scores_for
 from halfseen.splitting import held_out_share
 from halfseen.tuning.journal import open_journal
-from halfseen.tuning.spaces import Space, paper_space, with_given, with_settings
+from halfseen.tuning.spaces import E, Estimator, Searched, Space, with_given, with_settings
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -86,9 +87,7 @@ class SearchResult:
         values = [np.nan if trial.value is None else trial.value for trial in complete]
         return complete[SCORES[self.score].best(values)]
 
-    def applied_to(
-        self, estimator: AdaptationImputationClassifier
-    ) -> AdaptationImputationClassifier:
+    def applied_to(self, estimator: E) -> E:
         """Return an unfitted copy of an estimator with the best settings."""
         return with_settings(estimator, self.best.settings)
 
@@ -106,7 +105,7 @@ class SearchResult:
 
 
 def search(
-    estimator: AdaptationImputationClassifier,
+    estimator: Estimator,
     X: Any,
     y: Any,
     X_target: Any,
@@ -133,11 +132,12 @@ def search(
     score
         What decides: ``agreement`` (of three fits) or one of
         :data:`~halfseen.selection.ONE_FIT_SCORES`. The default is the paper's; on the pairs we
-        compared, ``agreement`` chose better.
+        compared, ``agreement`` chose better. Of amounts: ``dev``, ``importance_weighted`` or
+        ``source_loss``, in squared error.
     space
         What may be varied: choices, or a distribution of ``optuna.distributions``, by name of an
         option, such as ``training.learning_rate``, or of an estimator's parameter. By default the
-        paper's grids, :func:`paper_space`.
+        paper's grids, :func:`paper_space`; of amounts, members and effort.
     trials
         The budget: fits that ran to an end or diverged.
     held_out
@@ -169,19 +169,20 @@ def search(
     >>> found.best.settings
     {'training.learning_rate': 0.01}
     """
-    scores = [*ONE_FIT_SCORES, "agreement"]
+    kind = LABEL_KINDS[estimator.task]
+    scores = [*scores_for(kind), *(["agreement"] if kind.answers_tell else [])]
     if score not in scores:
-        raise OptionError(f"The score {score!r} is unknown; choose one of {scores}.")
+        reason = f"does not judge {kind.task}" if score in SCORES else "is unknown"
+        raise OptionError(f"The score {score!r} {reason}; choose one of {scores}.")
     if trials < 1 or n_jobs < 1:
         raise OptionError(f"trials={trials} and n_jobs={n_jobs} must be at least 1.")
-    rows = _split(X, y, X_target, held_out, seed)
-    method, options = estimator.plan(image=getattr(X, "ndim", 2) > 2)
+    rows = _split(X, y, X_target, held_out, seed, estimator.task)
+    name, own, options = Searched.of(estimator, image=getattr(X, "ndim", 2) > 2)
     with _quiet(), _kept(storage) as kept:
-        own = paper_space(method, options) if space is None else space
-        widened, given = with_given(own, estimator, options)
+        widened, given = with_given(own if space is None else space, estimator, options)
         study = _optuna().create_study(
             storage=kept,
-            study_name=f"{method.name} by {score}",
+            study_name=f"{name} by {score}",
             direction="minimize" if SCORES[score].better == "lower" else "maximize",
             load_if_exists=True,
         )
@@ -193,8 +194,8 @@ def search(
         jobs = (delayed(_run)(runner, n) for n in range(len(_spent(study)), trials))
         for number in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
             if number is not None:
-                on_trial(SearchTrial.of(method.name, study.trials[number]))
-        ended = [SearchTrial.of(method.name, trial) for trial in _spent(study)]
+                on_trial(SearchTrial.of(name, study.trials[number]))
+        ended = [SearchTrial.of(name, trial) for trial in _spent(study)]
     return SearchResult(score, tuple(ended))
 
 
@@ -214,7 +215,7 @@ class _Runner:
     """Runs the trials of one search; can be sent to another process."""
 
     study: Study
-    estimator: AdaptationImputationClassifier
+    estimator: Estimator
     space: Mapping[str, BaseDistribution]
     score: str
     rows: _Rows
@@ -309,7 +310,7 @@ class _Runner:
             return agreement(np.stack(answers))
         model = estimator.fit(rows.X, rows.y, X_target=rows.X_target).model_
         evidence = Evidence.prepared(
-            model.prepare, model.classes_, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
+            model.prepare, model.label_kind, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
         )
         return evaluate(model, evidence, (self.score,))[self.score]
 
@@ -334,8 +335,10 @@ def _spent(study: Study) -> list[FrozenTrial]:
     return [t for t in study.trials if t.state.name == "COMPLETE" or "error" in t.user_attrs]
 
 
-def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int) -> _Rows:
-    labels, _ = label_column(y, len(read_frame(X, "the source")))
+def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int, task: Task) -> _Rows:
+    labels, _ = label_column(y, len(read_frame(X, "the source")), task)
+    if task == Amounts.task:
+        labels = Amounts().strata(labels)
     is_held = np.zeros(len(labels), dtype=bool)
     is_held[held_out_share(labels, held_out, seed)[1]] = True
     if is_held.sum() < FEWEST_HELD_OUT:
@@ -351,7 +354,7 @@ def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
     """Hash what determines the value of a trial but its settings."""
     parameters = runner.estimator.get_params(deep=False)
     facts = {
-        "options": options.model_dump(mode="json"),
+        "options": options,
         "space": {name: repr(choices) for name, choices in runner.space.items()},
         "held_out": held_out,
         "seed": runner.seed,

@@ -1,14 +1,19 @@
-"""What a search may vary: the paper's grids, and how a setting reaches an estimator."""
+"""What a search may vary, and how a setting reaches an estimator.
+
+Of networks the paper's grids; of amounts, which have none, members and whether they are taught.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sklearn.base import clone
 
 from halfseen.errors import OptionError
-from halfseen.estimators import AdaptationImputationClassifier
+from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
+from halfseen.model.settings import TREES_AND_LINES
 from halfseen.networks.methods import Method
 from halfseen.options import Options, dotted, option_names
 
@@ -24,8 +29,50 @@ TRANSPORT_WEIGHTS = (1e-1, 1e-2, 1e-3)
 RECONSTRUCTION_WEIGHTS = (1.0, 1e-1, 1e-2, 7.5e-3, 5e-3, 1e-3)
 """λ_MSE."""
 
+AMOUNTS = "Trees and ridge regression"
+"""What a model of amounts is called."""
+PLUS = "+"
+"""Joins members to one choice."""
+
+Estimator = AdaptationImputationClassifier | AdaptationImputationRegressor
+E = TypeVar("E", bound=Estimator)
 Space = Mapping[str, "Sequence[Any] | BaseDistribution"]
 """What each setting may be: choices, or a distribution of Optuna's."""
+
+
+class Searched(NamedTuple):
+    """What is searched: a model's name, what may be varied by default, the options as given."""
+
+    name: str
+    space: Space
+    options: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, estimator: Estimator, *, image: bool) -> Searched:
+        """Return what can be searched of an estimator."""
+        if isinstance(estimator, AdaptationImputationRegressor):
+            return cls(AMOUNTS, amount_space(), {})
+        method, options = estimator.plan(image=image)
+        return cls(method.name, paper_space(method, options), options.model_dump(mode="json"))
+
+
+def amount_space() -> dict[str, Sequence[Any]]:
+    """Return every choice of members, with teachers that see the missing block and without.
+
+    Examples
+    --------
+    >>> amount_space()["members"][:2], amount_space()["effort"]
+    (('boosted_trees+forest+regression', 'boosted_trees+forest'), ('default', 'quick'))
+    """
+    sizes = range(len(TREES_AND_LINES), 0, -1)
+    some = (chosen for size in sizes for chosen in combinations(TREES_AND_LINES, size))
+    return {"members": tuple(map(PLUS.join, some)), "effort": ("default", "quick")}
+
+
+def members_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with members that were one choice as a list of them."""
+    given = settings.get("members")
+    return dict(settings) | ({"members": given.split(PLUS)} if isinstance(given, str) else {})
 
 
 def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
@@ -46,9 +93,7 @@ def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
     return space
 
 
-def with_settings(
-    estimator: AdaptationImputationClassifier, settings: Mapping[str, Any]
-) -> AdaptationImputationClassifier:
+def with_settings(estimator: E, settings: Mapping[str, Any]) -> E:
     """Return an unfitted copy of an estimator with some options or parameters replaced.
 
     Examples
@@ -60,17 +105,18 @@ def with_settings(
     """
     known = estimator.get_params(deep=False)
     for name in settings:
-        if name not in known and not _is_option(name):
+        if name not in known and not ("options" in known and _is_option(name)):
             raise OptionError(
                 f"The search varies {name!r}, which is neither an option, such as "
                 f"'training.learning_rate', nor a parameter of {type(estimator).__name__}."
             )
-    changed: AdaptationImputationClassifier = clone(estimator)
-    return changed.set_params(**{name.replace(".", "__"): v for name, v in settings.items()})
+    changed: E = clone(estimator)
+    given = members_of(settings)
+    return changed.set_params(**{name.replace(".", "__"): v for name, v in given.items()})
 
 
 def with_given(
-    space: Space, estimator: AdaptationImputationClassifier, options: Options
+    space: Space, estimator: Estimator, options: Mapping[str, Any]
 ) -> tuple[dict[str, BaseDistribution], dict[str, Any]]:
     """Return the space with each setting's present value in it, and those values.
 
@@ -81,7 +127,8 @@ def with_given(
     if not space:
         raise OptionError("The search has nothing to vary: its space is empty.")
     with_settings(estimator, dict.fromkeys(space))  # unknown names
-    present = estimator.get_params(deep=False) | dotted(options.model_dump())
+    present = estimator.get_params(deep=False) | dotted(options)
+    present["members"] = PLUS.join(present["members"] or TREES_AND_LINES)
     widened: dict[str, BaseDistribution] = {}
     given: dict[str, Any] = {}
     for name, choices in space.items():

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from halfseen.estimators import AdaptationImputationClassifier
+from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
 from halfseen.front.inference import Understanding
-from halfseen.front.labels import check_classes
 from halfseen.front.tables import Table
 from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
 from halfseen.model.settings import FitSettings
 from halfseen.networks.methods import method_named
 from halfseen.tuning.searching import SearchResult, SearchTrial, search
+from halfseen.tuning.spaces import Estimator
 
 MOST_ROWS = 20_000
 """Rows of a table that is too large for memory that stand for all in a search."""
@@ -33,12 +34,12 @@ def search_tables(
     n_jobs: int = 1,
     on_trial: Callable[[SearchTrial], None] = lambda trial: None,
 ) -> SearchResult:
-    """Search the settings of the models asked for, one after another, over the paper's grids.
+    """Search the settings of the models asked for, one after another.
 
+    Those of networks over the paper's grids; amounts, which have none, over members and effort.
     Tables that :func:`~halfseen.model.fitting.fit_tables` would stream are sampled.
     """
     schema, resident = found.schema, is_resident(found, settings)
-    check_classes(schema, "A search")
     names = [column.name for column in schema.columns]
     source, target = (
         _rows(part.table, columns, part.rows, resident, settings.seed)
@@ -49,7 +50,8 @@ def search_tables(
     )
     labels = np.array(source.column(schema.label).to_pylist())
     ended: list[SearchTrial] = []
-    for model in settings.models:
+    models = settings.models if schema.label_kind.networks else settings.models[:1]
+    for model in models:
         result = search(
             estimator_for(model, found, settings),
             source.select(names),
@@ -67,25 +69,28 @@ def search_tables(
     return SearchResult(score, tuple(ended))
 
 
-def estimator_for(
-    model: str, found: Understanding, settings: FitSettings
-) -> AdaptationImputationClassifier:
+def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Estimator:
     """Return the estimator that fits what `halfseen fit` would fit to these tables."""
     schema = found.schema
+    shared: dict[str, Any] = {
+        "missing": [column.name for column in schema.missing] or None,
+        "keep": [column.name for column in schema.observed],
+        "categorical": [column.name for column in schema.columns if column.kind == "categorical"],
+        "members": settings.members,
+        "effort": settings.effort,
+        "random_state": settings.seed,
+    }
+    if not schema.label_kind.networks:
+        return AdaptationImputationRegressor(**shared)
     return AdaptationImputationClassifier(
-        missing=[column.name for column in schema.missing] or None,
-        keep=[column.name for column in schema.observed],
-        categorical=[column.name for column in schema.columns if column.kind == "categorical"],
+        **shared,
         model=model,
-        members=settings.members,
-        effort=settings.effort,
         align=settings.align,
         preset=settings.preset,
         divergence=settings.divergence,
         refine=settings.refine and method_named(model).adapts,
         options=dict(settings.options) or None,
         device=settings.device,
-        random_state=settings.seed,
     )
 
 
