@@ -71,3 +71,15 @@ def test_integers_that_another_instrument_reads_higher_are_mapped_and_constants_
     drift = found(source, np.hstack([2 * target[:, :3] + 30, target[:, 3:]]))
     assert drift.columns.positions.tolist() == [0, 1, 2]
     assert drift.of_instruments
+
+
+def test_one_column_cut_in_two_means_other_rows():
+    """The others bend with it, so that straight lines do not explain how they moved."""
+    random = np.random.default_rng(0)
+    size = random.normal(size=1200)
+    bent = [size, size**2, np.exp(size), np.exp(-size), np.maximum(size, 0), size**3]
+    rows = np.column_stack(bent) + 0.2 * random.normal(size=(1200, 6))
+    rows = ((rows - rows.mean(axis=0)) / rows.std(axis=0)).astype(np.float32)
+    drift = found(rows[rows[:, 0] < 0.3], rows[rows[:, 0] >= 0.3])
+    assert drift.distance.outside > 0.3
+    assert not drift.of_instruments

@@ -19,6 +19,7 @@ from halfseen.align import (
 )
 from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks
+from halfseen.evidence.boundary import is_cut
 from halfseen.labels import LabelKind
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Mapped, Member, Sample
 from halfseen.model.self_training import SHARE, self_trained
@@ -62,7 +63,8 @@ class Drift:
     of_instruments
         Whether most inputs are measured and many of those moved each for itself: then the readings
         are taken to have changed, and columns are mapped. Where a few moved, or all together as
-        they vary together in the source, the rows are other rows.
+        they vary together in the source, or where one column was cut in two, the rows are other
+        rows.
     """
 
     distance: Distance
@@ -92,6 +94,7 @@ def find_drift(
         len(columns) >= MEASURED * len(varying)
         and moved.mean() >= MOVED
         and moved.mean() * unexplained_shift(before, after) >= ALONE
+        and not is_cut(before, after)
     )
     return Drift(distance, columns, bool(drifted))
 
