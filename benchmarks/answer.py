@@ -256,9 +256,9 @@ def draw_growth(records: list[dict[str, Any]], path: Path) -> None:
         for effort in dict.fromkeys(r["effort"] for r in records):
             found = {r["case"]: r["seconds"] for r in records if r["effort"] == effort}
             known = [(n, found[c]) for n, c in zip(numbers, cases, strict=True) if c in found]
-            axes[place].loglog(*zip(*known, strict=True), "o-", label=effort)
-        axes[place].set_xlabel(name)
-    axes[0].set_ylabel("processor seconds, one thread")
+            axes[place].plot(*zip(*known, strict=True), "o-", label=effort)
+        axes[place].set(xlabel=name, xlim=(0, None))
+    axes[0].set(ylabel="processor seconds, one thread", ylim=(0, None))
     axes[0].legend(frameon=False)
     figure.savefig(path, dpi=120)
 

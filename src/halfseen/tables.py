@@ -81,7 +81,8 @@ def fit(
         Whether the model keeps what ``halfseen report`` shows: aggregates, nothing of single rows.
     **settings
         Any of :class:`halfseen.model.settings.FitSettings`: models, members, effort, align,
-        preset, divergence, options, refine, seed, class_weight, time_limit, memory and others.
+        preset, divergence, options, refine, seed, seeds, class_weight, time_limit, memory and
+        others.
 
     Returns
     -------

@@ -119,7 +119,7 @@ def test_stray_texts_among_numbers_are_asked_about():
 def test_a_name_spelled_otherwise_is_not_a_missing_column():
     given = tables(pulse=None, Pulse=[66.0] * 15)
     roles = {"label": "sick", "numeric": ("age",)}
-    says = r"has a column 'Pulse', and the source 'pulse': if they are the same, --rename 'Pulse="
+    says = r"has 'Pulse', and the source 'pulse': if they are the same, --rename 'Pulse="
     with pytest.raises(InputError, match=says):
         understand(*given, Roles(**roles))
     assert isinstance(understand(*given, Roles(**roles, missing=("pulse",))), Understanding)

@@ -20,6 +20,11 @@ from halfseen.serve.metrics import Metrics
 from table_models import table_model
 
 JSON = {"Content-Type": "application/json"}
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = (
+    b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +100,11 @@ def test_a_page_that_calls_itself_this_machine_is_not_answered(server):
         b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
         b"POST /predict HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 2\r\n\r\n"),
+        b"GET / HTTP/1.1\nHost: a\n\n",
+        b"GET / HTTP/1.1\r\nHost : a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n",
+        b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 20_000,
     ],
 )
@@ -102,6 +112,45 @@ def test_what_is_not_http_is_answered_in_json(server, request_):
     head, _, body = exchange(server.port, request_).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
     assert json.loads(body) == {"error": "The request is not valid HTTP.", "field": None}
+
+
+@pytest.mark.parametrize("more", [b"2;" + b"x" * 20_000, b"0\r\n" + b"X: y\r\n" * 4_000])
+def test_what_stands_between_pieces_of_a_body_is_bounded(server, more):
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(CHUNKED + b"2\r\n{}\r\n")
+        time.sleep(0.2)
+        connection.sendall(more)
+        assert answer_of(connection)[0] == 400
+
+
+def test_requests_in_line_are_answered_in_turn_and_only_so_many(server):
+    line = (HEALTH + b"\r\n") * 3
+    for last in (HEALTH + b"Connection: close\r\n\r\n", b"nonsense\r\n\r\n"):
+        answers = exchange(server.port, line + last)
+        assert answers.count(b"HTTP/1.1 200") == (4 if b"GET" in last else 3)
+        assert b"HTTP/1.1 400" not in answers
+    assert 1 < exchange(server.port, line * 1000).count(b"HTTP/1.1 200") < 20
+
+
+def test_what_follows_a_body_is_no_header(folder):
+    forged = b"0\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n"
+    with Process(folder, "--trust-proxy", "127.0.0.1") as server:
+        request = CHUNKED.replace(b"Transfer", b"Connection: close\r\nTransfer")
+        assert exchange(server.port, request + forged).startswith(b"HTTP/1.1 400")
+        assert request_line(server, "/predict")["client"] == "127.0.0.1"
+
+
+def test_who_asks_for_another_protocol_is_answered_in_this_one(server):
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+    body = json.dumps({"records": [{}]}).encode()
+    request = CHUNKED.replace(b"Transfer-Encoding: chunked\r\n", wish + b"Content-Length: %d\r\n")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        for _ in range(2):
+            connection.sendall(request % len(body) + body[:5])
+            connection.sendall(body[5:])
+            status, said = answer_of(connection)
+            assert status == 422
+            assert "lacks column" in json.loads(said)["error"]
 
 
 def test_a_broken_body_after_the_answer_is_no_fault_of_the_server(server):

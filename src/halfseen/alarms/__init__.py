@@ -11,6 +11,7 @@ from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
 from halfseen.alarms.rows import (
     Watch,
     answer_alarms,
+    copy_alarms,
     drift_alarms,
     prediction_alarms,
     refuse,
@@ -24,6 +25,7 @@ __all__ = [
     "Watch",
     "answer_alarms",
     "column_alarms",
+    "copy_alarms",
     "drift_alarms",
     "prediction_alarms",
     "refuse",

@@ -38,6 +38,8 @@ ISOLATED = 0.25
 """How far such a value is from the others, in their range, where it is one that people use."""
 USED = {0.0, -1.0} | {sign * float(d * n) for d in "789" for n in range(1, 8) for sign in (1, -1)}
 """Numbers that stand for gaps: 999, -1, 0."""
+OUTLIER = 1_000.0
+"""How many times the range of all other values a single one may be away from them."""
 MOST_PAIRED = 60
 """Columns at most that are compared crosswise."""
 
@@ -47,7 +49,8 @@ class Alarm:
     """One thing that looks wrong."""
 
     kind: str
-    """Unit, range, constant, gaps, categories, sentinel, swapped, drift, one class, shares."""
+    """Unit, range, outlier, constant, gaps, categories, sentinel, swapped, drift, one class, and
+    others."""
     says: str
     """A sentence with the figures, and what to do."""
     columns: tuple[str, ...] = ()
@@ -88,7 +91,7 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
     for name, pair in pairs.items():
         checks = [_mostly_empty]
         if name in known and name not in swapped:
-            checks += [_constant, _categories, _sentinel, _unit, _range]
+            checks += [_constant, _categories, _sentinel, _unit, _outlier, _range]
         # The first that fits explains the others.
         found = (check(name, *pair) for check in checks)
         alarms += [alarm for alarm in found if alarm is not None][:1]
@@ -203,6 +206,25 @@ def _unit(name: str, source: Shape, target: Shape) -> Alarm | None:
         f"{_median(here)}), with the same shape: another unit? Convert one of them."
     )
     return Alarm("unit", says, (name,), {"factor": factor})
+
+
+def _outlier(name: str, source: Shape, target: Shape) -> Alarm | None:
+    """Find a value so far from all others that they look alike beside it."""
+    for side, own in (("source", source), ("target", target)):
+        if own.distinct < 6 or not own.quantiles:
+            continue
+        for value, share, following in (own.low, own.high):
+            rest = [own.low[2], own.high[0]] if value == own.low[0] else [own.low[0], own.high[2]]
+            spread = max(rest) - min(rest)
+            if share >= SPIKE or not 0 < OUTLIER * spread < abs(value - following) < np.inf:
+                continue
+            says = (
+                f"{name} is {value:g} in {share:.1%} of the {side}'s rows, and {min(rest):g} to "
+                f"{max(rest):g} in all others, which look alike beside it: a slip? Correct it, or "
+                "leave the cell empty."
+            )
+            return Alarm("outlier", says, (name,), {"value": value, "share": share})
+    return None
 
 
 def _range(name: str, source: Shape, target: Shape) -> Alarm | None:

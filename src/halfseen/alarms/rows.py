@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
-from halfseen.arrays import Floats
+from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
@@ -24,6 +25,8 @@ SHARES = 0.3
 """Part of the rows that would have to change class to give the source's shares."""
 RARE = 0.2
 """A class that is rarer may well be predicted nowhere."""
+COPIES = 0.05
+"""Share of source rows that are copies of others."""
 MOST_SHOWN = 5
 """Alarms of one kind that are told in full."""
 
@@ -117,6 +120,25 @@ class Watch:
             return []
         found = column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
         return found + answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
+
+
+def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> list[Alarm]:
+    """Say so where many source rows are copies: held-out rows are then not new to a member.
+
+    Rows of a few categories are alike by nature. So one of the `measured` inputs must tell most
+    rows apart, once copies are gone.
+    """
+    some = np.column_stack([rows, labels])[:LOOKED_AT]
+    kept = np.unique(some, axis=0)
+    share = 1 - len(kept) / len(some)
+    telling = max((len(np.unique(kept[:, place])) for place in measured), default=0)
+    if share < COPIES or len(kept) < FEWEST_ROWS or telling < len(kept) / 2:
+        return []
+    says = (
+        f"{share:.0%} of the source's rows are copies of others: rows that were held out were "
+        "learned from too, and what is measured on them is too good. Keep one of each."
+    )
+    return [Alarm("copies", says, figures={"share": share})]
 
 
 def drift_alarms(distance: float, outside: float) -> list[Alarm]:

@@ -38,6 +38,10 @@ Set = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="Same seed, same model.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(min=1, help="With how many seeds members are trained, which answer together."),
+]
 Config = Annotated[Path | None, typer.Option(help="TOML file with these settings and any other.")]
 
 
@@ -123,6 +127,7 @@ class FitOptions(TableOptions):
             help="Leave out what would take longer; trees and regression are always fitted.",
         ),
     ]
+    seeds: Seeds
     report_data: Annotated[
         ReportDetail | None,
         typer.Option(

@@ -59,6 +59,9 @@ class FitConfig(BaseModel):
     divergence: str = "adversarial"
     refine: bool = False
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    seeds: Annotated[int, Field(ge=1)] = Field(
+        1, description="with how many seeds members are trained, which answer together"
+    )
     memory_mib: Annotated[int, Field(ge=0)] = Field(
         256, description="prepared rows beyond this are streamed from disk"
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.arguments import Effort, Models, Seed, Set, split_names
+from halfseen.cli.arguments import Effort, Models, Seed, Seeds, Set, split_names
 from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -83,6 +83,7 @@ def fit_images(
         typer.Option(help="How long it may take: quick (400 steps), default or best (five folds)."),
     ] = None,
     seed: Seed = 0,
+    seeds: Seeds = None,
     set_: Set = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     force: Force = False,
@@ -114,7 +115,7 @@ def fit_images(
         folders = listed[0].looked_at(skipped), listed[1].looked_at(skipped)
     _check_enough(*folders, listed[0].classes)
     front = _front(*folders, missing, mask, size)
-    settings = _settings(front, models, effort, seed, set_)
+    settings = _settings(front, models, effort, seed, seeds, set_)
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(front)}.")
@@ -185,7 +186,7 @@ def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[st
 
 def _settings(
     front: ImageFront, models: list[str] | None, effort: Effort | None, seed: int | None,
-    set_: list[str] | None,
+    seeds: int | None, set_: list[str] | None,
 ) -> Any:  # fmt: skip
     from halfseen.cli.config import parsed_options
     from halfseen.model.settings import FitSettings, needs_complete_target
@@ -196,7 +197,11 @@ def _settings(
         raise OptionError("Full models are for benchmarks: they need the target's missing part.")
     options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])
     settings = FitSettings(
-        models=chosen, options=options, seed=seed or 0, effort=effort or "default"
+        models=chosen,
+        options=options,
+        seed=seed or 0,
+        seeds=seeds or 1,
+        effort=effort or "default",
     )
     settings.check("image")
     return settings

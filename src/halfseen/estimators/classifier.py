@@ -28,7 +28,7 @@ __all__ = ["AdaptationImputationClassifier"]
 
 _AS_GIVEN = (
     "effort", "align", "preset", "divergence", "refine", "device", "encoder", "augmentation",
-    "on_epoch", "class_weight", "time_limit",
+    "on_epoch", "class_weight", "time_limit", "seeds",
 )  # fmt: skip
 """Parameters that settings of a fit have under the same name."""
 
@@ -102,6 +102,9 @@ class AdaptationImputationClassifier(
     time_limit : float, optional
         Seconds to keep to: members of tables that would take longer are left out, all but trees
         and regression; ``model_.metrics["time_limit"]`` names them.
+    seeds : int
+        With how many seeds each member is trained that depends on one, all but regression; they
+        answer together. Networks of images differ most from seed to seed.
 
     Attributes
     ----------
@@ -164,6 +167,7 @@ class AdaptationImputationClassifier(
         on_epoch: EpochHook | None = None,
         class_weight: str | Mapping[Any, float] | None = None,
         time_limit: float | None = None,
+        seeds: int = 1,
     ) -> None:
         self.missing = missing
         self.keep = keep
@@ -186,6 +190,7 @@ class AdaptationImputationClassifier(
         self.on_epoch = on_epoch
         self.class_weight = class_weight
         self.time_limit = time_limit
+        self.seeds = seeds
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters; with `deep` also given options, as ``group__name``."""

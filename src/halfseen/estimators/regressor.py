@@ -41,6 +41,8 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
     time_limit : float, optional
         Seconds to keep to: what would take longer is left out, all but trees and regression;
         ``model_.metrics["time_limit"]`` names it.
+    seeds : int
+        With how many seeds trees are grown, which answer together.
     random_state : int or RandomState, optional
         Same seed, same machine: identical model.
 
@@ -80,6 +82,7 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
         members: Sequence[str] | None = None,
         effort: Effort = "default",
         time_limit: float | None = None,
+        seeds: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.missing = missing
@@ -89,6 +92,7 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
         self.members = members
         self.effort = effort
         self.time_limit = time_limit
+        self.seeds = seeds
         self.random_state = random_state
 
     def _settings(self, seed: int) -> FitSettings:
@@ -96,7 +100,12 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
 
         members = None if self.members is None else tuple(self.members)
         return FitSettings(
-            members=members, effort=self.effort, time_limit=self.time_limit, seed=seed, memory=2**62
+            members=members,
+            effort=self.effort,
+            time_limit=self.time_limit,
+            seed=seed,
+            seeds=self.seeds,
+            memory=2**62,
         )
 
     def fit(

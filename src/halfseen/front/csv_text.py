@@ -17,6 +17,8 @@ from halfseen.errors import InputError
 
 NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
 """Texts that stand for no value."""
+DATES = [pa.csv.ISO8601, "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"]
+"""How dates are written; what has slashes may begin with the day or the month."""
 BLOCK = 4 * 2**20
 NOT_UTF8 = "the text is not UTF-8. Convert the file first, for example with iconv -t UTF-8."
 WIDER = {"null": pa.int64(), "int64": pa.float64()}
@@ -64,6 +66,7 @@ def open_csv(path: Path, format: CsvFormat, columns: Sequence[str] | None = None
             strings_can_be_null=True,
             include_columns=columns,
             decimal_point=format.decimal,
+            timestamp_parsers=DATES,
         ),
     )
 

@@ -81,7 +81,7 @@ def with_date_parts(table: Any, dates: Dates, where: str) -> Any:
         if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_null(kind)):
             raise InputError(
                 f"Column {name!r} of {where} holds {kind} values where dates are needed: write "
-                "them as 2024-05-17 or 2024-05-17 13:45:00."
+                "them as 2024-05-17, 17.05.2024 or 2024-05-17 13:45:00."
             )
         if pa.types.is_null(kind):
             columns[made] = values

@@ -238,6 +238,14 @@ def ordered_classes(
             f"The label {name!r} holds texts such as {texts[0]!r} in one table and numbers such as "
             f"{other!r} in another: write it in one way."
         )
+    spelled: dict[str, str] = {}
+    for text in texts:
+        other = spelled.setdefault(" ".join(text.split()).casefold(), text)
+        if other != text:
+            raise InputError(
+                f"The label {name!r} has the classes {other!r} and {text!r}, which differ in "
+                "capitals or spaces alone: spell them alike."
+            )
     numbers = [value for value in labels if isinstance(value, float)]
     is_amount = all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels)
     rare = is_amount and len(labels) > 10 and float(np.median(list(labels.values()))) < fewest

@@ -143,16 +143,19 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
 
 
 def check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
-    """Refuse a column that the target seems to lack only because its name is spelled otherwise."""
+    """Refuse columns that the target seems to lack only because of how their names are spelled."""
     lacking = {spelling(n): n for n in names if n not in (*target.names, *roles.missing)}
-    for other in target.names:
-        name = lacking.get(spelling(other))
-        if name is not None and other not in (*names, *roles.id):
-            how = "rename it" if roles.in_python else f"--rename '{other}={name}'"
-            raise InputError(
-                f"{capitalized(target.where)} has a column {other!r}, and the source {name!r}: if "
-                f"they are the same, {how}; if not, {roles.option('missing', name)}."
-            )
+    others = [other for other in target.names if other not in (*names, *roles.id)]
+    alike = {lacking[spelling(other)]: other for other in others if spelling(other) in lacking}
+    if not alike:
+        return
+    renames = " ".join(f"--rename '{other}={name}'" for name, other in alike.items())
+    how = "rename them" if roles.in_python else renames
+    here, there = (listed([repr(n) for n in some]) for some in (alike.values(), alike))
+    raise InputError(
+        f"{capitalized(target.where)} has {here}, and the source {there}: if they are the same, "
+        f"{how}; if not, {roles.option('missing', ','.join(alike))}."
+    )
 
 
 def spelling(name: str) -> str:

@@ -245,7 +245,7 @@ class ForestLearner:
         How many trees of each class.
     """
 
-    size: int = 200
+    size: int = 64
     name: str = Forest.kind
 
     def fit(self, task: Task) -> Forest:

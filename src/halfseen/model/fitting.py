@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import answer_alarms, drift_alarms, prediction_alarms, table_alarms
+from halfseen.alarms import (
+    Alarm,
+    answer_alarms,
+    copy_alarms,
+    drift_alarms,
+    prediction_alarms,
+    table_alarms,
+)
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
@@ -148,11 +155,11 @@ def fit_rows(
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the models to choose from: its members by fold, and all held-out answers."""
+    """One of the models to choose from: members by fold and learner, and held-out answers."""
 
     method: Method
     learners: tuple[Learner, ...]
-    folds: tuple[tuple[Member, ...], ...] = ()
+    folds: tuple[tuple[tuple[Member, ...], ...], ...] = ()
     held_out: HeldOut | None = None
 
     def risk(self, weights: Floats) -> RiskEstimate:
@@ -184,7 +191,11 @@ class Fit:
         self.drift = self.far if aligned else None
         identity = {"data": self.training_data, "front": front.to_dict()}
         teaches = settings.teaches(inputs) and self.drift is None
-        self._trainings = Trainings(rows, settings, hooks, inputs, identity, teaches=teaches)
+        # Members behind maps are judged one by one.
+        self.seeds = settings.seeds if self.drift is None else 1
+        self._trainings = Trainings(
+            rows, settings, hooks, inputs, identity, teaches=teaches, seeds=self.seeds
+        )
         self._left_out: frozenset[str] = frozenset()
         if settings.time_limit is not None and inputs == "table":
             self._left_out = self._unaffordable(settings.time_limit)
@@ -286,7 +297,7 @@ class Fit:
         chosen = self.chosen
         groups, trained_on = self._final_members(chosen)
         names = [learner.name for learner in chosen.learners]
-        weights = Weights((1.0 / len(groups),) * len(groups))
+        weights = Weights.equal(len(groups))
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
             metrics = held_out_metrics(chosen.held_out, names, lambda: self.weights)
@@ -303,6 +314,8 @@ class Fit:
         if self._trainings.gain:
             metrics["teaching"] = self._trainings.gain
         metrics["task"] = self._kind.task
+        if self.seeds > 1:
+            metrics["seeds"] = self.seeds
         if self.settings.time_limit is not None:
             limit = {"seconds": self.settings.time_limit, "left_out": sorted(self._left_out)}
             metrics["time_limit"] = limit
@@ -340,7 +353,13 @@ class Fit:
         else:
             alarms = prediction_alarms(shown, model.metrics["class_prior"], self._class_names())
         drift = drift_alarms(*self.far.distance) if self.far is not None else []
-        return [alarm.to_dict() for alarm in drift + alarms]
+        return [alarm.to_dict() for alarm in self._copies() + drift + alarms]
+
+    def _copies(self) -> list[Alarm]:
+        rows = self.rows
+        if rows.whole is None or rows.measured is None or not rows.folds:
+            return []
+        return copy_alarms(rows.whole.inputs, rows.whole.labels, rows.measured.positions)
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:
         """Return what answers in the end for each learner, and the rows it learned from.
@@ -349,7 +368,10 @@ class Fit:
         those of several folds answer together instead, and one of many rows stays as it is.
         """
         rows, learners = self.rows, chosen.learners
-        by_fold = [tuple(members[k] for members in chosen.folds) for k in range(len(learners))]
+        by_fold = [
+            tuple(member for groups in chosen.folds for member in groups[k])
+            for k in range(len(learners))
+        ]
         if rows.whole is None:
             return by_fold, "the source rows that were not held out"
         again = [
@@ -360,8 +382,8 @@ class Fit:
         fitted = self._trainings.members(
             chosen.method, [learners[k] for k in again], None, rows.whole
         )
-        for k, member in zip(again, fitted, strict=True):
-            by_fold[k] = (member,)
+        for k, members in zip(again, fitted, strict=True):
+            by_fold[k] = members
         trained_on = "all source rows"
         if rows.folds:
             trained_on += ", after measuring on those held out"

@@ -75,15 +75,21 @@ class HeldOut:
         return self.label_kind.shown(self.answer, metrics)
 
 
-def ask(members: Sequence[Member], prepared: PreparedRows, fold: Fold) -> HeldOut:
-    """Ask members about the rows that a fold holds out."""
-    rows, blocks = fold.held_out, prepared.blocks
+def ask(groups: Sequence[Sequence[Member]], prepared: PreparedRows, fold: Fold) -> HeldOut:
+    """Ask members, those of several seeds together, about the rows that a fold holds out."""
+    rows, blocks, kind = fold.held_out, prepared.blocks, prepared.label_kind
     hidden = blocks.hide(rows.inputs) if blocks.missing else rows.inputs
-    complete = [member.complete_answer(rows.inputs) for member in members]
+
+    def together(answers: Sequence[Floats | None]) -> Floats | None:
+        given = [answer for answer in answers if answer is not None]
+        return Weights.equal(len(given)).combined(given, kind) if given else None
+
+    complete = [together([m.complete_answer(rows.inputs) for m in group]) for group in groups]
+    answers = [together([member.answer(hidden) for member in group]) for group in groups]
     return HeldOut(
-        prepared.label_kind,
+        kind,
         rows.labels,
-        tuple(member.answer(hidden) for member in members),
+        tuple(answer for answer in answers if answer is not None),
         next((answer for answer in complete if answer is not None), None),
         rows.weights,
     )

@@ -170,7 +170,7 @@ class Model:
         used = [answer for answer in found if answer is not None]
         if not used:
             return self.answer(rows)
-        return Weights((1.0 / len(used),) * len(used)).combined(used, self.label_kind)
+        return Weights.equal(len(used)).combined(used, self.label_kind)
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
         """Return probabilities of prepared rows; or amounts with the ends of their intervals."""

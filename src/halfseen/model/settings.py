@@ -67,6 +67,9 @@ class FitSettings:
         Whether models that adapt end with self-training.
     seed
         Same rows, settings and seed: the same model.
+    seeds
+        With how many seeds, from `seed` on, each member is trained that depends on one; they
+        answer together.
     class_weight
         How much rows of each class count: ``balanced``, or a mapping.
     time_limit
@@ -88,6 +91,7 @@ class FitSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
     refine: bool = False
     seed: int = 0
+    seeds: int = 1
     class_weight: ClassWeight = None
     time_limit: float | None = None
     memory: int = IN_MEMORY
@@ -111,7 +115,9 @@ class FitSettings:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
         if self.time_limit is not None and not self.time_limit > 0:
             raise OptionError(f"time_limit={self.time_limit} must be more than no seconds.")
-        if not 0 <= self.seed < 2**32:
+        if self.seeds < 1:
+            raise OptionError(f"seeds={self.seeds} must be at least 1.")
+        if not 0 <= self.seed <= 2**32 - self.seeds:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
         kinds = self.members_for(inputs, label_kind)
         known = [NETWORKS, *LEARNERS]

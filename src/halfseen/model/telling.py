@@ -17,6 +17,7 @@ def told(metrics: Mapping[str, Any]) -> Iterator[str]:
     """Give every sentence there is."""
     for tell in (
         time_sentence,
+        seeds_sentence,
         weights_sentence,
         alignment_sentence,
         teaching_sentence,
@@ -42,6 +43,14 @@ def time_sentence(metrics: Mapping[str, Any]) -> str:
     kind = kind_of(metrics)
     words = ", ".join(member_words(name, kind) for name in found["left_out"])
     return f"Left out, to keep to {found['seconds']:g} s: {words}."
+
+
+def seeds_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say how many seeds answer together."""
+    seeds = metrics.get("seeds")
+    if not seeds:
+        return ""
+    return f"Members that depend on a seed were trained with {seeds}, which answer together."
 
 
 def weights_sentence(metrics: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from halfseen.members import (
     NETWORKS,
     Learner,
     Member,
+    Regression,
     Sample,
     Task,
     words_of,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 CONTROL, PUPIL = "control", "pupil"
 """Students that are compared: of teachers that saw x1 alone, and of the complete source."""
+_Key = tuple[str, int | None, int]
+"""A kind of member, the part of the rows that it learned from, and its seed."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Trainings:
         What tells the rows from others, beside their fingerprint.
     teaches
         Whether teachers on the complete source give soft labels.
+    seeds
+        With how many seeds each member is trained that depends on one.
     """
 
     def __init__(
@@ -100,31 +105,42 @@ class Trainings:
         identity: Mapping[str, Any],
         *,
         teaches: bool,
+        seeds: int = 1,
     ) -> None:
         self.rows, self.settings, self.hooks, self._inputs = rows, settings, hooks, inputs
-        self._identity, self._teaches = identity, teaches
+        self._identity, self._teaches, self._seeds = identity, teaches, seeds
         self._ranks = present_ranks()
-        self._others: dict[tuple[str, int | None], Member] = {}
+        self._others: dict[_Key, Member] = {}
         self._begun = 0
-        self._trained: dict[str, list[NetworksMember]] = {}
+        self._trained: dict[tuple[str, int], list[NetworksMember]] = {}
         self._gains: list[Floats] = []
 
     def members(
         self, method: Method, learners: Sequence[Learner], fold: int | None, source: Sample
-    ) -> tuple[Member, ...]:
-        """Return every member, fitted on some rows; all but networks serve every model."""
+    ) -> tuple[tuple[Member, ...], ...]:
+        """Return each learner's members, fitted on some rows; all but networks serve every model.
+
+        They are as many as seeds, or one.
+        """
         if not self._others:
             fit_others = partial(self._fit_others, learners)
             self._others, self._gains = self._ranks.from_first(fit_others)
-        found: list[Member] = []
-        for learner in learners:
-            if learner.name == NETWORKS:
-                task = self.task(method, fold, source)
-                self._begin(learner, task)
-                found.append(self._networks(method, cast("NetworksLearner", learner), fold, task))
-            else:
-                found.append(self._others[learner.name, fold])
-        return tuple(found)
+
+        def member(learner: Learner, seed: int) -> Member:
+            if learner.name != NETWORKS:
+                return self._others[learner.name, fold, seed]
+            task = self.task(method, fold, source, seed)
+            self._begin(learner, task)
+            return self._networks(method, cast("NetworksLearner", learner), fold, task)
+
+        return tuple(
+            tuple(member(each, seed) for seed in self._seeds_of(each)) for each in learners
+        )
+
+    def _seeds_of(self, learner: Learner) -> range:
+        """Return the seeds that a learner is trained with; regression has nothing to draw."""
+        first = self.settings.seed
+        return range(first, first + (1 if _inner(learner) == Regression.kind else self._seeds))
 
     def unaffordable(self, learners: Sequence[Learner], seconds: float) -> frozenset[str]:
         """Return the members, and ``teachers``, that would not be fitted within so many seconds.
@@ -141,21 +157,22 @@ class Trainings:
         assert sample is not None
         task = self.task(method_named(self.settings.models[0]), 0, sample)
         parts = (len(rows.folds) + (rows.whole is not None)) / at_once_workers()
+        cost = {learner.name: parts * len(self._seeds_of(learner)) for learner in others}
         always = [learner for learner in others if _inner(learner) in ALWAYS] or others[:1]
         taken: dict[str, float] = {}
         for learner in sorted(others, key=lambda each: each not in always):
             if learner in always or time.perf_counter() - began < seconds:
                 start = time.perf_counter()
                 learner.fit(task)
-                taken[learner.name] = parts * (time.perf_counter() - start)
+                taken[learner.name] = cost[learner.name] * (time.perf_counter() - start)
         left = seconds - (time.perf_counter() - began)
         left_out = {learner.name for learner in learners if learner.name == NETWORKS}
         for learner in sorted(others, key=lambda each: each not in always):
-            cost = taken.get(learner.name, float("inf"))
-            if learner not in always and cost > left:
+            needed = taken.get(learner.name, float("inf"))
+            if learner not in always and needed > left:
                 left_out.add(learner.name)
             else:
-                left -= cost
+                left -= needed
         # Teachers are two sets, of smaller trees, in three folds of every part.
         students = [each for each in others if is_student(each) and each.name not in left_out]
         if students and self._teaches and left < TEACHERS * sum(taken.values()):
@@ -163,12 +180,10 @@ class Trainings:
             left_out.add("teachers")
         return frozenset(left_out)
 
-    def _fit_others(
-        self, learners: Sequence[Learner]
-    ) -> tuple[dict[tuple[str, int | None], Member], list[Floats]]:
+    def _fit_others(self, learners: Sequence[Learner]) -> tuple[dict[_Key, Member], list[Floats]]:
         """Fit all members but networks on all parts of the rows, several at once.
 
-        Return them by kind and part, and what x2 taught a student about the rows of each fold.
+        Return them, and what x2 taught a student about the rows of each fold.
         """
         method, rows = method_named(self.settings.models[0]), self.rows
         parts: dict[int | None, Task] = {
@@ -180,30 +195,28 @@ class Trainings:
         others = [learner for learner in learners if learner.name != NETWORKS]
         students = [learner for learner in others if is_student(learner)]
         given = self._lessons(parts) if students and self._teaches else {}
-        calls = {
-            (learner.name, part): partial(
-                self._fitted,
-                learner,
-                _with(task, given[part].complete)
-                if learner in students and part in given
-                else task,
-            )
-            for part, task in parts.items()
-            for learner in others
-        }
+        first = self.settings.seed
+        calls: dict[_Key, Callable[[], Member]] = {}
+        for part, task in parts.items():
+            for learner in others:
+                taught = learner in students and part in given
+                own = _with(task, given[part].complete) if taught else task
+                for seed in self._seeds_of(learner):
+                    fit = partial(self._fitted, learner, replace(own, seed=seed))
+                    calls[learner.name, part, seed] = fit
         compared = [part for part in given if part is not None]
         for part in compared:
             task, lesson = parts[part], given[part]
             some = replace(task, source=task.source[lesson.controlled])
-            calls[CONTROL, part] = partial(students[0].fit, _with(some, lesson.control))
+            calls[CONTROL, part, first] = partial(students[0].fit, _with(some, lesson.control))
             if len(some.source) < len(task.source):
                 soft = lesson.complete[lesson.controlled]
-                calls[PUPIL, part] = partial(students[0].fit, _with(some, soft))
+                calls[PUPIL, part, first] = partial(students[0].fit, _with(some, soft))
         found = dict(zip(calls, at_once(list(calls.values())), strict=True))
         gains = [
             what_was_taught(
-                found.get((PUPIL, part), found[students[0].name, part]),
-                found[CONTROL, part],
+                found.get((PUPIL, part, first), found[students[0].name, part, first]),
+                found[CONTROL, part, first],
                 rows.folds[part].held_out,
                 parts[part],
             )
@@ -245,9 +258,9 @@ class Trainings:
 
     def _begin(self, learner: Learner, task: Task) -> None:
         """Tell that a member is next: one of each kind for every fold and model, then the last."""
-        everything = len(self.settings.members_for(self._inputs, self.rows.label_kind)) * (
-            len(self.rows.folds) * len(self.settings.models) + 1
-        )
+        kinds = self.settings.members_for(self._inputs, self.rows.label_kind)
+        parts = len(self.rows.folds) * len(self.settings.models) + 1
+        everything = len(kinds) * self._seeds * parts
         words = words_of(learner.name, self.rows.label_kind)
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
@@ -259,18 +272,23 @@ class Trainings:
         """Train networks on some rows; those of all folds at once."""
         if fold is None:
             return learner.fit(task)
-        if method.name not in self._trained:
+        key = method.name, task.seed
+        if key not in self._trained:
             parts = enumerate(self.rows.folds)
-            tasks = [self.task(method, number, part.training) for number, part in parts]
-            self._trained[method.name] = learner.fit_all(tasks)
-        return self._trained[method.name][fold]
+            tasks = [self.task(method, number, part.training, task.seed) for number, part in parts]
+            self._trained[key] = learner.fit_all(tasks)
+        return self._trained[key][fold]
 
-    def task(self, method: Method, fold: int | None, source: Sample) -> Task:
+    def task(
+        self, method: Method, fold: int | None, source: Sample, seed: int | None = None
+    ) -> Task:
         """Return one training, with the file that keeps its state."""
         rows, folds = self.rows, len(self.rows.folds)
         part = "all rows" if fold is None else f"part {fold + 1} of {folds}"
         alone = folds + rows.refits_networks == 1
-        fingerprint = self._fingerprint(method)
+        seed = self.settings.seed if seed is None else seed
+        title = ", ".join(([] if alone else [part]) + ([f"seed {seed}"] if self._seeds > 1 else []))
+        fingerprint = self._fingerprint(method, seed)
         checkpoint = self.hooks.checkpoints
         if checkpoint is not None:
             checkpoint = checkpoint / f"{fingerprint[:16]}-{fold}.safetensors"
@@ -282,15 +300,15 @@ class Trainings:
             rows.label_kind,
             source,
             rows.target,
-            self.settings.seed,
+            seed,
             stream,
             fingerprint,
             checkpoint,
             self.hooks.progress,
-            "" if alone else part,
+            title,
         )
 
-    def _fingerprint(self, method: Method) -> str:
+    def _fingerprint(self, method: Method, seed: int) -> str:
         """Hash what determines a training, so that no other one is continued by mistake."""
         facts = {
             "rows": self.rows.fingerprint,
@@ -298,7 +316,7 @@ class Trainings:
             "method": method.name,
             "options": {name: repr(value) for name, value in self.settings.options.items()},
             "preset": [self.settings.preset, self.settings.divergence, self.settings.refine],
-            "seed": self.settings.seed,
+            "seed": seed,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

@@ -88,11 +88,6 @@ class Gate:
 
     def _refusal(self, request: Request) -> RequestError | None:
         headers = request.headers
-        if "content-length" in headers and "transfer-encoding" in headers:
-            # Where a proxy believes the one and we the other, a second request can hide inside.
-            return RequestError(
-                400, "The request has both Content-Length and Transfer-Encoding; send one."
-            )
         if request.scope["path"] in _OPEN:
             return None
         if self._hosts and re.sub(r":\d*$", "", headers.get("host", "")).lower() not in self._hosts:

@@ -1,16 +1,14 @@
-"""HTTP on one connection: uvicorn's own protocol, with time limits and errors in JSON."""
+"""HTTP on one connection: uvicorn's own protocol, with limits and errors in JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from http import HTTPStatus
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.flow_control import CLOSE_HEADER
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from halfseen.serve.limits import Limits
 from halfseen.serve.metrics import Metrics
@@ -21,6 +19,10 @@ _HELD = 2**14
 """Bytes of an answer that wait for more of it."""
 _FLUSH_SECONDS = 5.0
 """Seconds that a closed connection may take to hand over the rest of its answer."""
+_LONGEST_HEAD = 2**14
+"""Bytes of a head, or of what stands between the pieces of a body."""
+_MOST_IN_LINE = 8
+"""Requests that a client may send before it has read the answer to the first."""
 
 
 class _AtOnce:
@@ -56,17 +58,20 @@ class _AtOnce:
             self._held = b""
 
 
-class Protocol(H11Protocol):
+class Protocol(HttpToolsProtocol):
     """Holds a connection to its limits, and says in JSON, too, that a request is not HTTP.
 
-    uvicorn waits without end for the head of a request, and for a client to take the last bytes
-    of an answer; both would keep a connection, and its memory, for as long as a stranger likes.
+    uvicorn waits without end for the head of a request, of any length, and for a client to take
+    the last bytes of an answer; it reads as many requests ahead as come, and takes what follows a
+    body for headers. A stranger would keep a connection, and its memory, for as long as he likes.
     """
 
     def __init__(self, *given: Any, limits: Limits, metrics: Metrics, **named: Any) -> None:
         super().__init__(*given, **named)
         self._limits, self._metrics = limits, metrics
         self._is_one_too_many = False
+        self._is_head, self._is_deaf = False, False
+        self._swallowed = 0
         self._state: tuple[str, object] = ("", None)
         self._since = 0.0
         self._next_look: asyncio.TimerHandle | None = None
@@ -90,23 +95,72 @@ class Protocol(H11Protocol):
         if self._is_one_too_many:
             most = self._limits.max_connections
             self._refuse(429, self._limits.crowded(most, "connections are open").detail)
-        if not self.transport.is_closing():
-            super().data_received(data)
+        if self._is_deaf or self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        self._swallowed += len(data)  # until something comes of it
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:
+            self._stay(data[upgrade.args[0] :])
+        except HttpParserError:
+            self.send_400_response("")
+        if self._swallowed > _LONGEST_HEAD:
+            self.send_400_response("")
 
-    def shutdown(self) -> None:
-        """Finish the request under way, and tell its client that it is the last one."""
-        if self.scope is not None:
-            self.scope["headers"] = [*self.scope["headers"], CLOSE_HEADER]
-        super().shutdown()
+    def on_message_begin(self) -> None:
+        """Begin to read a head."""
+        self._is_head = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a line of a head; one after the body changes nothing that was checked before it."""
+        if self._is_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer, or to wait in line; what is raised here makes the request malformed."""
+        self._is_head, self._swallowed = False, 0
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            raise ValueError("A request has one name of a host.")
+        if len(self.pipeline) >= _MOST_IN_LINE:
+            raise ValueError("The line is long enough.")
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body."""
+        self._swallowed = 0
+        super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a malformed request, unless an answer is already on its way."""
-        self._refuse(400, "The request is not valid HTTP.")
+        """Answer a malformed request; where others before it wait for theirs, they come first."""
+        if self._is_idle() or (self.cycle.more_body and not self.pipeline):
+            self._refuse(400, "The request is not valid HTTP.")
+        else:
+            self.cycle.keep_alive, self._is_deaf = False, True
+
+    def _should_upgrade(self) -> bool:
+        return True  # so that uvicorn does not begin to answer; the parser has skipped the body
+
+    def _stay(self, rest: bytes) -> None:
+        """Read a request that asks for another protocol, as Java's do, once more without that."""
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        if method == b"CONNECT":
+            self.send_400_response("")
+            return
+        head = [b"%s %s HTTP/%s" % (method, self.url, version.encode())]
+        head += [b"%s: %s" % line for line in self.headers if line[0] != b"upgrade"]
+        self.parser = HttpRequestParser(self)
+        self.data_received(b"\r\n".join([*head, b"", rest]))
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def _look(self) -> None:
         """Close a connection whose request does not begin, and end one that does not close."""
         now = time.monotonic()
-        doing = "waits" if self.conn.their_state is h11.IDLE else "works"
+        doing = "waits" if self._is_idle() else "works"
         state = ("closes" if self.transport.is_closing() else doing, self.cycle)
         if state != self._state:  # a cycle is one request and its answer
             self._state, self._since = state, now
@@ -124,15 +178,10 @@ class Protocol(H11Protocol):
         self._next_look = self.loop.call_later(_LOOK_EVERY, self._look)
 
     def _refuse(self, status: int, sentence: str) -> None:
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        if self._is_idle() or not self.cycle.response_started:
             body = json.dumps({"error": sentence, "field": None}).encode()
-            headers = [
-                ("content-type", "application/json"),
-                ("content-length", str(len(body))),
-                ("connection", "close"),
-            ]
-            reason = HTTPStatus(status).phrase.encode()
-            answer = h11.Response(status_code=status, headers=headers, reason=reason)
-            for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+            head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d"
+            self.transport.write(STATUS_LINE[status] + head % len(body) + b"\r\n\r\n" + body)
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # whatever it says would come after this
         self.transport.close()

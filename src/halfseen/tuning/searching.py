@@ -41,7 +41,7 @@ MOST_PROPOSALS = 10
 """Proposals that may turn out to be old ones before a trial is given up."""
 PROCESS = "process"
 """Attribute of a trial: the machine and the process that work on it."""
-SAME = ("members", "effort", "align", "refine", "random_state")
+SAME = ("members", "effort", "align", "refine", "random_state", "seeds")
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 

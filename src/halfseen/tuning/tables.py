@@ -79,6 +79,7 @@ def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Es
         "members": settings.members,
         "effort": settings.effort,
         "random_state": settings.seed,
+        "seeds": settings.seeds,
     }
     if not schema.label_kind.networks:
         return AdaptationImputationRegressor(**shared)

@@ -37,6 +37,11 @@ class Weights:
     members: tuple[float, ...]
     bias: tuple[float, ...] = ()
 
+    @classmethod
+    def equal(cls, count: int) -> Weights:
+        """Return so many equal shares."""
+        return cls((1.0 / count,) * count)
+
     def combined(self, answers: Sequence[Floats], kind: LabelKind) -> Floats:
         """Return the answer that the members give together."""
         together = self._together(answers, kind)
