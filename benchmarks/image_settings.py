@@ -56,7 +56,7 @@ PREVIOUS: dict[str, Any] = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "equal shares": {"objective.terms.averaged_teacher.shares": 0.0},
+    "shares estimated": {"objective.terms.averaged_teacher.shares": 1.0},
     "shares half trusted": {"objective.terms.averaged_teacher.shares": 0.5},
     "no change of the target": {"training.target_augmentation": "none"},
     "no change of the source": {"training.augmentation": "none"},

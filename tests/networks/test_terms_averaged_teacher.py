@@ -202,7 +202,7 @@ def test_shares_follow_answers_and_labels():
 
 
 def test_equal_shares_draw_nothing():
-    objective, batch = objective_of(shares=0)
+    objective, batch = objective_of()
     objective("joint", batch)
     assert objective.terms["averaged_teacher"].class_ratio() is None
 

@@ -32,7 +32,7 @@ class AveragedTeacherSettings(TermSettings):
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
     shares: float = Field(
-        default=1.0,
+        default=0.0,
         ge=0,
         le=1,
         description="the target's class shares: 0 is equal, 1 as the networks have answered lately",
@@ -49,8 +49,8 @@ class AveragedTeacher(Term):
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to give an augmented view the
     class that the teacher gives, where the teacher is sure; and their mean answer in a batch is to
-    show every class as often as they have shown it lately, for else all rows could agree on one
-    class. The source's rows are drawn by the same shares for L1.
+    show every class equally often, for else all rows could agree on one class; or, as far as
+    `shares` says, as often as they have shown it lately, and L1 draws source rows by these shares.
     The teacher predicts in the end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
@@ -80,8 +80,8 @@ class AveragedTeacher(Term):
 
     def forward(self, state: State) -> Losses:
         """Return both losses; none before the start."""
-        answer = state.target_logits.softmax(1)
-        self._count(state.labels, answer.detach())
+        if self.settings.shares:
+            self._count(state.labels, state.target_logits.detach().softmax(1))
         if not self._has_started(state.phase, state.progress):
             return {}
         rows = state.plain.target if self.settings.view == "plain" else state.another_target
@@ -89,7 +89,9 @@ class AveragedTeacher(Term):
             believed = self.teacher(rows).softmax(1)
         return {
             "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
-            "class_balance": class_balance_loss(answer, self._believed_shares()),
+            "class_balance": class_balance_loss(
+                state.target_logits.softmax(1), self._believed_shares()
+            ),
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
