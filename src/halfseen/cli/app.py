@@ -27,7 +27,7 @@ COMMANDS = {
     ),
     "tune": (
         "halfseen.cli.tune:tune",
-        "Search learning rate and loss weights by a score that needs no target label.",
+        "Search settings by a score that needs no target label.",
     ),
     "predict": (
         "halfseen.cli.predict:predict",

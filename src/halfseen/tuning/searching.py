@@ -155,6 +155,7 @@ def search(
 
     Examples
     --------
+    >>> from halfseen import AdaptationImputationClassifier
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(150, 3)), random.normal(size=(80, 2)) + 0.5
     >>> label = (source.sum(axis=1) > 0).astype(int)
