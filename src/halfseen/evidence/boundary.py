@@ -9,7 +9,7 @@ import numpy as np
 from halfseen.arrays import Floats
 
 ERROR = 0.05
-"""Balanced error of the best threshold from which on it divides the domains."""
+"""Shares of both domains on the wrong side, summed, up to which a threshold divides them."""
 DENSITY = 0.7
 """Times the usual density that rows have at least where one population was cut in two. Cut tables
 mostly had one or more; where columns are read otherwise three of four had less than a half."""
