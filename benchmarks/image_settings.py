@@ -19,7 +19,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,6 +85,8 @@ class Run(NamedTuple):
     pair: str
     model: str
     seed: int = 0
+    side: str = "bottom"
+    """The half that is missing."""
 
     @property
     def name(self) -> str:
@@ -92,48 +94,35 @@ class Run(NamedTuple):
         return "-".join(map(str, self)).replace(" ", "_").replace(":", "_").replace(",", "")
 
 
+PAIRS = ("usps:mnist", "mnist:mnistm", "svhn:mnist", "mnist:usps")
+PARTS = (
+    "no critic",
+    "no teacher",
+    "no change of the source",
+    "no change of the target",
+    "running statistics",
+    "narrow",
+)
+"""What the ablation leaves out."""
+FEW = 1_200
+"""Steps of the ablation and of models beside the default."""
+
 RUNS = [
+    *(Run("default", STEPS, pair, IGNORE, seed) for seed in range(3) for pair in PAIRS),
+    *(Run("default", STEPS, pair, IGNORE, 0, "top") for pair in PAIRS),
     *(
-        Run("default", STEPS, pair, model, seed)
-        for seed, models in enumerate(((IGNORE, IMPUTE), (IGNORE,), (IGNORE,)))
-        for model in models
-        for pair in ("usps:mnist", "mnist:mnistm", "svhn:mnist", "mnist:usps")
+        Run(part, FEW, "usps:mnist", IGNORE, seed)
+        for seed in range(3)
+        for part in ("default", *PARTS)
     ),
-    Run("default", 1200, "usps:mnist", IGNORE),
-    Run("default", 1200, "svhn:mnist", IGNORE),
-    Run("default", 1200, "usps:mnist", IMPUTE),
-    Run("default", 1200, "mnist:usps", IGNORE),
-    Run("default", 1200, "mnist:mnistm", IGNORE),
-    Run("default", 1200, "svhn:mnist", IMPUTE),
-    Run("no teacher", 1200, "usps:mnist", IGNORE),
-    Run("no critic", 1200, "usps:mnist", IGNORE),
-    Run("default", 1200, "mnist:usps", IMPUTE),
-    Run("default", 1200, "mnist:mnistm", IMPUTE),
-    Run("no change of the target", 1200, "usps:mnist", IGNORE),
-    Run("running statistics", 1200, "usps:mnist", IGNORE),
-    Run("previous default, light", 400, "svhn:mnistm", IGNORE),
-    Run("previous default", 1200, "usps:mnist", IGNORE),
-    Run("standardized", 1200, "usps:mnist", IGNORE),
-    Run("narrow", 1200, "usps:mnist", IGNORE),
-    Run("standardized, target as the source", 1200, "mnist:mnistm", IGNORE),
-    Run("narrow", 1200, "mnist:usps", IGNORE),
-    Run("narrow", 1200, "svhn:mnist", IGNORE),
-    Run("narrow", 1200, "mnist:mnistm", IGNORE),
-    Run("narrow", 1200, "mnist:usps", IMPUTE),
-    Run("narrow", 1200, "usps:mnist", IMPUTE),
-    Run("narrow", 1200, "svhn:mnist", IMPUTE),
-    Run("narrow", 1200, "mnist:mnistm", IMPUTE),
-    Run("narrow", 600, "svhn:mnistm", IMPUTE),
-    Run("narrow", 600, "svhn:mnistm", IGNORE),
-    Run("generator detached", 600, "svhn:mnistm", IMPUTE),
-    Run("narrow", 4000, "usps:mnist", IGNORE),
-    Run("narrow", 4000, "mnist:usps", IGNORE),
+    *(Run("default", STEPS, pair, IMPUTE) for pair in PAIRS),
 ]
 
 
-def load(name: str) -> DomainPair:
-    source, target = name.split(":")
-    return load_pair(Path(os.environ["HALFSEEN_DATA"]), source, target, seed=0)
+def load(run: Run) -> DomainPair:
+    source, target = run.pair.split(":")
+    data = Path(os.environ["HALFSEEN_DATA"])
+    return load_pair(data, source, target, side=run.side, seed=0)
 
 
 def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
@@ -227,15 +216,17 @@ def share(guess: Any, truth: Any) -> float:
 def lines(output: Path) -> list[dict[str, Any]]:
     if not output.is_file():
         return []
-    return [json.loads(line) for line in output.read_text().splitlines()]
+    return [{"side": "bottom"} | json.loads(line) for line in output.read_text().splitlines()]
 
 
-def run_all(output: Path, answers: Path | None, one: bool) -> None:
+def run_all(output: Path, answers: Path | None, one: bool, pairs: Sequence[str]) -> None:
     for run in RUNS:
+        if run.pair not in pairs:
+            continue
         key = run._asdict() | {"rows": "all"}
         if any(key.items() <= line.items() for line in lines(output)):
             continue
-        line = key | train(load(run.pair), run, answers)
+        line = key | train(load(run), run, answers)
         print(json.dumps(line), flush=True)
         with output.open("a") as file:
             file.write(json.dumps(line) + "\n")
@@ -245,29 +236,32 @@ def run_all(output: Path, answers: Path | None, one: bool) -> None:
 
 def table(output: Path) -> str:
     """Return the accuracy of each finished run, in percent."""
-    found = ["| setting | steps | pair | model | seed | accuracy |", "|---|---|---|---|---|---|"]
+    names = (*Run._fields, "accuracy")
+    found = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
     for line in lines(output):
         if "rows" in line:
-            cells = [line[name] for name in (*Run._fields, "accuracy")]
+            cells = [line[name] for name in names]
             found.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(found)
 
 
 def together(output: Path, answers: Path) -> str:
-    """Return the accuracy of each pair's networks, averaged as one model."""
-    finished: dict[str, list[Run]] = {}
+    """Return the accuracy of networks that differ in their seed alone, mixed as one model."""
+    finished: dict[Run, list[Run]] = {}
     for line in lines(output):
         run = Run(*(line[name] for name in Run._fields))
         if "rows" in line and (answers / f"{run.name}.npy").is_file():
-            finished.setdefault(run.pair, []).append(run)
-    found = ["| pair | networks | accuracy of each | together |", "|---|---|---|---|"]
-    for name, runs in finished.items():
-        truth = load(name).target_test_labels.open("evaluation")
-        said = [np.load(answers / f"{run.name}.npy") for run in runs]
-        each = [share(answer.argmax(1), truth) for answer in said]
-        joint = share(np.mean(said, axis=0).argmax(1), truth)
-        words = [f"{run.setting}, {run.model}, seed {run.seed}" for run in runs]
-        found.append(f"| {name} | {'; '.join(words)} | {each} | {joint} |")
+            finished.setdefault(run._replace(seed=-1), []).append(run)
+    found = ["| pair | model | missing | seeds | accuracy of each | together |", "|---" * 6 + "|"]
+    for one, runs in finished.items():
+        if len(runs) > 1:
+            truth = load(one).target_test_labels.open("evaluation")
+            said = [np.exp(np.load(answers / f"{run.name}.npy")) for run in runs]
+            each = ", ".join(str(share(answer.argmax(1), truth)) for answer in said)
+            seeds = ", ".join(str(run.seed) for run in runs)
+            joint = share(np.mean(said, axis=0).argmax(1), truth)
+            cells = (f"{one.pair}, {one.setting}, {one.steps} steps", one.model, one.side)
+            found.append("| " + " | ".join((*cells, seeds, each, str(joint))) + " |")
     return "\n".join(found)
 
 
@@ -301,6 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True, help="log, one run on a line")
     parser.add_argument("--answers", type=Path, help="folder for log-probabilities of the target")
+    parser.add_argument("--pairs", nargs="+", default=[*PAIRS, "svhn:mnistm"])
     parser.add_argument("--one", action="store_true", help="end after one run")
     parser.add_argument("--table", action="store_true", help="print what is there")
     parser.add_argument("--figure", type=Path, help="draw accuracy against minutes")
@@ -314,7 +309,7 @@ def main() -> None:
     elif arguments.together:
         print(together(arguments.output, arguments.answers))
     else:
-        run_all(arguments.output, arguments.answers, arguments.one)
+        run_all(arguments.output, arguments.answers, arguments.one, arguments.pairs)
 
 
 if __name__ == "__main__":
