@@ -94,8 +94,7 @@ def test_named_columns_join_what_is_found(tables):
     ("name", "values", "reason"),
     [
         ("amount", [0.0] * 100, "is 0 in every target row"),
-        ("shop", ["a"] * 100, "is 'a' in every target row"),
-        ("member", [False] * 100, "is 0 in every target row"),
+        ("visits", [-1] * 100, "is -1 in every target row"),
         ("amount", [None] * 60 + [1.0, 2.0] * 20, "empty in 60% of the target's rows, and in 0%"),
     ],
 )
@@ -113,6 +112,12 @@ def test_a_constant_that_chance_explains_is_not_asked_about(tables):
     rare[:2] = 1
     found = understood(tables({"flag": rare}, {"flag": [0] * 100}))
     assert column(found, "flag").role == "observed"
+
+
+@pytest.mark.parametrize(("name", "value"), [("shop", "a"), ("member", False)])
+def test_a_constant_that_many_source_rows_have_is_measured(name, value, tables):
+    found = understood(tables(target={name: [value] * 100}))
+    assert column(found, name).role == "observed"
 
 
 def test_columns_that_say_nothing_are_dropped_and_named(tables):

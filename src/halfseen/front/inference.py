@@ -36,6 +36,8 @@ MOSTLY_EMPTY = 0.5
 """Share of gaps on the target from which a column is asked about."""
 CHANCE = 1e-3
 """A constant that chance would give less often than this is asked about."""
+FAMILIAR = 0.05
+"""Share of source rows from which a value is one of many, and not a gap in disguise."""
 
 
 @dataclass(frozen=True)
@@ -221,8 +223,8 @@ def _suspicion(source: ColumnSummary, target: ColumnSummary) -> str | None:
         )
     if target.is_constant and not source.is_constant:
         (value,) = target.counts
-        known = target.rows - target.gaps
-        if source.share(value) ** known < CHANCE:
+        known, share = target.rows - target.gaps, source.share(value)
+        if share < FAMILIAR and share**known < CHANCE:
             shown = repr(value) if isinstance(value, str) else f"{value:g}"
             return f"is {shown} in every target row, and varies in the source"
     return None
