@@ -97,6 +97,22 @@ def test_a_strict_run_stops_at_the_first_damaged_file(place, tmp_path):
     assert "text.png" in run.err
 
 
+def test_a_time_limit_shortens_the_training(place, tmp_path):
+    words = ["fit-images", place / "source", place / "target", "--missing", "top:0.5"]
+    words += ["--time-limit", "2", "-o", tmp_path / "model"]
+    run = halfseen(*words, *SET)
+    assert run.code == 2
+    assert "so does training.joint_epochs (a preset's, or yours): give one of them." in run.err
+    run = halfseen(*words, *SET[:-2])
+    assert run.code == 0, run.err
+    (said,) = [line for line in run.out.splitlines() if "steps of each training" in line]
+    steps = int(said.split()[0].replace(",", ""))
+    assert 45 <= steps < 4000
+    assert said.endswith("steps of each training keep to 2 s.")
+    training = load(tmp_path / "model").members[0].options.training
+    assert training.joint_steps == steps
+
+
 def test_inspect_and_report_know_images(place, tmp_path):
     run = halfseen("inspect", place / "model")
     assert "Predicts the class: a dark one, ein helles, größeres." in run.out

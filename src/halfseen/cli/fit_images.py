@@ -84,6 +84,10 @@ def fit_images(
     ] = None,
     seed: Seed = 0,
     seeds: Seeds = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.001, metavar="SECONDS", help="Train for as many steps as fit into it."),
+    ] = None,
     set_: Set = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     force: Force = False,
@@ -115,7 +119,7 @@ def fit_images(
         folders = listed[0].looked_at(skipped), listed[1].looked_at(skipped)
     _check_enough(*folders, listed[0].classes)
     front = _front(*folders, missing, mask, size)
-    settings = _settings(front, models, effort, seed, seeds, set_)
+    settings = _settings(front, models, effort, seed, seeds, time_limit, set_)
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(front)}.")
@@ -186,7 +190,7 @@ def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[st
 
 def _settings(
     front: ImageFront, models: list[str] | None, effort: Effort | None, seed: int | None,
-    seeds: int | None, set_: list[str] | None,
+    seeds: int | None, time_limit: float | None, set_: list[str] | None,
 ) -> Any:  # fmt: skip
     from halfseen.cli.config import parsed_options
     from halfseen.model.settings import FitSettings, needs_complete_target
@@ -202,6 +206,7 @@ def _settings(
         seed=seed or 0,
         seeds=seeds or 1,
         effort=effort or "default",
+        time_limit=time_limit,
     )
     settings.check("image")
     return settings

@@ -101,7 +101,7 @@ class AdaptationImputationClassifier(
         as a mapping says (1 where it says nothing). Probabilities then speak of those shares.
     time_limit : float, optional
         Seconds to keep to: members of tables that would take longer are left out, all but trees
-        and regression; ``model_.metrics["time_limit"]`` names them.
+        and regression (``model_.metrics["time_limit"]`` names them); images get fewer steps.
     seeds : int
         With how many seeds each member is trained that depends on one, all but regression; they
         answer together. Networks of images differ most from seed to seed.

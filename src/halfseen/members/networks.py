@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training import Augmentation, EpochHook, History, LabelledRows, Rows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, fit_together
+from halfseen.networks.training.phases import JOINT_STEPS
 from halfseen.options import Options, make_options
 
 if TYPE_CHECKING:
@@ -108,6 +110,12 @@ class NetworksMember(Predictor):
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add ẑ_T = (g1(x1), r(g1(x1))) and f to an ONNX graph."""
         return add_networks(builder, self.networks, rows)
+
+
+PACED = 5, 45
+"""Steps that the pace of a training is measured by: their difference, what begins it left out."""
+LEAST_PACE = 0.3
+"""Part of the longer one that its steps take at least, whatever a busy machine shows."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +206,19 @@ class NetworksLearner:
             evaluations=self.evaluations,
         )
         return self._member(task, *trained)
+
+    def steps_within(self, task: Task, seconds: float) -> int:
+        """Return how many of its steps a training can take in so many seconds."""
+        asked = self.options.training.joint_steps or JOINT_STEPS[self.options.inputs]
+        taken = []
+        for steps in PACED:
+            few = {"training.joint_epochs": 1, "training.epoch_steps": steps}
+            began = time.perf_counter()
+            replace(self, options=make_options(few, self.options), on_epoch=None).fit(task)
+            taken.append(time.perf_counter() - began)
+        steady = (taken[1] - taken[0]) / (PACED[1] - PACED[0])
+        pace = max(steady, LEAST_PACE * taken[1] / PACED[1])
+        return min(max(int((seconds - sum(taken)) / pace), PACED[1]), asked)
 
     def _member(self, task: Task, objective: Objective, history: History) -> NetworksMember:
         networks = objective.networks.cpu()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.front.fronts import Front, ImageFront, TableFront
 from halfseen.front.inference import Understanding
-from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample
+from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample, Task
 from halfseen.model.aligning import Drift, aligned_learners, find_drift, settle_maps
 from halfseen.model.labelled import with_target_labels
 from halfseen.model.measuring import (
@@ -48,6 +48,9 @@ from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small, present_ranks
 from halfseen.weights.combining import Weights
+
+if TYPE_CHECKING:
+    from halfseen.members.networks import NetworksLearner
 
 FEWEST_TARGET_ROWS = 10
 MOST_LOOKED_AT = 3_000
@@ -189,6 +192,8 @@ class Fit:
         self.far = self._far()
         aligned = self.far is not None and self.far.of_instruments and self._kind.answers_tell
         self.drift = self.far if aligned else None
+        if settings.time_limit is not None and inputs == "image":
+            settings = self.settings = self._hurried(settings.time_limit)
         identity = {"data": self.training_data, "front": front.to_dict()}
         teaches = settings.teaches(inputs) and self.drift is None
         # Members behind maps are judged one by one.
@@ -266,6 +271,21 @@ class Fit:
             words = ", ".join(member_words(name, type(self._kind)) for name in sorted(found))
             self.hooks.say(f"Left out, to keep to {seconds:g} s: {words}.")
         return found
+
+    def _hurried(self, seconds: float) -> FitSettings:
+        """Return the settings with as many steps as a time limit leaves to each training."""
+        settings, rows = self.settings, self.rows
+        (networks,) = settings.learners(
+            method_named(settings.models[0]), inputs="image", resident=True
+        )
+        task = Task(rows.blocks, self._kind, self._sample(), rows.target, settings.seed)
+        trainings = len(settings.models) * settings.seeds * (len(rows.folds) + rows.refits_networks)
+        each = seconds / trainings
+        steps = self.ranks.from_first(
+            lambda: cast("NetworksLearner", networks).steps_within(task, each)
+        )
+        self.hooks.say(f"{steps:,} steps of each training keep to {seconds:g} s.")
+        return settings.with_steps(steps)
 
     def _candidate(self, method: Method, learners: tuple[Learner, ...]) -> Candidate:
         """Fit the members on each fold and note what they say of the rows held out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from halfseen.errors import OptionError
@@ -73,7 +73,7 @@ class FitSettings:
     class_weight
         How much rows of each class count: ``balanced``, or a mapping.
     time_limit
-        Seconds to keep to by leaving members of tables out.
+        Seconds to keep to, by leaving members of tables out or by fewer steps on images.
     memory
         Bytes of prepared rows up to which tables are held in memory.
     measure
@@ -137,7 +137,12 @@ class FitSettings:
                 "needs a model that adapts."
             )
         for method in methods:
-            self.options_for(method, inputs=inputs)
+            options = self.options_for(method, inputs=inputs)
+            if inputs == "image" and self.time_limit and options.training.joint_epochs != "auto":
+                raise OptionError(
+                    "time_limit says how long images are trained, and so does "
+                    "training.joint_epochs (a preset's, or yours): give one of them."
+                )
         if NETWORKS in kinds:
             member_named(NETWORKS)  # PyTorch is there before anybody limits its threads
 
@@ -184,6 +189,11 @@ class FitSettings:
             return chosen
         # Oversampling needs all rows at hand.
         return make_options({"training.balanced": False}, chosen)
+
+    def with_steps(self, steps: int) -> FitSettings:
+        """Return the same for images, with so many steps in twenty epochs."""
+        told = {"training.joint_steps": steps, "training.epoch_steps": max(steps // 20, 1)}
+        return replace(self, options={**self.options, **told})
 
     def learners(
         self,
