@@ -17,7 +17,7 @@ import argparse
 import json
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,38 +115,56 @@ def of_target(column: pd.Series[Any], draw: np.random.Generator) -> Any:
     return draw.random(len(place)) < 1.0 / (1.0 + np.exp(-8.0 * place))
 
 
-def measured(problem: PanelProblem) -> dict[str, list[float]]:
-    found = {}
-    for name, predict in METHODS.items():
-        said = predict(problem.source, problem.labels, problem.target, 0)
-        found[name] = [100.0 * auc(said, problem.truth), row_losses(said, problem.truth).mean()]
-    return found
-
-
 def lines(output: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.read_text().splitlines()] if output.exists() else []
 
 
 def table(found: list[dict[str, Any]]) -> str:
     """Return ranks, means and how far each method stands behind the best of each table."""
-    scores = {n: np.array([line["found"][n] for line in found]) for n in METHODS}
-    every = np.stack([score[:, 0] for score in scores.values()])
-    best = every[:-1].max(0)  # of the baselines
+    scores: dict[str, dict[str, tuple[float, float]]] = {}
+    for line in found:
+        scores.setdefault(line["name"], {})[line["method"]] = (line["auc"], line["cross_entropy"])
+    methods = list(METHODS)
+    whole = [each for each in scores.values() if len(each) == len(methods)]
+    every = np.array([[each[name] for name in methods] for each in whole])
+    auc, best = every[:, :, 0], every[:, :-1, 0].max(1)  # of the baselines
     rows = ["| | mean rank | AUC | cross-entropy | within 0.5 of the best baseline | worst |"]
     rows.append("|---" * 6 + "|")
-    for name, score in scores.items():
-        rank = 1 + (every > score[:, 0]).sum(0) + ((every == score[:, 0]).sum(0) - 1) / 2
-        behind = score[:, 0] - best
-        cells = (f"{rank.mean():.2f}", f"{score[:, 0].mean():.2f}", f"{score[:, 1].mean():.3f}")
+    for k, name in enumerate(methods):
+        own = auc[:, [k]]
+        rank = 1 + (auc > own).sum(1) + ((auc == own).sum(1) - 1) / 2
+        behind = auc[:, k] - best
+        cells = (f"{rank.mean():.2f}", f"{own.mean():.2f}", f"{every[:, k, 1].mean():.3f}")
         cells += (f"{(behind >= -0.5).mean():.0%}", f"{behind.min():.1f}")
         rows.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(rows) + f"\n\n{len(found)} tables."
+    return "\n".join(rows) + f"\n\n{len(whole)} tables."
+
+
+def run(output: Path, closed: bool, methods: Sequence[str]) -> None:
+    """Measure what the log does not hold yet."""
+    done = {(line["name"], line["method"]) for line in lines(output)}
+    for name, problem in problems(closed):
+        for method in methods:
+            if (name, method) in done:
+                continue
+            try:
+                said = METHODS[method](problem.source, problem.labels, problem.target, 0)
+            except HalfseenError as error:
+                print(name, error, flush=True)
+                continue
+            score = round(100.0 * auc(said, problem.truth), 2)
+            loss = round(float(row_losses(said, problem.truth).mean()), 4)
+            line = {"name": name, "closed": closed, "method": method, "auc": score}
+            with output.open("a") as file:
+                file.write(json.dumps(line | {"cross_entropy": loss}) + "\n")
+            print(name, method, score, loss, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True, help="log, one table on a line")
+    parser.add_argument("--output", type=Path, required=True, help="log, a method on a line")
     parser.add_argument("--closed", action="store_true", help="the tables dealt out as closed")
+    parser.add_argument("--methods", nargs="+", default=[*METHODS], help="some of them")
     parser.add_argument("--table", action="store_true", help="print what is there")
     arguments = parser.parse_args()
     if arguments.table:
@@ -156,19 +174,7 @@ def main() -> None:
                 print(f"{'closed' if closed else 'open'}\n\n{table(chosen)}\n")
         return
     warnings.simplefilter("ignore")
-    done = {line["name"] for line in lines(arguments.output)}
-    for name, problem in problems(arguments.closed):
-        if name in done:
-            continue
-        line = {"name": name, "closed": arguments.closed, "shape": problem.source.shape}
-        try:
-            line["found"] = measured(problem)
-        except HalfseenError as error:
-            print(name, error, flush=True)
-            continue
-        with arguments.output.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        print(name, *(f"{value[0]:.1f}" for value in line["found"].values()), flush=True)
+    run(arguments.output, arguments.closed, arguments.methods)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,34 @@ def test_sums_are_those_of_lightgbm():
     assert np.allclose(ours, booster.predict(rows), atol=1e-12)
 
 
+def grouped(rows, groups):
+    """Rows whose first input is the number of a group, which decides the label at random."""
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(rows, 4)).astype(np.float32)
+    group = random.integers(0, groups, rows)
+    inputs[:, 0] = group / groups
+    labels = random.integers(0, 2, groups)[group] ^ (random.random(rows) < 0.05)
+    return Task(BLOCKS, TWO, Sample(inputs, labels), inputs, 0)
+
+
+def test_large_trees_are_grown_where_small_ones_do_not_find_the_groups():
+    learner = BoostedTreesLearner(rounds=100, rate=0.1)
+    assert learner.settled(grouped(1500, 150)).large
+    noisy = grouped(1500, 4)
+    assert not learner.settled(noisy).large
+    rare = task(rows=30)
+    alone = replace(rare, source=Sample(rare.source.inputs, np.arange(30) // 29))
+    assert not learner.settled(alone).large
+
+
+def test_codes_of_many_rows_are_told_apart():
+    """More groups than a column of amounts has bins."""
+    given = grouped(6000, 200)
+    member = BoostedTreesLearner(rounds=200, rate=0.2, large=True).fit(given)
+    right = member.answer(given.source.inputs).argmax(1) == given.source.labels
+    assert right.mean() > 0.93
+
+
 def test_row_weights_are_repeated_rows():
     given = task(rows=120)
     labels = np.arange(120) % 2  # nothing to learn but how often each class is

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +23,8 @@ from halfseen.labels import LabelKind
 from halfseen.members.linear import Regression, fit_regression
 from halfseen.members.tasks import Sample, Task
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.parallel import present_ranks, threads
+from halfseen.parallel import at_once, present_ranks, threads
+from halfseen.splitting import folds, rarest_class
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
@@ -30,12 +32,19 @@ if TYPE_CHECKING:
 Matrix = npt.NDArray[Any]
 Settings = dict[str, Any]
 
+FOLDS = 3
 SMALL = 1_000
 """Rows below which trees are fewer and smaller."""
 START = "start/"
 """Before the names of the tensors of what trees start with."""
 MOST_ROWS = 200_000
 """Rows that trees are grown on, drawn from all: more would hardly change them."""
+MOST_COMPARED = 10_000
+"""Rows that large trees are compared with small ones on."""
+CLEAR = 2.0
+"""Standard errors by which large trees must be better."""
+MOST_LEVELS, BINS = 255, 127
+"""Values up to which a column's are kept apart, and bins of a column of many rows that has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,29 +162,53 @@ class BoostedTreesLearner:
     ----------
     rounds, rate
         How many trees of each class, and how much each adds.
+    large
+        Whether trees have many leaves of few rows and see most inputs: where rows come in groups
+        that a number tells apart, small ones do not find them.
     """
 
     rounds: int = 300
     rate: float = 0.03
+    large: bool = False
     name: str = BoostedTrees.kind
 
     def fit(self, task: Task) -> BoostedTrees:
         """Grow trees on the observed inputs; one process grows them for all."""
         return present_ranks().from_first(lambda: self._grown(task))
 
+    def settled(self, task: Task) -> BoostedTreesLearner:
+        """Return it with large trees, if those are clearly better on rows held out of a task."""
+        source, kind = task.source, task.label_kind
+        source = source[np.random.default_rng(task.seed).permutation(len(source))[:MOST_COMPARED]]
+        strata = kind.strata(source.labels)
+        if rarest_class(strata) < FOLDS:
+            return self
+        training, others = next(folds(strata, FOLDS, task.seed).split(strata, strata))
+        part, held_out = replace(task, source=source[training]), source[others]
+
+        def losses(large: bool) -> Floats:
+            grown = replace(self, large=large).fit(part)
+            return kind.row_losses(kind.shown(grown.answer(held_out.inputs)), held_out.labels)
+
+        small, large = at_once([partial(losses, size) for size in (False, True)])
+        gain = small - large
+        error = gain.std(ddof=1) / np.sqrt(len(gain))
+        return replace(self, large=bool(gain.mean() > CLEAR * error))
+
     def _grown(self, task: Task) -> BoostedTrees:
         (rows, shares, weights), start = _drawn(task), None
         if task.label_kind.bounds_inputs:
             start = fit_regression(task.source, task.blocks, task.label_kind)
             shares = shares - start.answer_observed(rows)
-        few = len(rows) < SMALL
-        settings = _common(task.seed, len(rows)) | {
+        few = len(rows) < SMALL and not self.large
+        leaves, least_rows = (31, 5) if self.large else (7, 10) if few else (15, 20)
+        settings = _common(task.seed, rows) | {
             "learning_rate": self.rate,
-            "num_leaves": 7 if few else 15,
-            "min_data_in_leaf": 10 if few else 20,
+            "num_leaves": leaves,
+            "min_data_in_leaf": least_rows,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
-            "feature_fraction": 0.5,
+            "feature_fraction": 0.8 if self.large else 0.5,
             "lambda_l2": 1.0,
         }
         rounds = self.rounds // 2 if few else self.rounds
@@ -256,7 +289,7 @@ class ForestLearner:
         import lightgbm
 
         rows, shares, weights = _drawn(task)
-        settings = _common(task.seed, len(rows)) | {
+        settings = _common(task.seed, rows) | {
             "boosting": "rf",
             "objective": "regression",
             "boost_from_average": False,
@@ -292,16 +325,22 @@ def _drawn(task: Task) -> tuple[Matrix, Floats, Floats | None]:
     return rows, task.label_kind.targets(source.labels), source.weights
 
 
-def _common(seed: int, rows: int) -> dict[str, Any]:
+def _common(seed: int, rows: Matrix) -> dict[str, Any]:
     return {
         "verbose": -1,
         "seed": seed % 2**31,
         "num_threads": threads(),
         "deterministic": True,
         "force_row_wise": True,
-        "max_bin": 63 if rows >= 2 * SMALL else 255,  # of many rows, more take twice the time
+        "max_bin_by_feature": [_bins(column) for column in rows[:MOST_COMPARED].T],
         "use_missing": False,
     }
+
+
+def _bins(column: Matrix) -> int:
+    """Return how finely a column is divided: codes exactly, amounts so that it takes no longer."""
+    levels = len(np.unique(column))
+    return MOST_LEVELS if len(column) < 2 * SMALL or levels <= MOST_LEVELS else BINS
 
 
 def _log_prior(shares: Floats, weights: Floats | None) -> Floats:

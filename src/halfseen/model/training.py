@@ -16,6 +16,7 @@ import numpy as np
 from halfseen.arrays import Floats
 from halfseen.members import (
     NETWORKS,
+    BoostedTreesLearner,
     Learner,
     Member,
     Regression,
@@ -192,9 +193,15 @@ class Trainings:
         }
         if rows.whole is not None:
             parts[None] = self.task(method, None, rows.whole)
-        others = [learner for learner in learners if learner.name != NETWORKS]
+        first_part = next(iter(parts.values()))
+        others = [
+            learner.settled(first_part) if isinstance(learner, BoostedTreesLearner) else learner
+            for learner in learners
+            if learner.name != NETWORKS
+        ]
+        large = any(isinstance(each, BoostedTreesLearner) and each.large for each in others)
         students = [learner for learner in others if is_student(learner)]
-        given = self._lessons(parts) if students and self._teaches else {}
+        given = self._lessons(parts, large) if students and self._teaches else {}
         first = self.settings.seed
         calls: dict[_Key, Callable[[], Member]] = {}
         for part, task in parts.items():
@@ -228,14 +235,15 @@ class Trainings:
         self._begin(learner, task)
         return learner.fit(task)
 
-    def _lessons(self, parts: Mapping[int | None, Task]) -> dict[int | None, Lessons]:
+    def _lessons(self, parts: Mapping[int | None, Task], large: bool) -> dict[int | None, Lessons]:
         """Return what teachers that saw the complete source say of the rows of each part."""
         folds = self.rows.folds
         if not self.rows.blocks.missing:
             return {}
         places = [fold.places for fold in folds if fold.places is not None]
         asked = [fold.held_out.inputs for fold in folds] if places else None
-        given = lessons([parts[number] for number in range(len(folds))], asked) if folds else []
+        taught = [parts[number] for number in range(len(folds))]
+        given = lessons(taught, asked, large=large) if folds else []
         found: dict[int | None, Lessons] = {
             number: lesson for number, lesson in enumerate(given) if lesson is not None
         }
@@ -243,7 +251,7 @@ class Trainings:
             if found and len(found) == len(places):
                 kind = self.rows.label_kind
                 return found | {None: of_all_rows(list(found.values()), places, kind)}
-            (whole,) = lessons([parts[None]], control=False)
+            (whole,) = lessons([parts[None]], control=False, large=large)
             found |= {} if whole is None else {None: whole}
         return found
 

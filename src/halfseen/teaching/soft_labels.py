@@ -68,11 +68,11 @@ def is_student(learner: Learner) -> bool:
     return inner.name in STUDENTS
 
 
-def _teachers(task: Task) -> Teachers:
+def _teachers(task: Task, large: bool) -> Teachers:
     """Return what teaches by default; the regression's penalty serves all folds."""
     return (
         ForestLearner(size=50),
-        BoostedTreesLearner(rounds=100, rate=0.08),
+        BoostedTreesLearner(rounds=100, rate=0.08, large=large),
         RegressionLearner.settled(task),
     )
 
@@ -82,6 +82,7 @@ def lessons(
     held_out: Sequence[Matrix] | None = None,
     *,
     control: bool = True,
+    large: bool = False,
     teachers: Teachers | None = None,
 ) -> list[Lessons | None]:
     """Return soft labels of each task's source rows; None where a class is too rare for folds.
@@ -94,6 +95,8 @@ def lessons(
         Complete rows that a task holds out; its teachers are asked about them too.
     control
         Whether teachers that see x1 alone teach beside the others.
+    large
+        Whether their boosted trees are large.
     teachers
         What teaches, instead of trees and a regression whose penalty suits the first task.
     """
@@ -102,7 +105,7 @@ def lessons(
     knowing, ignorant = (
         (teachers, teachers)
         if teachers is not None
-        else at_once([partial(_teachers, part[0]) for part in (complete, tasks)])
+        else at_once([partial(_teachers, part[0], large) for part in (complete, tasks)])
     )
 
     def taught_rows(number: int) -> Lessons | None:
