@@ -27,11 +27,6 @@ _ENOUGH = ipc.LARGEST_BATCH // 4
 """Bytes of texts beyond which fewer rows are read at once: pyarrow holds them more than once."""
 
 
-def count_rows(path: Path) -> int:
-    """Return how many rows a file has."""
-    return int(pa.parquet.read_metadata(path).num_rows)
-
-
 def read_batches(path: Path, group: int | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """Yield record batches of at most so many rows, of one row group or of all."""
     metadata = pa.parquet.read_metadata(path)
