@@ -127,7 +127,7 @@ def test_what_may_not_be_kept_is_not(kept, tmp_path, monkeypatch):
     model.save(tmp_path / "model")  # a model with report data can be replaced
     page = rendered_page(model_page(read_subject(tmp_path / "model")))
     assert (tmp_path / "model" / "report.json").exists() == kept
-    assert ("give --source and --target to compute it" in page) != kept
+    assert ("<code>halfseen fit</code> keeps them" in page) != kept
     if kept:
         assert facts_of(tmp_path / "model").expectation is not None
 
@@ -221,7 +221,7 @@ def test_no_accuracy_is_expected_where_source_rows_do_not_cover_the_target():
     assert weightless.value == tile.value
     assert weightless.words.startswith("Every weight is zero. To know, label")
     judged, quality = expected_parts(ReportFacts(expectation=expectation(0.001)), None)
-    assert [judgement.word for judgement in judged.judgements] == ["refuted", "cannot be told"]
+    assert [judgement.holds for judgement in judged.judgements] == [False, None]
     assert [row[1].text for row in quality.rows[2:]] == ["cannot be told"] * 2
 
 
