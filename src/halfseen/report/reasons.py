@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from halfseen.explain import Explanation
-from halfseen.explain.telling import shown
+from halfseen.explain.telling import Explanation, shown
 from halfseen.report.page import (
     Cell,
     Figures,
