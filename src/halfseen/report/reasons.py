@@ -14,7 +14,7 @@ from halfseen.report.page import (
     grid,
     number,
     percent,
-)  # fmt: skip
+)
 from halfseen.report.svg import signed_bar
 
 MOST_COLUMNS = 30
