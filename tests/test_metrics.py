@@ -7,6 +7,7 @@ from sklearn import metrics as oracle
 from halfseen.errors import OptionError
 from halfseen.metrics import (
     accuracy,
+    amount_metrics,
     auc,
     balanced_accuracy,
     expected_calibration_error,
@@ -50,3 +51,14 @@ def test_calibration_error_is_that_of_its_definition():
     assert expected_calibration_error(predicted, y, bins=10) == pytest.approx(expected)
     with pytest.raises(OptionError, match="bins=0"):
         expected_calibration_error([[0.5, 0.5]], [0], bins=0)
+
+
+def test_what_is_shown_is_rounded():
+    predicted, y = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1])
+    assert metrics_of(predicted, y) == {
+        "rows": 3, "accuracy": 0.6667, "balanced_accuracy": 0.75, "cross_entropy": 0.4149,
+        "auc": 1.0,
+    }  # fmt: skip
+    amounts = np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 3.5]])
+    found = {"rows": 2, "rmse": 1.0, "mae": 1.0, "r2": 0.75, "coverage": 0.5}
+    assert amount_metrics(amounts, np.array([0.0, 4.0])) == found

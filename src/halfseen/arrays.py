@@ -26,18 +26,7 @@ _ROW_SUM_TOLERANCE = 1e-3
 
 
 def vector(name: str, values: npt.ArrayLike) -> Floats:
-    """Return `values` as a vector of finite numbers, or say why it is none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> vector("loss", [0.5, 1.0])
-    array([0.5, 1. ])
-    >>> vector("loss", np.zeros((3, 1)))
-    Traceback (most recent call last):
-    halfseen.errors.InputError: loss must be a vector with one number per row, but its shape is \
-(3, 1); flatten it first: a column times a vector would be an outer product.
-    """
+    """Return `values` as a vector of finite numbers, or say why it is none."""
     array = _numbers(name, values)
     if array.ndim != 1:
         hint = (
@@ -49,88 +38,55 @@ def vector(name: str, values: npt.ArrayLike) -> Floats:
             f"{name} must be a vector with one number per row, but its shape is "
             f"{array.shape}{hint}."
         )
-    return _finite(name, _not_empty(name, array))
+    return _finite(name, array)
 
 
 def matrix(name: str, values: npt.ArrayLike, *, allow_nan: bool = False) -> Floats:
-    """Return `values` as a matrix with one row per example; images are flattened.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> matrix("inputs", np.zeros((5, 1, 2, 2))).shape
-    (5, 4)
-    """
+    """Return `values` as a matrix with one row per example; images are flattened."""
     array = _numbers(name, values)
     if array.ndim < 2:
         raise InputError(
             f"{name} must be a matrix with one row per example, but its shape is {array.shape}; "
             "reshape a single column with values.reshape(-1, 1)."
         )
-    array = _not_empty(name, array)
-    array = array.reshape(len(array), -1)
-    return array if allow_nan else _finite(name, array)
+    flat = array.reshape(len(array), -1) if array.size else array
+    return _finite(name, flat, allow_nan=allow_nan)
 
 
 def probabilities(name: str, values: npt.ArrayLike) -> Floats:
-    """Return `values` as class probabilities: rows in [0, 1] that sum to one.
-
-    Examples
-    --------
-    >>> probabilities("prediction", [[0.9, 0.3]])
-    Traceback (most recent call last):
-    halfseen.errors.InputError: Row 0 of prediction sums to 1.2 where probabilities sum to 1; \
-pass the output of predict_proba or of a softmax, not logits.
-    """
+    """Return `values` as class probabilities: rows in [0, 1] that sum to one."""
     array = _numbers(name, values)
     if array.ndim != 2 or array.shape[1] < 2:
         raise InputError(
             f"{name} must have one row per example and one column per class (at least two), "
             f"but its shape is {array.shape}."
         )
-    array = _finite(name, _not_empty(name, array))
-    outside = np.flatnonzero((array < -_ROW_SUM_TOLERANCE).any(axis=1))
-    if outside.size:
-        row = int(outside[0])
+    least, total = _finite(name, array).min(axis=1), array.sum(axis=1)
+    outside = least < -_ROW_SUM_TOLERANCE
+    wrong = outside if outside.any() else np.abs(total - 1.0) > _ROW_SUM_TOLERANCE
+    if wrong.any():
+        row = int(wrong.argmax())
         raise InputError(
-            f"Row {row} of {name} holds {array[row].min():.4g}, which is no probability; "
-            "pass the output of predict_proba or of a softmax, not logits."
-        )
-    total = array.sum(axis=1)
-    wrong = np.flatnonzero(np.abs(total - 1.0) > _ROW_SUM_TOLERANCE)
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            f"Row {row} of {name} sums to {total[row]:.4g} where probabilities sum to 1; "
-            "pass the output of predict_proba or of a softmax, not logits."
+            f"Row {row} of {name} "
+            + (
+                f"holds {least[row]:.4g}, which is no probability; "
+                if outside.any()
+                else f"sums to {total[row]:.4g} where probabilities sum to 1; "
+            )
+            + "pass the output of predict_proba or of a softmax, not logits."
         )
     return normalized(np.maximum(array, 0.0))
 
 
 def normalized(shares: npt.ArrayLike) -> Floats:
-    """Return rows divided by their sums, in double precision: probabilities that sum to one.
-
-    Examples
-    --------
-    >>> normalized([[1.0, 3.0], [2.0, 2.0]])
-    array([[0.25, 0.75],
-           [0.5 , 0.5 ]])
-    """
+    """Return rows divided by their sums, in double precision: probabilities that sum to one."""
     array = np.asarray(shares, dtype=np.float64)
     divided: Floats = array / array.sum(axis=-1, keepdims=True)
     return divided
 
 
 def labels(name: str, values: npt.ArrayLike, classes: int) -> Integers:
-    """Return `values` as class positions 0 to `classes` - 1.
-
-    Examples
-    --------
-    >>> labels("y", [0, 1, 2], classes=2)
-    Traceback (most recent call last):
-    halfseen.errors.InputError: Row 2 of y holds 2, but with 2 classes a label is a position \
-from 0 to 1.
-    """
+    """Return `values` as class positions 0 to `classes` - 1."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(f"{name} must be a vector of labels, but its shape is {array.shape}.")
@@ -146,14 +102,7 @@ from 0 to 1.
 
 
 def same_length(**named: Sequence[object] | npt.NDArray[np.generic]) -> None:
-    """Refuse arrays whose numbers of rows differ.
-
-    Examples
-    --------
-    >>> same_length(loss=[1, 2], weight=[1])
-    Traceback (most recent call last):
-    halfseen.errors.InputError: loss has 2 rows and weight has 1: each row needs both.
-    """
+    """Refuse arrays whose numbers of rows differ."""
     (first, *_), *others = named.items()
     for name, values in others:
         if len(values) != len(named[first]):
@@ -170,15 +119,11 @@ def _numbers(name: str, values: npt.ArrayLike) -> Floats:
         raise InputError(f"{name} does not hold numbers: {error}.") from error
 
 
-def _not_empty(name: str, array: Floats) -> Floats:
+def _finite(name: str, array: Floats, *, allow_nan: bool = False) -> Floats:
     if array.size == 0:
         raise InputError(f"{name} is empty: its shape is {array.shape}.")
-    return array
-
-
-def _finite(name: str, array: Floats) -> Floats:
     wrong = np.argwhere(~np.isfinite(array))
-    if wrong.size:
+    if wrong.size and not allow_nan:
         where = ", ".join(str(int(position)) for position in wrong[0])
         raise InputError(
             f"{name} holds {array[tuple(wrong[0])]} at position ({where}), where a finite number "

@@ -118,13 +118,7 @@ class Blocks:
     def pixels(
         cls, shape: tuple[int, int, int], missing: npt.NDArray[np.bool_], *, fill: float = 0.0
     ) -> Blocks:
-        """Split an image by a mask of (height, width) that is true where pixels are missing.
-
-        Examples
-        --------
-        >>> Blocks.pixels((1, 2, 2), np.array([[False, True], [False, False]])).missing
-        (1,)
-        """
+        """Split an image by a mask of (height, width) that is true where pixels are missing."""
         mask = np.asarray(missing, dtype=bool)
         if mask.shape != tuple(shape[1:]):
             raise InputError(
@@ -150,14 +144,8 @@ class Blocks:
 
     @cached_property
     def observed(self) -> tuple[int, ...]:
-        """Positions of the observed block."""
         hidden = set(self.missing)
         return tuple(p for p in range(self.length) if p not in hidden)
-
-    @property
-    def observed_shape(self) -> tuple[int, ...]:
-        """Shape of one x1, as :meth:`split` returns it."""
-        return (len(self.observed),) if self.is_table else self.shape
 
     @property
     def missing_shape(self) -> tuple[int, ...]:
@@ -181,9 +169,7 @@ class Blocks:
 
     def names_of(self, positions: Sequence[int]) -> list[str]:
         """Readable names of some positions, for messages and reports."""
-        if self.names is not None:
-            return [self.names[p] for p in positions]
-        return [f"{self._unit} {p}" for p in positions]
+        return [self.names[p] if self.names else f"{self._unit} {p}" for p in positions]
 
     def split(self, x: Array) -> tuple[Array, Array]:
         """Return (x1, x2): the columns of each block, or for images two full canvases.
@@ -206,15 +192,13 @@ class Blocks:
 
     def view(self, x: Array, view: View) -> Array:
         """Return what a model without imputation is shown of `x`."""
-        if view == "full":
-            return x
-        if view == "zero":
-            return self.hide(x)
-        return self.part(x, "observed")
+        if view == "ignore":
+            return self.part(x, "observed")
+        return x if view == "full" else self.hide(x)
 
     def view_shape(self, view: View) -> tuple[int, ...]:
-        """Shape of one row of :meth:`view`."""
-        return self.observed_shape if view == "ignore" else self.shape
+        is_narrow = view == "ignore" and self.is_table
+        return (len(self.observed),) if is_narrow else self.shape
 
     def flat(self, x: Array, block: Literal["observed", "missing"]) -> Array:
         """Return one block's own values as a matrix, for models that take plain columns."""
@@ -226,12 +210,10 @@ class Blocks:
         return flat
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Blocks:
-        """Rebuild from :meth:`to_dict`."""
         names = data["names"]
         return cls(
             tuple(data["shape"]),

@@ -37,15 +37,6 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     It does so when its content has reached the disk: after a power cut, too, there is the old
     file or the new one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with written_whole(folder / "a.txt") as partial:
-    ...     _ = partial.write_text("whole")
-    >>> [file.name for file in folder.iterdir()]
-    ['a.txt']
     """
     with _temporary(path, is_folder=False) as partial:
         yield partial
@@ -163,17 +154,13 @@ def _locked_new(path: Path, *, is_folder: bool) -> int | None:
         path.touch(exist_ok=False)
     if fcntl is None:
         return os.open(os.devnull, os.O_RDONLY)
-    try:
+    with suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    _lock(handle)
-    try:
-        if os.path.samestat(os.stat(path), os.fstat(handle)):
-            return handle
-    except FileNotFoundError:
-        pass
-    os.close(handle)
+        _lock(handle)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path), os.fstat(handle)):
+                return handle
+        os.close(handle)
     return None
 
 

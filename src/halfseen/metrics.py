@@ -33,25 +33,13 @@ def accuracy(probability: Floats, y: Integers) -> float:
 
 
 def balanced_accuracy(probability: Floats, y: Integers) -> float:
-    """Return the mean over the classes that are present of the share found of each.
-
-    Examples
-    --------
-    >>> balanced_accuracy(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
-    0.75
-    """
+    """Return the mean over the classes that are present of the share found of each."""
     found = probability.argmax(axis=1) == y
     return float(np.mean([found[y == label].mean() for label in np.unique(y)]))
 
 
 def row_losses(probability: Floats, y: Integers) -> Floats:
-    """Return the cross-entropy of each row, in nats.
-
-    Examples
-    --------
-    >>> row_losses(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([0, 0])).round(4)
-    array([0.6931, 0.    ])
-    """
+    """Return the cross-entropy of each row, in nats."""
     given = probability[np.arange(len(y)), y]
     losses: Floats = -np.log(np.maximum(given, SMALLEST))
     return losses + 0.0  # no minus zero
@@ -63,13 +51,6 @@ def auc(probability: Floats, y: Integers) -> float | None:
     Of two classes it is that of the second. Of more it is the mean over all pairs of classes, each
     pair by itself (one against one, unweighted: Hand and Till, 2001), which does not depend on how
     frequent the classes are.
-
-    Examples
-    --------
-    >>> auc(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
-    1.0
-    >>> auc(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([1, 1])) is None
-    True
     """
     if len(np.unique(y)) < probability.shape[1]:
         return None
@@ -86,18 +67,9 @@ def expected_calibration_error(
 
     .. math:: \sum_b \frac{n_b}{n} \, | \mathrm{accuracy}_b - \mathrm{confidence}_b | ,
 
-    with the confidence :math:`\max_k p_k` in `bins` bins of equal width. Lower is better; needs
+    with the confidence :math:`\max_k p_k` in `bins` bins of equal width (Guo, Pleiss, Sun and
+    Weinberger, "On calibration of modern neural networks", ICML 2017). Lower is better; needs
     labels, so on the target it belongs in evaluations alone.
-
-    References
-    ----------
-    C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, "On calibration of modern neural networks",
-    ICML 2017.
-
-    Examples
-    --------
-    >>> round(expected_calibration_error([[0.9, 0.1]] * 4, [0, 0, 0, 1]), 4)  # |0.75 - 0.9|
-    0.15
     """
     if bins < 1:
         raise OptionError(f"bins={bins} must be at least 1.")
@@ -109,13 +81,7 @@ def expected_calibration_error(
 
 
 def metrics_of(probability: Floats, y: Integers) -> dict[str, Any]:
-    """Return what is shown of predictions: rounded, the AUC None where a class is absent.
-
-    Examples
-    --------
-    >>> metrics_of(np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]]), np.array([0, 1, 1]))
-    {'rows': 3, 'accuracy': 0.6667, 'balanced_accuracy': 0.75, 'cross_entropy': 0.4149, 'auc': 1.0}
-    """
+    """Return what is shown of predictions: rounded, the AUC None where a class is absent."""
     area = auc(probability, y)
     return {
         "rows": len(y),
@@ -137,13 +103,7 @@ def mean_absolute_error(shown: Floats, y: Floats) -> float:
 
 
 def r_squared(shown: Floats, y: Floats) -> float | None:
-    """Return the share of the variance that is explained, or None where there is none.
-
-    Examples
-    --------
-    >>> r_squared(np.array([[1.0], [3.0]]), np.array([0.0, 4.0]))
-    0.75
-    """
+    """Return the share of the variance that is explained, or None where there is none."""
     spread = float(np.square(y - y.mean()).sum())
     return 1.0 - float(np.square(shown[:, 0] - y).sum()) / spread if spread > 0 else None
 
@@ -156,13 +116,7 @@ def coverage(shown: Floats, y: Floats) -> float | None:
 
 
 def amount_metrics(shown: Floats, y: Floats) -> dict[str, Any]:
-    """Return what is shown of predicted amounts, to five digits.
-
-    Examples
-    --------
-    >>> amount_metrics(np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 3.5]]), np.array([0.0, 4.0]))
-    {'rows': 2, 'rmse': 1.0, 'mae': 1.0, 'r2': 0.75, 'coverage': 0.5}
-    """
+    """Return what is shown of predicted amounts, to five digits."""
     found = {
         "rmse": root_mean_squared_error(shown, y),
         "mae": mean_absolute_error(shown, y),

@@ -48,15 +48,6 @@ def check_outputs(
     symbolic link, or be another output of the command; `force` changes none of this. Where
     something exists already, it must be from a former run of the same command, or `force` be given.
     `inputs` are what is read, by the words that messages call it.
-
-    Examples
-    --------
-    >>> scores = Output(Path("table.csv"), "the scores", ours=lambda path: False)
-    >>> check_outputs([scores], {"the table": Path("./table.csv")})
-    Traceback (most recent call last):
-    ...
-    halfseen.errors.OptionError: The scores would go to table.csv, which is the table itself: name \
-another place with -o.
     """
     try:
         for output in outputs:
@@ -68,20 +59,13 @@ another place with -o.
             for name, path in inputs.items():
                 if path is not None:
                     _check_spared(output, name, path)
-            _check_no_model(output)
-            _check_replaceable(output, force)
+            _check_new(output, force)
     except OSError as error:
         raise OptionError(f"{error.filename} cannot be written: {reason(error)}") from None
 
 
 def derived_path(output: Path, ending: str) -> Path:
-    """Return the name beside an output that differs from it by the ending.
-
-    Examples
-    --------
-    >>> derived_path(Path("best.toml"), ".csv").name
-    'best.csv'
-    """
+    """Return the name beside an output that differs from it by the ending."""
     if not output.name or output.is_dir():
         raise OptionError(f"{output} is a folder; name a file in it.")
     return output.with_suffix(ending)
@@ -112,11 +96,12 @@ def _check_kind(output: Output) -> None:
 
 def _check_apart(first: Output, second: Output) -> None:
     one, other = _real(first.path), _real(second.path)
+    reason = None
     if one == other or _is_same(first.path, second.path):
         reason = f"is also the place of {second.what}"
-        raise first.refused(reason, f"name another with {first.option}")
-    if one in other.parents or other in one.parents:
+    elif one in other.parents or other in one.parents:
         reason = f"cannot stand beside {second.path}, the place of {second.what}"
+    if reason:
         raise first.refused(reason, f"name another with {first.option}")
 
 
@@ -138,26 +123,20 @@ def _check_spared(output: Output, name: str, path: Path) -> None:
                 raise output.refused(f"is {file} of {name}", elsewhere)
 
 
-def _check_no_model(output: Output) -> None:
-    for folder in _real(output.path).parents:
+def _check_new(output: Output, force: bool) -> None:
+    """Refuse a place in a model folder, and one where something stands that is not ours."""
+    path = output.path
+    for folder in _real(path).parents:
         if all(os.path.isfile(folder / name) for name in MODEL_FILES):
             remedy = f"name a place outside with {output.option}"
             raise output.refused(f"lies inside the model folder {folder}", remedy)
-
-
-def _check_replaceable(output: Output, force: bool) -> None:
-    path, another = output.path, f"name another with {output.option}"
-    if not path.exists():
+    if not path.exists() or (path.is_file() and not path.stat().st_size) or output.ours(path):
         return
-    if path.is_file() and not path.stat().st_size:
-        return  # nothing to lose
-    if output.ours(path):
-        return
-    reason = "exists and was not written by this command"
-    if output.is_continued:
-        raise output.refused(reason, another)
-    if not force:
-        raise output.refused(reason, f"{another}, or replace it with --force")
+    remedy = f"name another with {output.option}"
+    if not output.is_continued:
+        remedy += ", or replace it with --force"
+    if output.is_continued or not force:
+        raise output.refused("exists and was not written by this command", remedy)
 
 
 def _real(path: Path) -> Path:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.carving import Carving, carve_pseudo_target, carving_of
+from halfseen.evidence.carving import Carving, carve_pseudo_target
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.fronts import TableFront
 from halfseen.front.inference import Understanding
@@ -273,7 +273,7 @@ def rehearse(
     results = {}
     for number, site in enumerate(table.sites):
         say(f"{site} plays the target:")
-        carving = carving_of(*both, owner == number, settings.seed)
+        carving = carve_pseudo_target(*both, chosen=owner == number, random_state=settings.seed)
         result = _rehearsed(found, source, carving, settings, seeds, progress, say)
         results[site] = replace(result, site=site)
     return results

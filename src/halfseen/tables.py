@@ -8,7 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_args
 
-from halfseen.alarms import refuse, table_alarms
+from halfseen.alarms import refuse
+from halfseen.alarms.rows import table_alarms
 from halfseen.errors import InputError, OptionError
 from halfseen.front.dates import Dates, read_dates
 from halfseen.front.files import TableFiles, open_table

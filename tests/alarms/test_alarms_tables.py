@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from halfseen.alarms import (
-    Alarm,
+from halfseen.alarms import Alarm, columns, refuse, sentences
+from halfseen.alarms.rows import (
     Watch,
-    columns,
+    amount_alarms,
     drift_alarms,
     prediction_alarms,
-    refuse,
     table_alarms,
 )
 from halfseen.errors import InputError
@@ -308,3 +307,13 @@ def test_numbers_at_the_edge_of_what_there_are_have_no_unit(source, target):
 
     assert columns._unit("dose", shape(source), shape(target)) is None
     assert columns._about(1013.0) == "1,000"
+
+
+def test_sentences_of_many_alarms_and_of_answers():
+    many = [Alarm("unit", f"c{k} is in grams.") for k in range(9)]
+    assert sentences(many)[-2:] == ["c4 is in grams.", "4 more alarms of this kind (unit)."]
+    source = Shape(rows=21, gaps=0.0, distinct=21, quantiles=tuple(range(21)))
+    (alarm,) = amount_alarms(np.full(50, 19.5), source)
+    assert (alarm.kind, alarm.says[:34]) == ("amounts", "The predicted amounts average 19.5")
+    (alarm,) = prediction_alarms(np.tile([0.9, 0.1], (50, 1)), [0.5, 0.5], ["no", "yes"])
+    assert alarm.says.startswith("All 50 rows are predicted to be 'no', which 50% of ")

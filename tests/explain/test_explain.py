@@ -13,9 +13,14 @@ import pytest
 import halfseen
 import tiny
 from halfseen.errors import InputError
-from halfseen.explain import outside_columns, shapley_values, typical_rows
-from halfseen.explain.missing import expected_columns
-from halfseen.explain.rows import TYPICAL
+from halfseen.explain.rows import (
+    TYPICAL,
+    distances,
+    expected_columns,
+    outside_columns,
+    typical_rows,
+)
+from halfseen.explain.shapley import shapley_values
 from halfseen.explain.telling import shown
 from halfseen.front.preprocessing import transform
 from halfseen.labels import Classes
@@ -225,3 +230,11 @@ def test_drifted_rows_are_compared_with_each_other():
     assert found.compared_with == "each other"
     with pytest.raises(InputError, match=r"have drifted, .* 3 are too few: give at least 19"):
         fitted.explain(target.slice(0, 3))
+
+
+def test_distances_are_in_units_of_the_sources_own():
+    source = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    near, far = distances(np.array([[0, 0], [6, 6]], np.float32), source)
+    assert near < 1.5
+    assert far > 10
+    assert (shown(0.123456), shown(None), shown("north")) == ("0.1235", "empty", "north")

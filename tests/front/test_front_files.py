@@ -11,7 +11,8 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from halfseen.front.files import BATCH_ROWS, open_table
+from halfseen.front.files import open_table
+from halfseen.front.tables import BATCH_ROWS
 
 TABLE = pa.table(
     {

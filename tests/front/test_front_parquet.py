@@ -88,3 +88,8 @@ def test_pages_of_numbers_are_bounded_before_room_is_made_for_them(tmp_path, mon
     monkeypatch.setattr(parquet_pages, "LARGEST_PAGE", 100)
     with pytest.raises(InputError, match=r"'age' of .* has a page that unpacks to 2\d\d bytes"):
         list(open_table(path).batches(["age"]))
+
+
+def test_the_most_that_rows_in_sequence_unpack_to():
+    pages = parquet_pages.ColumnPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0))
+    assert pages.largest(5) == 1200

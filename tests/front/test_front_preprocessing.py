@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from halfseen.errors import InputError
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema, transform
-from halfseen.front.preprocessing import as_categories, as_numbers, has_missing_block
+from halfseen.front.fronts import TableFront
+from halfseen.front.preprocessing import as_categories, as_numbers
 
 
 def number(name: str, **changes: object) -> NumberColumn:
@@ -122,8 +123,8 @@ def test_the_missing_block_is_zero_unless_asked_for():
 def test_rows_that_have_the_block_are_told_apart():
     of = schema(number("x"), number("u", role="missing"), category("v", role="missing"))
     table = pa.table({"x": [1.0] * 4, "u": [1, None, np.nan, 2], "v": ["a", "a", "a", None]})
-    assert has_missing_block(of, table).tolist() == [True, False, False, False]
-    assert not has_missing_block(of, table.drop_columns("u")).any()
+    assert TableFront(of).has_missing_block(table).tolist() == [True, False, False, False]
+    assert not TableFront(of).has_missing_block(table.drop_columns("u")).any()
 
 
 def test_a_column_that_is_there_twice_is_refused():

@@ -27,10 +27,13 @@ from halfseen.model.fitting import fit_tables
 from halfseen.model.settings import IN_MEMORY, FitSettings
 from halfseen.report import gathering
 from halfseen.report.answer import answer_parts, expected_parts, expected_tiles
+from halfseen.report.columns import number_histogram
 from halfseen.report.facts import Estimate, Expectation, ReportFacts
 from halfseen.report.gathering import facts_of_fit
 from halfseen.report.model import SECTIONS, model_page, read_subject
-from halfseen.report.page import Judgements, rendered_page
+from halfseen.report.model_columns import _end
+from halfseen.report.page import Judgements, _words, number, rendered_page
+from halfseen.report.svg import ticks
 
 FORMAT_1 = Path(__file__).parent.parent / "saving" / "format-1"
 
@@ -127,7 +130,7 @@ def test_what_may_not_be_kept_is_not(kept, tmp_path, monkeypatch):
     model.save(tmp_path / "model")  # a model with report data can be replaced
     page = rendered_page(model_page(read_subject(tmp_path / "model")))
     assert (tmp_path / "model" / "report.json").exists() == kept
-    assert ("give --source and --target to compute it" in page) != kept
+    assert ("<code>halfseen fit</code> keeps them" in page) != kept
     if kept:
         assert facts_of(tmp_path / "model").expectation is not None
 
@@ -221,7 +224,7 @@ def test_no_accuracy_is_expected_where_source_rows_do_not_cover_the_target():
     assert weightless.value == tile.value
     assert weightless.words.startswith("Every weight is zero. To know, label")
     judged, quality = expected_parts(ReportFacts(expectation=expectation(0.001)), None)
-    assert [judgement.word for judgement in judged.judgements] == ["refuted", "cannot be told"]
+    assert [judgement.holds for judgement in judged.judgements] == [False, None]
     assert [row[1].text for row in quality.rows[2:]] == ["cannot be told"] * 2
 
 
@@ -299,3 +302,14 @@ def test_intervals_cover_more_than_the_sampling_of_source_rows():
     assert 0 <= few.low < few.high <= 1
     assert loss.low >= 0
     assert narrow.high - narrow.low == pytest.approx(2 * 1.6487 * error, rel=1e-2)
+
+
+def test_numbers_are_rounded_and_binned_for_the_eye():
+    found = number_histogram(np.arange(100.0), np.arange(50.0, 150.0))
+    assert (len(found.source), round(found.source[0], 2), found.target[0]) == (24, 0.07, 0.0)
+    assert ticks(0.0, 1.0) == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    assert ticks(3.0, 47.0) == [10.0, 20.0, 30.0, 40.0]
+    assert (_end(29.0137, (29.0137, 74.98)), _end(-1.7e-8, (-1.7e-8, 3.0))) == ("29", "0")
+    texts = [number(value, form).text for value, form in ((0.1234, ".3f"), (1234.0, ",.0f"))]
+    assert [*texts, number(None).text] == ["0.123", "1,234", "–"]
+    assert _words("Run `halfseen fit <a>`.") == "Run <code>halfseen fit &lt;a&gt;</code>."

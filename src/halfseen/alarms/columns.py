@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
+from halfseen.alarms import FEWEST_ROWS, Alarm
 from halfseen.arrays import Floats
-from halfseen.errors import InputError
 from halfseen.front.schema import Shape, TableSchema
 
-FEWEST_ROWS = 20
-"""Values on each side below which a distribution says nothing."""
 FACTOR = 5.0
 """Ratio of typical sizes from which another unit is suspected."""
 SMALL_FACTOR = 1.5
@@ -42,36 +38,6 @@ OUTLIER = 1_000.0
 """How many times the range of all other values a single one may be away from them."""
 MOST_PAIRED = 60
 """Columns at most that are compared crosswise."""
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """One thing that looks wrong."""
-
-    kind: str
-    """Unit, range, outlier, constant, gaps, categories, sentinel, swapped, drift, one class, and
-    others."""
-    says: str
-    """A sentence with the figures, and what to do."""
-    columns: tuple[str, ...] = ()
-    """Which it is about; none where it is about rows."""
-    figures: Mapping[str, float] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return asdict(self) | {"columns": list(self.columns)}
-
-    @classmethod
-    def from_dict(cls, data: Any) -> Alarm:
-        """Rebuild an alarm from plain data that somebody else may have written."""
-        try:
-            kind, says, columns = data["kind"], data["says"], tuple(data.get("columns", ()))
-            figures = dict(data.get("figures", {}))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            kind, says, columns, figures = None, None, (), {}
-        if not all(isinstance(text, str) for text in (kind, says, *columns)):
-            raise InputError("The alarms in model.json cannot be understood: fit again.")
-        return cls(kind, says, columns, figures)
 
 
 def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm]:
@@ -151,17 +117,13 @@ def _categories(name: str, source: Shape, target: Shape) -> Alarm | None:
 
 def _sentinel(name: str, source: Shape, target: Shape) -> Alarm | None:
     """Find a value far from all others that many rows of one side hold, and few of the other."""
-    sides = {"target": (target, source), "source": (source, target)}
-    for side, (own, other) in sides.items():
-        for value, share, following in (own.low, own.high):
-            rest = [own.low[2], own.high[0]] if value == own.low[0] else [own.low[0], own.high[2]]
-            spread = max(rest) - min(rest)
-            rows = share * own.known
-            if share < SPIKE or rows < 3 or own.distinct < 6 or not spread > 0:
+    for side, own, other in (("target", target, source), ("source", source, target)):
+        for value, share, gap, low, high in _ends(own):
+            spread = high - low
+            if share < SPIKE or share * own.known < 3:
                 continue
-            gap = abs(value - following)
             isolated = gap >= ISOLATED * spread and gap > 3 * spread / (own.distinct - 2)
-            negative = value < 0 <= min(rest)
+            negative = value < 0 <= low
             if not (gap >= 2 * spread or (value in USED and (isolated or negative))):
                 continue
             there = _at(other, value)
@@ -170,8 +132,8 @@ def _sentinel(name: str, source: Shape, target: Shape) -> Alarm | None:
                 continue
             says = (
                 f"{name} is {value:g} in {share:.0%} of the {side}'s rows, far from all other "
-                f"values ({min(rest):g} to {max(rest):g}), and in {there:.0%} of the other's: does "
-                "it stand for a gap? Leave such cells empty."
+                f"values ({low:g} to {high:g}), and in {there:.0%} of the other's: does it stand "
+                "for a gap? Leave such cells empty."
             )
             return Alarm("sentinel", says, (name,), {"value": value, "share": share})
     return None
@@ -211,20 +173,26 @@ def _unit(name: str, source: Shape, target: Shape) -> Alarm | None:
 def _outlier(name: str, source: Shape, target: Shape) -> Alarm | None:
     """Find a value so far from all others that they look alike beside it."""
     for side, own in (("source", source), ("target", target)):
-        if own.distinct < 6 or not own.quantiles:
-            continue
-        for value, share, following in (own.low, own.high):
-            rest = [own.low[2], own.high[0]] if value == own.low[0] else [own.low[0], own.high[2]]
-            spread = max(rest) - min(rest)
-            if share >= SPIKE or not 0 < OUTLIER * spread < abs(value - following) < np.inf:
-                continue
-            says = (
-                f"{name} is {value:g} in {share:.1%} of the {side}'s rows, and {min(rest):g} to "
-                f"{max(rest):g} in all others, which look alike beside it: a slip? Correct it, or "
-                "leave the cell empty."
-            )
-            return Alarm("outlier", says, (name,), {"value": value, "share": share})
+        for value, share, gap, low, high in _ends(own):
+            if share < SPIKE and OUTLIER * (high - low) < gap < np.inf:
+                says = (
+                    f"{name} is {value:g} in {share:.1%} of the {side}'s rows, and {low:g} to "
+                    f"{high:g} in all others, which look alike beside it: a slip? Correct it, or "
+                    "leave the cell empty."
+                )
+                return Alarm("outlier", says, (name,), {"value": value, "share": share})
     return None
+
+
+def _ends(shape: Shape) -> Iterator[tuple[float, float, float, float, float]]:
+    """Yield the least and the greatest value, each with its share, gap, and range of the others."""
+    (least, _, second), (greatest, _, second_last) = shape.low, shape.high
+    if shape.distinct < 6 or not shape.quantiles:
+        return
+    if greatest > second:
+        yield least, shape.low[1], second - least, second, greatest
+    if second_last > least:
+        yield greatest, shape.high[1], greatest - second_last, least, second_last
 
 
 def _range(name: str, source: Shape, target: Shape) -> Alarm | None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms.columns import FEWEST_ROWS, Alarm, column_alarms
+from halfseen.alarms import FEWEST_ROWS, Alarm
+from halfseen.alarms.columns import column_alarms
 from halfseen.arrays import Floats, Integers, Matrix
-from halfseen.errors import InputError
 from halfseen.front.inference import Understanding
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
 from halfseen.front.summary import ColumnSummary, summarize
@@ -27,33 +27,6 @@ RARE = 0.2
 """A class that is rarer may well be predicted nowhere."""
 COPIES = 0.05
 """Share of source rows that are copies of others."""
-MOST_SHOWN = 5
-"""Alarms of one kind that are told in full."""
-
-
-def refuse(alarms: Sequence[Alarm]) -> None:
-    """Make alarms an error, as ``--strict`` asks."""
-    if alarms:
-        count = "An alarm" if len(alarms) == 1 else f"{len(alarms)} alarms"
-        raise InputError(f"{count}, refused as asked: {' '.join(alarm.says for alarm in alarms)}")
-
-
-def sentences(alarms: Sequence[Alarm]) -> list[str]:
-    """Return what alarms say; of many of one kind the first few, and how many more there are.
-
-    Examples
-    --------
-    >>> sentences([Alarm("unit", f"c{k} is in grams.") for k in range(9)])[-2:]
-    ['c4 is in grams.', '4 more alarms of this kind (unit).']
-    """
-    told = []
-    for kind in dict.fromkeys(alarm.kind for alarm in alarms):
-        own = [alarm.says for alarm in alarms if alarm.kind == kind]
-        rest = len(own) - MOST_SHOWN
-        told += own[:MOST_SHOWN]
-        if rest > 0:
-            told.append(f"{rest} more alarm{'s' if rest > 1 else ''} of this kind ({kind}).")
-    return told
 
 
 def table_alarms(found: Understanding) -> list[Alarm]:
@@ -115,7 +88,6 @@ class Watch:
         self._rows += batch.num_rows
 
     def alarms(self) -> list[Alarm]:
-        """Return what looks wrong."""
         if self._rows < FEWEST_ROWS:
             return []
         found = column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
@@ -162,15 +134,7 @@ def answer_alarms(schema: TableSchema, shown: Floats, metrics: Mapping[str, Any]
 
 
 def amount_alarms(amounts: Floats, source: Shape) -> list[Alarm]:
-    """Say so where predicted amounts are on average beyond nine tenths of the source's.
-
-    Examples
-    --------
-    >>> source = Shape(rows=21, gaps=0.0, distinct=21, quantiles=tuple(range(21)))
-    >>> (alarm,) = amount_alarms(np.full(50, 19.5), source)
-    >>> alarm.kind, alarm.says[:34]
-    ('amounts', 'The predicted amounts average 19.5')
-    """
+    """Say so where predicted amounts are on average beyond nine tenths of the source's."""
     if len(amounts) < FEWEST_ROWS or len(source.quantiles) < 3:
         return []
     mean, low, high = float(amounts.mean()), source.quantiles[1], source.quantiles[-2]
@@ -186,14 +150,7 @@ def amount_alarms(amounts: Floats, source: Shape) -> list[Alarm]:
 def prediction_alarms(
     probability: Floats, prior: Sequence[float], names: Sequence[str]
 ) -> list[Alarm]:
-    """Compare predicted classes with the source's class shares.
-
-    Examples
-    --------
-    >>> (alarm,) = prediction_alarms(np.tile([0.9, 0.1], (50, 1)), [0.5, 0.5], ["no", "yes"])
-    >>> alarm.kind, alarm.says[:51]
-    ('one class', "All 50 rows are predicted to be 'no', which 50% of ")
-    """
+    """Compare predicted classes with the source's class shares."""
     rows = len(probability)
     if rows < FEWEST_ROWS:
         return []

@@ -121,7 +121,8 @@ def _fit_part(
     found: Any, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
 ) -> tuple[Any, dict[str, Any]]:
     """Fit what was understood of one source and one target; without an output only tell."""
-    from halfseen.alarms import refuse, table_alarms
+    from halfseen.alarms import refuse
+    from halfseen.alarms.rows import table_alarms
     from halfseen.members import NETWORKS
     from halfseen.model.fitting import fit_tables, is_resident
     from halfseen.model.training import Hooks

@@ -27,13 +27,6 @@ def report(
         Path | None,
         typer.Option("--output", "-o", help="Page to write; FOLDER-report.html here by default."),
     ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(help="Complete, labelled rows to compare instead of what the fit kept."),
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Option(help="Rows of the target; goes with --source.")
-    ] = None,
     rehearsal: Annotated[
         Path | None, typer.Option(help="What `halfseen rehearse --output` wrote, to be shown too.")
     ] = None,
@@ -49,16 +42,13 @@ def report(
     Example: halfseen report model/ -o report.html
     """
     terminal = Terminal(as_json=as_json)
-    if (source is None) != (target is None):
-        raise OptionError("--source and --target go together: give both tables, or none.")
     written = output or Path(f"{path.resolve().name}-report.html")
     page = Output(written, "the report", is_page)
-    inputs = {"the source table": source, "the target table": target, "the rehearsal": rehearsal}
-    check_outputs([page], _read(path) | inputs, force=force)
+    check_outputs([page], _read(path) | {"the rehearsal": rehearsal}, force=force)
     with installed_by("report", "A report"):
         from halfseen.report.page import write_page
     with terminal.status("Writing the report"):
-        write_page(written, _page(path, source, target, rehearsal))
+        write_page(written, _page(path, rehearsal))
     terminal.result(f"Report: {written}")
     terminal.document({"report": written})
     if open_:
@@ -83,28 +73,22 @@ def _read(path: Path) -> dict[str, Path | None]:
     }
 
 
-def _page(path: Path, source: Path | None, target: Path | None, rehearsal: Path | None) -> Page:
+def _page(path: Path, rehearsal: Path | None) -> Page:
     installed = entry_points(group="halfseen.pages")  # named by the file that marks a folder
     if path.is_file() and path.name in (MODEL, PATTERNS, *installed.names):
         path = path.parent
     if (path / MODEL).is_file() or (path / PATTERNS).is_file():
-        from halfseen.front.files import open_table
         from halfseen.report.model import model_page, patterns_page, read_subject
         from halfseen.saving.folder import read_patterns
 
         parts = read_patterns(path)
-        if parts and source is None and rehearsal is None:
+        if parts and rehearsal is None:
             return patterns_page(path.resolve().name, [read_subject(part) for part in parts])
-        tables = None
-        if source is not None and target is not None:
-            tables = open_table(source), open_table(target)
-        return model_page(read_subject(path, tables=tables, rehearsal=rehearsal))
+        return model_page(read_subject(path, rehearsal=rehearsal))
     for entry in installed:
         if (path / entry.name).is_file() or (path / f"{entry.name}.gz").is_file():
-            if source is not None or rehearsal is not None:
-                raise OptionError(
-                    f"{path} holds a benchmark; --source, --target and --rehearsal are for models."
-                )
+            if rehearsal is not None:
+                raise OptionError(f"{path} holds a benchmark; --rehearsal is for models.")
             page: Page = entry.load()(path)
             return page
     what = "does not exist" if not path.exists() else f"has no {MODEL}, nor the log of a benchmark"

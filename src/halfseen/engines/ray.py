@@ -8,7 +8,7 @@ from typing import Any
 
 import ray.data
 
-from halfseen.front.files import BATCH_ROWS
+from halfseen.front.tables import BATCH_ROWS
 from halfseen.model.loading import load_table_model
 from halfseen.model.scoring import TableScorer
 

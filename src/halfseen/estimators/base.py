@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
-    from halfseen.explain import Explanation
+    from halfseen.explain.telling import Explanation
     from halfseen.front.roles import Missing, Task
     from halfseen.model.frames import FrameFit
     from halfseen.model.model import Model

@@ -54,15 +54,7 @@ def is_cut(source: Floats, target: Floats) -> bool:
 
 
 def best_threshold(source: Floats, target: Floats) -> Threshold:
-    """Return the threshold of least error between values of two domains.
-
-    Examples
-    --------
-    >>> best_threshold(np.arange(50.0), np.arange(50.0, 100.0)).error
-    0.0
-    >>> round(best_threshold(np.arange(50.0), np.arange(150.0, 200.0)).density, 1)
-    0.2
-    """
+    """Return the threshold of least error between values of two domains."""
     if source.mean() > target.mean():
         source, target = -source, -target
     values = np.concatenate([source, target])

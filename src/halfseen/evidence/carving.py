@@ -39,6 +39,7 @@ def carve_pseudo_target(
     x1_target: npt.ArrayLike,
     *,
     share: float = 1 / 3,
+    chosen: npt.NDArray[np.bool_] | None = None,
     random_state: int = 0,
 ) -> Carving:
     r"""Draw a slice of the source that differs from the rest as the target differs from it.
@@ -55,45 +56,27 @@ def carve_pseudo_target(
 
     The draw looks at x1 alone, so p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a
     rehearsal cannot show what a change of these would do.
+
+    Where rows are `chosen` already, such as those of one site, they are the slice.
     """
     if not 0.0 < share < 1.0:
         raise OptionError(f"share={share} must lie strictly between 0 and 1.")
     source, target = two_domains(x1_source, x1_target)
-    if min(share, 1 - share) * len(source) < FEWEST_ROWS:
+    if chosen is None and min(share, 1 - share) * len(source) < FEWEST_ROWS:
         raise InputError(
             f"The source has {len(source)} rows, too few to rehearse on a slice of {share:.0%}."
         )
-    compact = compact_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
-    wanted, ratio = told_apart(source, target, classifier=compact, random_state=random_state)
-    probability = _drawing(ratio, share)
-    chosen = np.random.default_rng(random_state).random(len(source)) < probability
-    rest, played = source[~chosen], source[chosen]
-    obtained, _ = told_apart(rest, played, classifier=compact, random_state=random_state)
-    return Carving(chosen, probability, wanted, obtained)
-
-
-def carving_of(
-    x1_source: npt.ArrayLike,
-    x1_target: npt.ArrayLike,
-    chosen: npt.NDArray[np.bool_],
-    random_state: int = 0,
-) -> Carving:
-    """Return given rows, such as those of one site, as the slice, with how far it is from the rest.
-
-    Both separations are measured as in :func:`carve_pseudo_target`.
-    """
-    source, target = two_domains(x1_source, x1_target)
-    if min(chosen.sum(), (~chosen).sum()) < FEWEST_ROWS:
+    if chosen is not None and (rows := min(chosen.sum(), (~chosen).sum())) < FEWEST_ROWS:
         raise InputError(
-            f"A site has {min(chosen.sum(), (~chosen).sum())} rows, too few to rehearse on; "
-            f"{FEWEST_ROWS} are needed."
+            f"A site has {rows} rows, too few to rehearse on; {FEWEST_ROWS} are needed."
         )
     compact = compact_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
-    pairs = ((source, target), (source[~chosen], source[chosen]))
-    wanted, obtained = (
-        told_apart(*pair, classifier=compact, random_state=random_state)[0] for pair in pairs
-    )
-    return Carving(chosen, chosen.astype(np.float64), wanted, obtained)
+    wanted, ratio = told_apart(source, target, classifier=compact, random_state=random_state)
+    probability = _drawing(ratio, share) if chosen is None else chosen.astype(np.float64)
+    drawn = np.random.default_rng(random_state).random(len(source)) < probability
+    rest, played = source[~drawn], source[drawn]
+    obtained, _ = told_apart(rest, played, classifier=compact, random_state=random_state)
+    return Carving(drawn, probability, wanted, obtained)
 
 
 def _drawing(ratio: Floats, share: float) -> Floats:

@@ -86,26 +86,24 @@ def default_domain_classifier() -> Any:
     chosen by three-fold likelihood: its log-odds are exact for Gaussians with diagonal
     covariances, and its probabilities need no further calibration.
     """
-    return make_pipeline(
-        StandardScaler(),
-        FunctionTransformer(_with_squares),
-        StandardScaler(),
-        _PenaltyByLikelihood(),
-    )
+    squares = FunctionTransformer(_with_squares)
+    return make_pipeline(StandardScaler(), squares, StandardScaler(), _PenaltyByLikelihood())
+
+
+def _with_squares(inputs: Floats) -> Floats:
+    return np.hstack([inputs, np.square(inputs)])
 
 
 class _PenaltyByLikelihood(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression of two domains whose penalty is the likeliest of five."""
 
     def fit(self, X: Floats, y: Integers) -> _PenaltyByLikelihood:
-        """Choose the penalty by three folds, and fit all rows with it."""
         self.classes_, shares = np.array([0, 1]), np.eye(2)[y]
         best = likelihoods(X, y, _PENALTIES, _FOLDS).mean(1).argmax()
         self.weight_ = fit_logistic(X, shares, _PENALTIES[best])
         return self
 
     def predict_proba(self, X: Floats) -> Floats:
-        """Return the probability of each domain."""
         probability: Floats = softmax(logits(self.weight_, X), axis=1)
         return probability
 
@@ -156,7 +154,7 @@ def clip_weights(weight: npt.ArrayLike) -> Floats:
     >>> clip_weights([0.0, 0.0])  # rows of one fold may all be unlike the target
     array([0., 0.])
     """
-    weight = _not_negative(weight)
+    weight = check_weights(weight, may_vanish=True)
     clipped: Floats = np.minimum(weight, np.sqrt(len(weight)) * weight.mean())
     return clipped
 
@@ -198,24 +196,18 @@ def overlap(weight: npt.ArrayLike) -> float:
     return min(1.0, share) * min(1.0, float(array.mean()))
 
 
-def check_weights(weight: npt.ArrayLike) -> Floats:
+def check_weights(weight: npt.ArrayLike, *, may_vanish: bool = False) -> Floats:
     """Return `weight` as a vector of importance weights: none negative, not all zero."""
-    array = _not_negative(weight)
-    if not array.any():
+    array = vector("weight", weight)
+    if array.min() < 0:
+        row = int((array < 0).argmax())
+        raise InputError(
+            f"Row {row} of weight holds {array[row]:.4g}: a ratio of densities is not negative."
+        )
+    if not array.any() and not may_vanish:
         raise InputError(
             "Every weight is zero: no source row looks like the target, and nothing can be "
             "estimated from them."
-        )
-    return array
-
-
-def _not_negative(weight: npt.ArrayLike) -> Floats:
-    array = vector("weight", weight)
-    negative = np.flatnonzero(array < 0)
-    if negative.size:
-        row = int(negative[0])
-        raise InputError(
-            f"Row {row} of weight holds {array[row]:.4g}: a ratio of densities is not negative."
         )
     return array
 
@@ -243,7 +235,3 @@ def two_domains(
 def stacked(source: Floats, target: Floats) -> tuple[Floats, Integers]:
     """Return both domains as one matrix, with 0 for a source row and 1 for a target row."""
     return np.vstack([source, target]), np.repeat([0, 1], [len(source), len(target)])
-
-
-def _with_squares(inputs: Floats) -> Floats:
-    return np.hstack([inputs, np.square(inputs)])

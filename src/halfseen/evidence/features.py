@@ -142,11 +142,9 @@ def category_shift(name: str, source: npt.ArrayLike, target: npt.ArrayLike) -> F
         raise InputError(f"There are {len(first)} source and {len(second)} target categories.")
     if not first.sum() or not second.sum():
         raise InputError("A domain has no row of any category: there is nothing to compare.")
-    used = first + second > 0
-    p_value = 1.0
-    if used.sum() > 1:
-        counts = np.stack([first[used], second[used]])
-        p_value = float(stats.chi2_contingency(counts, correction=False).pvalue)
+    used = np.stack([first, second])[:, first + second > 0]
+    # With one category in all, the statistic has no degree of freedom and the p-value is 1.
+    p_value = float(stats.chi2_contingency(used, correction=False).pvalue)
     gap = float(np.abs(first / first.sum() - second / second.sum()).sum() / 2)
     return FeatureShift(name, np.nan, np.nan, _stability(first, second), gap, p_value)
 

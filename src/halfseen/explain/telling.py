@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from halfseen.arrays import Floats, Integers
-from halfseen.explain.missing import ExpectedColumn
+from halfseen.explain.rows import ExpectedColumn
 
 FAR = 2.0
 """Times the usual distance from which a row is called far from the source."""
@@ -85,7 +85,6 @@ class Explanation:
         return told
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
         explained = None
         if self.missing is not None:
             explained = {column.name: column.explained for column in self.missing}
@@ -131,13 +130,7 @@ class Explanation:
 
 
 def shown(value: Any) -> str:
-    """Return a value as people write it.
-
-    Examples
-    --------
-    >>> shown(0.123456), shown(None), shown("north")
-    ('0.1235', 'empty', 'north')
-    """
+    """Return a value as people write it."""
     if value is None:
         return "empty"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
@@ -12,151 +12,97 @@ from halfseen.labels import class_name
 from halfseen.model.model import Model
 
 SHOWN_CATEGORIES = 12
+CARD = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
+OF_CLASSES = {
+    "gives": "the probability of each class of {label} ({classes})",
+    "outputs": "`probabilities`: float, one row each, in the order {classes}. `prediction`: the "
+    "most probable class.",
+}
+OF_AMOUNTS = {
+    "gives": "the amount {label} with its 90 % interval",
+    "outputs": "`amounts`: float, one row each: the amount, and the lower and upper end of its "
+    "interval. `prediction`: the amount.",
+}
 
 
 def model_card(model: Model, graph_name: str) -> str:
     """Return the model card as Markdown; `graph_name` is the ONNX file that it lies beside."""
     front = model.front
     takes = _images(front) if isinstance(front, ImageFront) else _columns(front.schema)
-    gives, outputs = _answers(model)
+    classes = ", ".join(f"`{class_name(value)}`" for value in front.classes)
+    gives = OF_CLASSES if classes else OF_AMOUNTS
+    label = _code(takes["title"])
     imputes = ", which imputes in a latent space what the target lacks" if model.imputes else ""
     versions = ", ".join(f"{name} {version}" for name, version in model.versions.items())
-    sections = [
-        f"# Model card: {_plain(takes.label)}",
-        f"`{graph_name}` gives {gives.format(_code(takes.label))} for {takes.rows} of a target "
-        "population. It was trained by halfseen on a complete, labelled source and an unlabelled "
-        f"target in which some {takes.parts} are never measured.",
-        "## What it does",
-        f"* Method: {model.title}{imputes}.\n"
-        f"* {takes.parts.capitalize()} the target lacks, seen in training only: {takes.missing}.\n"
-        f"* Seed {model.seed}; trained with {versions or 'unrecorded versions'}.",
-        "## Inputs",
-        *takes.inputs,
-        "## Outputs",
-        outputs,
-        "```python\n"
-        + _example(graph_name, takes.example, model.label_kind.graph_output)
-        + "\n```",
-        "## How good it was",
-        "On rows of the source that were held out of training. The target had no labels, so "
-        "nothing here says how good it is there.",
-        _facts("measure", model.metrics),
-        "## What it learned from",
-        _facts("fact", model.training_data),
-        "## Where to be careful",
-        "* Nothing could check its answers on the target, which had no labels: compare them "
-        "with a few labelled target rows before relying on them.\n"
-        "* It was fitted to the target given in training. When the target shifts again, fit it "
-        f"again.\n{takes.cautions}",
-        "## Settings",
-        "```json\n" + json.dumps(_settings(model), indent=2) + "\n```",
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def _answers(model: Model) -> tuple[str, str]:
-    """Return what the graph gives of a label, and what its outputs are."""
-    classes = ", ".join(f"`{class_name(value)}`" for value in model.front.classes)
-    if not classes:
-        return (
-            "the amount {} with its 90 % interval",
-            "`amounts`: float, one row each: the amount, and the lower and upper end of its "
-            "interval. `prediction`: the amount.",
-        )
-    return (
-        f"the probability of each class of {{}} ({classes})",
-        f"`probabilities`: float, one row each, in the order {classes}. `prediction`: the most "
-        "probable class.",
+    options = [m.options.model_dump(mode="json") for m in model.members if hasattr(m, "options")]
+    settings = {"weights": list(model.weights.members), **(options[0] if options else {})}
+    return CARD.format(
+        **takes | {"title": _plain(takes["title"]), "Parts": takes["parts"].capitalize()},
+        **{name: text.format(label=label, classes=classes) for name, text in gives.items()},
+        graph=graph_name,
+        method=model.title + imputes,
+        seed=model.seed,
+        versions=versions or "unrecorded versions",
+        output=model.label_kind.graph_output,
+        measures=_facts("measure", model.metrics),
+        facts=_facts("fact", model.training_data),
+        settings=json.dumps(settings, indent=2),
     )
 
 
-class _Takes(NamedTuple):
-    """What a card says of the inputs."""
-
-    label: str
-    rows: str
-    parts: str
-    missing: str
-    inputs: tuple[str, ...]
-    example: tuple[str, ...]
-    cautions: str
-
-
-def _columns(schema: TableSchema) -> _Takes:
-    missing = ", ".join(_code(column.name) for column in schema.missing)
+def _columns(schema: TableSchema) -> dict[str, str]:
+    """Return what a card says of a table's columns."""
     head = ("column", "kind", "ONNX type", "a gap is", "filled with", "known values")
-    return _Takes(
-        schema.label,
-        "rows",
-        "columns",
-        missing or "none",
-        (
-            "One vector per column, with one value per row, in this order or any other.",
-            _table(head, [_input_row(column) for column in schema.observed]),
+    return {
+        "title": schema.label,
+        "rows": "rows",
+        "parts": "columns",
+        "missing": ", ".join(_code(column.name) for column in schema.missing) or "none",
+        "inputs": "One vector per column, with one value per row, in this order or any other.\n\n"
+        + _table(head, [_input_row(column) for column in schema.observed]),
+        "example": "\n    ".join(
+            f"{c.name!r}: numpy.array([{c.fill!r}]"
+            f"{'' if isinstance(c, NumberColumn) else ', dtype=object'}),"
+            for c in schema.observed
         ),
-        tuple(_example_value(column) for column in schema.observed),
-        "* Numbers beyond what the source had are clipped after scaling "
+        "cautions": "* Numbers beyond what the source had are clipped after scaling "
         f"(at {schema.clip:g} standard deviations); all categories that training never saw are "
         "treated alike.\n"
         "* The metadata of the graph hold the schema: column names, categories, medians, means "
         "and standard deviations of the source. Whoever has the file can read them.",
-    )
+    }
 
 
-def _images(front: ImageFront) -> _Takes:
+def _images(front: ImageFront) -> dict[str, str]:
+    """Return what a card says of images."""
     shape = front.blocks.shape
     kind = "uint8" if front.of_files else "float32"
     scale = "bytes, 0 to 255" if front.of_files else "single precision, scaled as in training"
     axes = ", ".join(map(str, shape))
-    return _Takes(
-        "the class of an image",
-        "images",
-        "pixels",
-        f"{int(front.blocks.mask.sum()):,} of {shape[1] * shape[2]:,}",
-        (f"`images` of shape (rows, {axes}): {scale}. Missing pixels are not looked at.",),
-        (f"'images': numpy.zeros((1, {axes}), numpy.{kind}),",),
-        f"* Images must be {shape[2]} pixels wide and {shape[1]} high: resize them before.",
-    )
-
-
-def _settings(model: Model) -> dict[str, Any]:
-    """Return the settings of the networks, where there are some, and the weights of all."""
-    options = [m.options.model_dump(mode="json") for m in model.members if hasattr(m, "options")]
-    return {"weights": list(model.weights.members), **(options[0] if options else {})}
+    return {
+        "title": "the class of an image",
+        "rows": "images",
+        "parts": "pixels",
+        "missing": f"{int(front.blocks.mask.sum()):,} of {shape[1] * shape[2]:,}",
+        "inputs": f"`images` of shape (rows, {axes}): {scale}. Missing pixels are not looked at.",
+        "example": f"'images': numpy.zeros((1, {axes}), numpy.{kind}),",
+        "cautions": f"* Images must be {shape[2]} pixels wide and {shape[1]} high: resize them "
+        "before.",
+    }
 
 
 def _input_row(column: NumberColumn | CategoryColumn) -> tuple[str, ...]:
+    name = _code(column.name)
     if isinstance(column, NumberColumn):
-        return (_code(column.name), column.kind, "double", "NaN", f"{column.fill:g}", "")
+        return (name, column.kind, "double", "NaN", f"{column.fill:g}", "")
     shown = ", ".join(map(_code, column.categories[:SHOWN_CATEGORIES]))
     more = len(column.categories) - SHOWN_CATEGORIES
-    return (
-        _code(column.name),
-        column.kind,
-        "string",
-        "the empty text",
-        _code(column.fill),
-        shown + (f" and {more} more" if more > 0 else ""),
-    )
+    known = shown + (f" and {more} more" if more > 0 else "")
+    return (name, column.kind, "string", "the empty text", _code(column.fill), known)
 
 
-def _example_value(column: NumberColumn | CategoryColumn) -> str:
-    kind = "" if isinstance(column, NumberColumn) else ", dtype=object"
-    return f"{column.name!r}: numpy.array([{column.fill!r}]{kind}),"
-
-
-def _example(graph_name: str, inputs: Sequence[str], output: str) -> str:
-    return "\n".join(
-        [
-            "import numpy, onnxruntime",
-            f"session = onnxruntime.InferenceSession({graph_name!r})",
-            "row = {",
-            *(f"    {entry}" for entry in inputs),
-            "}",
-            f"{output}, prediction = session.run(None, row)",
-            f"print({output})",
-        ]
-    )
+def _facts(kind: str, facts: dict[str, Any]) -> str:
+    return _table((kind, "value"), _flat(facts)) if facts else "Not recorded."
 
 
 def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, ...]]:
@@ -171,10 +117,6 @@ def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, ...]]:
             shown = f"{value:.4g}" if isinstance(value, float) else _plain(str(value))
             rows.append((_plain(f"{prefix}{name}"), shown))
     return rows
-
-
-def _facts(kind: str, facts: dict[str, Any]) -> str:
-    return _table((kind, "value"), _flat(facts)) if facts else "Not recorded."
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

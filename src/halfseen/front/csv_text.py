@@ -90,23 +90,57 @@ def find_format(files: Sequence[Path]) -> tuple[CsvFormat, tuple[str, ...]]:
     ]
     delimiter = header_format(files[0]).delimiter
     format = CsvFormat(delimiter, encodings=encodings)
-    sample = _first_texts(files[0], format)
-    if delimiter != "," and _has_decimal_commas(sample):
+    sample = _FirstTexts(files[0], format)
+    if delimiter != "," and sample.have_decimal_commas():
         format = replace(format, decimal=",")
         notes.append(f"{files[0]} writes numbers with decimal commas.")
-    texts = _zero_led(sample)
+    # Numbers that begin with 0 would lose it.
+    led = sample.matching(r"^0\d", every=False)
+    texts = [name for name in sample.matching(r"^\d+$") if name in led]
     types = _types(files, replace(format, types=dict.fromkeys(texts, pa.string())))
     if texts:
         notes.append(f"Kept as text, because numbers in them begin with 0: {', '.join(texts)}.")
     format = replace(format, types=types)
-    candidates = set(_matching(sample, format.number, every=True)) - set(texts)
-    signed = _signed(files, format, [n for n in _texts(types) if n in candidates])
+    candidates = set(sample.matching(format.number)) - set(texts)
+    signed = [n for n, kind in types.items() if pa.types.is_string(kind) and n in candidates]
+    for file in files:
+        for batch in open_csv(file, format, signed) if signed else ():
+            matches = (pc.match_substring_regex(c, format.number) for c in batch.columns)
+            fitting = dict(zip(batch.schema.names, map(pc.all, matches), strict=True))
+            signed = [name for name in signed if fitting[name].as_py() is not False]
     if signed:
         notes.append(
             "Read as numbers without thousands separators, percent and currency signs: "
             f"{', '.join(signed)}."
         )
-    return replace(format, signed=signed), tuple(notes)
+    return replace(format, signed=tuple(signed)), tuple(notes)
+
+
+class _FirstTexts:
+    """The first batch of a file with every column as text, without gaps."""
+
+    def __init__(self, path: Path, format: CsvFormat) -> None:
+        try:
+            types = dict.fromkeys(open_csv(path, format).schema.names, pa.string())
+            batch = next(iter(open_csv(path, replace(format, types=types))), None)
+        except (pa.ArrowException, UnicodeDecodeError, OSError):
+            batch = None  # said by whoever reads all of it
+        pairs = () if batch is None else zip(batch.schema.names, batch.columns, strict=True)
+        self.columns = {name: column.drop_null() for name, column in pairs}
+
+    def matching(self, pattern: str, *, every: bool = True) -> list[str]:
+        """Return the columns of which every text, or any, matches."""
+        count = pc.all if every else pc.any
+        found = {n: pc.match_substring_regex(c, pattern) for n, c in self.columns.items()}
+        return [name for name, matches in found.items() if len(matches) and count(matches).as_py()]
+
+    def have_decimal_commas(self) -> bool:
+        """Whether some column has decimal commas, and none has decimal points."""
+        commas = self.matching(CsvFormat(decimal=",").number)
+        points = self.matching(r"^[-+]?\d+(\.\d+)?$")
+        if set(points) & set(self.matching(r"\.", every=False)) - set(commas):
+            return False
+        return bool(set(commas) & set(self.matching(r"\d,\d", every=False)))
 
 
 def header_format(path: Path) -> CsvFormat:
@@ -148,56 +182,6 @@ def _marked(start: bytes, path: Path) -> str | None:
     if start[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):  # UTF-32
         raise InputError(f"{path}: {NOT_UTF8}")
     return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else None
-
-
-def _first_texts(path: Path, format: CsvFormat) -> Any:
-    """Return the first batch of a file with every column as text, or None."""
-    try:
-        names = open_csv(path, format).schema.names
-        types = dict.fromkeys(names, pa.string())
-        return next(iter(open_csv(path, replace(format, types=types))), None)
-    except (pa.ArrowException, UnicodeDecodeError, OSError):
-        return None  # said by whoever reads all of it
-
-
-def _matching(sample: Any, pattern: str, *, every: bool) -> list[str]:
-    """Return the columns of which every text, or any, matches."""
-    found = []
-    for name, column in zip(sample.schema.names, sample.columns, strict=True) if sample else ():
-        matches = pc.match_substring_regex(column.drop_null(), pattern=pattern)
-        if len(matches) and (pc.all(matches) if every else pc.any(matches)).as_py():
-            found.append(name)
-    return found
-
-
-def _has_decimal_commas(sample: Any) -> bool:
-    """Whether some column has decimal commas, and none has decimal points."""
-    commas = _matching(sample, CsvFormat(decimal=",").number, every=True)
-    points = _matching(sample, r"^[-+]?\d+(\.\d+)?$", every=True)
-    if set(points) & set(_matching(sample, r"\.", every=False)) - set(commas):
-        return False
-    return bool(set(commas) & set(_matching(sample, r"\d,\d", every=False)))
-
-
-def _zero_led(sample: Any) -> list[str]:
-    """Return columns of digits that a number would not keep: 01234."""
-    led = _matching(sample, r"^0\d", every=False)
-    return [name for name in _matching(sample, r"^\d+$", every=True) if name in led]
-
-
-def _texts(types: Mapping[str, Any]) -> list[str]:
-    return [name for name, kind in types.items() if pa.types.is_string(kind)]
-
-
-def _signed(files: Sequence[Path], format: CsvFormat, names: list[str]) -> tuple[str, ...]:
-    """Return the columns of texts that are all numbers with signs, in every row of all files."""
-    for file in files:
-        for batch in open_csv(file, format, names) if names else ():
-            for name in list(names):
-                matches = pc.match_substring_regex(batch.column(name), pattern=format.number)
-                if pc.all(matches).as_py() is False:
-                    names.remove(name)
-    return tuple(names)
 
 
 def _types(files: Sequence[Path], format: CsvFormat) -> dict[str, Any]:

@@ -23,24 +23,12 @@ Dates = Mapping[str, Sequence[str]]
 
 
 def date_names(dates: Dates) -> dict[str, tuple[str, str]]:
-    """Return the column and the part behind the name of each column that is made.
-
-    Examples
-    --------
-    >>> date_names({"visit": ["month"]})
-    {'visit month': ('visit', 'month')}
-    """
+    """Return the column and the part behind the name of each column that is made."""
     return {f"{name} {part}": (name, part) for name, parts in dates.items() for part in parts}
 
 
 def read_dates(entries: Sequence[str] | Dates) -> dict[str, tuple[str, ...]]:
-    """Read which parts of which columns are wanted, as ``column=part,part``.
-
-    Examples
-    --------
-    >>> read_dates(["visit=month,weekday"])
-    {'visit': ('month', 'weekday')}
-    """
+    """Read which parts of which columns are wanted, as ``column=part,part``."""
     if isinstance(entries, Mapping):
         pairs = [(name, list(parts)) for name, parts in entries.items()]
     else:
@@ -59,17 +47,7 @@ def read_dates(entries: Sequence[str] | Dates) -> dict[str, tuple[str, ...]]:
 
 
 def with_date_parts(table: Any, dates: Dates, where: str) -> Any:
-    """Return a table or batch in which columns of dates are replaced by their parts.
-
-    What is there already, or is no date column of the table, is left alone.
-
-    Examples
-    --------
-    >>> import datetime
-    >>> batch = pa.record_batch({"visit": [datetime.date(2024, 5, 17), None]})
-    >>> with_date_parts(batch, {"visit": ["month", "weekday"]}, "a.csv").to_pydict()
-    {'visit month': [5, None], 'visit weekday': [4, None]}
-    """
+    """Return a table or batch in which columns of dates are replaced by their parts."""
     names = list(table.schema.names)
     own = {name: parts for name, parts in dates.items() if name in names}
     if not own:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,24 +22,17 @@ MOST_CELLS = 5_000_000
 _ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
-def read_sheet(path: Path) -> pa.Table:
-    """Return the first sheet of a workbook; its first row holds the names of the columns."""
-    stat = path.stat()
-    return _read(path, stat.st_mtime_ns, stat.st_size)[0]
+def read_sheet(path: Path) -> tuple[pa.Table, tuple[str, ...]]:
+    """Return the first sheet of a workbook, and the names of all; it is read once for all passes.
 
-
-def sheet_note(path: Path) -> tuple[str, ...]:
-    """Say which sheet was read, where there are several."""
+    Its first row holds the names of the columns.
+    """
     stat = path.stat()
-    names = _read(path, stat.st_mtime_ns, stat.st_size)[1]
-    if len(names) == 1:
-        return ()
-    return (f"{path} has {len(names)} sheets; the first, {names[0]!r}, was read.",)
+    return _read(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=4)
 def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...]]:
-    """Read a workbook once for the several passes over a table."""
     with installed_by("excel", f"{path} (or save it as CSV)"):
         from openpyxl import load_workbook
     try:
@@ -54,9 +47,8 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
             warnings.simplefilter("ignore")  # of styles and the like, which are not read
             book = load_workbook(path, read_only=True, data_only=True)
         try:
-            sheet = book.worksheets[0]
-            rows = _rows(path, sheet.iter_rows(values_only=True))
-            return _table(rows), tuple(book.sheetnames)
+            table = _table(path, book.worksheets[0].iter_rows(values_only=True))
+            return table, tuple(book.sheetnames)
         finally:
             book.close()
     except InputError:
@@ -65,7 +57,7 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
         raise InputError(f"{path} cannot be read as Excel: {one_line(error)}.") from None
 
 
-def _rows(path: Path, cells: Any) -> list[Sequence[Any]]:
+def _table(path: Path, cells: Iterable[Sequence[Any]]) -> pa.Table:
     """Return the rows that hold something, less empty columns at the right."""
     rows: list[Sequence[Any]] = []
     count = 0
@@ -78,24 +70,13 @@ def _rows(path: Path, cells: Any) -> list[Sequence[Any]]:
     if not rows:
         raise InputError(f"The first sheet of {path} is empty.")
     width = max(k + 1 for row in rows for k, cell in enumerate(row) if cell is not None)
-    return [(*row[:width], *[None] * (width - len(row))) for row in rows]
-
-
-def _table(rows: list[Sequence[Any]]) -> pa.Table:
-    head, *body = rows
-    names = ["" if name is None else str(name) for name in head]
-    columns = [_column([row[k] for row in body]) for k in range(len(names))]
-    return pa.Table.from_arrays(columns, names=names)
+    head, *body = ((*row[:width], *[None] * (width - len(row))) for row in rows)
+    columns = [_column([row[k] for row in body]) for k in range(width)]
+    return pa.Table.from_arrays(columns, ["" if name is None else str(name) for name in head])
 
 
 def _column(cells: list[Any]) -> pa.Array:
-    """Return cells as one column: of one kind where they are, and else as texts.
-
-    Examples
-    --------
-    >>> _column([1, 2.5, None]).to_pylist(), _column([1, "old", "#N/A"]).to_pylist()
-    ([1.0, 2.5, None], ['1', 'old', None])
-    """
+    """Return cells as one column: of one kind where they are, and else as texts."""
     gaps = {*NULLS, *_ERRORS}
     known = [None if isinstance(c, str) and c.strip() in gaps else c for c in cells]
     try:

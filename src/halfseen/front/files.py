@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.ipc
 import pyarrow.parquet
 
 from halfseen.errors import InputError, one_line
@@ -30,9 +29,7 @@ from halfseen.front.csv_text import (
     read_csv,
 )
 from halfseen.front.dates import Dates, date_names, with_date_parts
-
-BATCH_ROWS = 65_536
-"""Rows of one batch at most."""
+from halfseen.front.tables import BATCH_ROWS
 
 Format = Literal["CSV", "Parquet", "Arrow", "Excel"]
 FORMATS: dict[str, Format] = {
@@ -45,9 +42,6 @@ FORMATS: dict[str, Format] = {
     ".ipc": "Arrow",
     ".xlsx": "Excel",
 }
-
-
-_PACKED = (".csv.gz", ".tsv.gz")
 INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
 """What pandas calls an index that it writes with a table."""
 
@@ -79,20 +73,18 @@ class TableFiles:
 
     @property
     def where(self) -> str:
-        """What messages call the table."""
         return str(self.path)
 
     def parts(self) -> list[FilePart]:
-        """Return the pieces in the order of the rows."""
         found: list[FilePart] = []
         for file in self.files:
             count: int | None = None
-            if self.format == "Parquet":
-                with _reading(file, self.format), pa.parquet.ParquetFile(file) as opened:
-                    count = opened.num_row_groups
-            elif self.format == "Arrow" and ipc.is_arrow_file(file):
-                with _reading(file, self.format), pa.memory_map(str(file)) as mapped:
-                    count = pa.ipc.open_file(mapped).num_record_batches
+            with _reading(file, self.format):
+                if self.format == "Parquet":
+                    count = pa.parquet.read_metadata(file).num_row_groups
+                elif self.format == "Arrow":
+                    with ipc.opened(file) as reader:  # a stream does not tell
+                        count = getattr(reader, "num_record_batches", None)
             numbers = [None] if count is None else range(count)
             found += [FilePart(file, number) for number in numbers]
         return found
@@ -100,7 +92,6 @@ class TableFiles:
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
     ) -> Iterator[Any]:
-        """Yield record batches of at most :data:`BATCH_ROWS` rows, of given pieces in order."""
         chosen = list(self.names if columns is None else columns)
         made = date_names(self.dates)
         names = list(dict.fromkeys(made[name][0] if name in made else name for name in chosen))
@@ -135,13 +126,12 @@ class TableFiles:
         return replace(self, names=tuple(names), dates=own)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the files' names, sizes and hashes."""
-        return {
-            "files": [
-                {"name": file.name, "bytes": file.stat().st_size, "sha256": _sha256(file)}
-                for file in self.files
-            ]
-        }
+        found = []
+        for file in self.files:
+            with file.open("rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+            found.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
+        return {"files": found}
 
     def _read(self, part: FilePart, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
@@ -149,14 +139,14 @@ class TableFiles:
         elif self.format == "Parquet":
             yield from parquet.read_batches(part.path, part.number, columns, BATCH_ROWS)
         elif self.format == "Excel":
-            yield from excel.read_sheet(part.path).select(columns).to_batches()
-        elif part.number is not None:
-            with pa.memory_map(str(part.path)) as mapped:
-                yield _valid(pa.ipc.open_file(mapped).get_batch(part.number).select(columns))
+            yield from excel.read_sheet(part.path)[0].select(columns).to_batches()
         else:
-            with pa.memory_map(str(part.path)) as mapped:
-                for batch in pa.ipc.open_stream(mapped):
-                    yield _valid(batch.select(columns))
+            with ipc.opened(part.path) as reader:
+                for batch in reader if part.number is None else [reader.get_batch(part.number)]:
+                    chosen = batch.select(columns)
+                    # Arrow takes offsets on trust, and those that point outside read other memory.
+                    chosen.validate(full=True)
+                    yield chosen
 
 
 def open_table(path: str | Path) -> TableFiles:
@@ -182,7 +172,13 @@ def open_table(path: str | Path) -> TableFiles:
             csv, notes = find_format(files)
         table = replace(table, csv=csv, notes=notes)
     elif format == "Excel":
-        table = replace(table, notes=tuple(n for file in files for n in excel.sheet_note(file)))
+        sheets = {file: excel.read_sheet(file)[1] for file in files}
+        notes = tuple(
+            f"{file} has {len(names)} sheets; the first, {names[0]!r}, was read."
+            for file, names in sheets.items()
+            if len(names) > 1
+        )
+        table = replace(table, notes=notes)
     names = [_without_index(_names(table, file)) for file in files]
     for file, those in zip(files, names, strict=True):
         _check_names(file, those)
@@ -198,7 +194,13 @@ def open_table(path: str | Path) -> TableFiles:
     if len(_names(opened, files[0])) > len(names[0]):
         note = f"The first column of {path} is taken for an index, and left out."
         opened = replace(opened, notes=(*opened.notes, note))
-    if not _has_rows(opened):
+    with _reading(path, format):
+        has_rows = (
+            any(pa.parquet.read_metadata(file).num_rows for file in files)
+            if format == "Parquet"
+            else next(opened.batches(), None) is not None
+        )
+    if not has_rows:
         raise InputError(f"{path} holds column names and no rows.")
     return opened
 
@@ -219,28 +221,12 @@ def _unpadded(table: TableFiles) -> TableFiles:
     return replace(table.renamed(bare), notes=(*table.notes, note))
 
 
-def _has_rows(table: TableFiles) -> bool:
-    if table.format != "Parquet":
-        return next(table.batches(), None) is not None
-    for file in table.files:
-        with _reading(file, table.format):
-            if parquet.count_rows(file):
-                return True
-    return False
-
-
 def column_names(path: Path) -> list[str]:
     """Return the columns of one file, without reading it through."""
     files, format = _find(path)
     with _reading(path, format):
         csv = header_format(path) if format == "CSV" else CsvFormat()
     return _names(TableFiles(path, files, format, (), csv), path)
-
-
-def _valid(batch: Any) -> Any:
-    """Check what Arrow takes on trust: offsets that point outside would read foreign memory."""
-    batch.validate(full=True)
-    return batch
 
 
 def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
@@ -270,7 +256,8 @@ def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
 def _ending(path: Path) -> str:
     """Return how a file's name ends; packed CSV ends as CSV does."""
     name = path.name.lower()
-    return Path(name.removesuffix(".gz") if name.endswith(_PACKED) else name).suffix
+    packed = name.endswith((".csv.gz", ".tsv.gz"))
+    return Path(name.removesuffix(".gz") if packed else name).suffix
 
 
 def _endings() -> str:
@@ -286,10 +273,9 @@ def _names(table: TableFiles, file: Path) -> list[str]:
         if table.format == "Parquet":
             return list(pa.parquet.read_schema(file).names)
         if table.format == "Excel":
-            return list(excel.read_sheet(file).column_names)
-        with pa.memory_map(str(file)) as mapped:
-            opened = pa.ipc.open_file if ipc.is_arrow_file(file) else pa.ipc.open_stream
-            return list(opened(mapped).schema.names)
+            return list(excel.read_sheet(file)[0].column_names)
+        with ipc.opened(file) as reader:
+            return list(reader.schema.names)
 
 
 def _check_names(file: Path, names: list[str]) -> None:
@@ -310,30 +296,14 @@ def _check_names(file: Path, names: list[str]) -> None:
             raise InputError(f"Column {position} of {file}: {NOT_UTF8}") from None
 
 
-# --- errors ------------------------------------------------------------------------------
-
-
 @contextmanager
-def _reading(path: Path, format: Format, *, explain: bool = True) -> Iterator[None]:
+def _reading(path: Path, format: Format) -> Iterator[None]:
     """Turn what Arrow raises into a sentence."""
     try:
         yield
-    except pa.ArrowInvalid as error:
-        if not explain:
-            raise
-        if format == "CSV":
-            raise csv_error(path, error) from None
-        raise _unreadable(path, format, error) from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: {NOT_UTF8}") from None
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, format, error) from None
-
-
-def _unreadable(path: Path, format: Format, error: Exception) -> InputError:
-    return InputError(f"{path} cannot be read as {format}: {one_line(error)}.")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        if format == "CSV" and isinstance(error, pa.ArrowInvalid):
+            raise csv_error(path, error) from None
+        raise InputError(f"{path} cannot be read as {format}: {one_line(error)}.") from None

@@ -32,13 +32,7 @@ class Images:
 
 
 def read_frame(X: Any, where: str) -> ArrowTable | Images:
-    """Read a pandas, polars or Arrow table, a matrix, or images, which messages call `where`.
-
-    Examples
-    --------
-    >>> read_frame(np.zeros((3, 2)), "the source").names
-    ('x0', 'x1')
-    """
+    """Read a pandas, polars or Arrow table, a matrix, or images, which messages call `where`."""
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     try:
@@ -138,32 +132,23 @@ def label_column(
             f"Unknown label type: the source labels are continuous numbers such as {labels[0]}; "
             "classes are needed. AdaptationImputationRegressor predicts amounts."
         )
-    try:
-        return labels, pa.array(labels.tolist())
-    except (pa.ArrowException, TypeError) as error:
-        raise InputError(
-            f"The source labels hold values of several kinds: {one_line(error)}."
-        ) from None
+    return labels, _of_one_kind(labels.tolist(), "The source labels")
 
 
 def target_label_column(y: Any, rows: int) -> pa.Array:
-    """Return labels of target rows as an Arrow column, null for None and NaN.
-
-    Examples
-    --------
-    >>> target_label_column([1, None, float("nan")], 3).to_pylist()
-    [1, None, None]
-    """
+    """Return labels of target rows as an Arrow column, null for None and NaN."""
     labels = column_or_1d(np.asarray(y, dtype=object), dtype=object)
     if len(labels) != rows:
         raise InputError(f"There are {rows} target rows and {len(labels)} labels in y_target.")
     known = [None if label is None or label != label else label for label in labels.tolist()]
+    return _of_one_kind(known, "The labels in y_target")
+
+
+def _of_one_kind(labels: list[Any], called: str) -> pa.Array:
     try:
-        return pa.array(known)
+        return pa.array(labels)
     except (pa.ArrowException, TypeError) as error:
-        raise InputError(
-            f"The labels in y_target hold values of several kinds: {one_line(error)}."
-        ) from None
+        raise InputError(f"{called} hold values of several kinds: {one_line(error)}.") from None
 
 
 def with_label(table: ArrowTable, labels: Any, name: str) -> ArrowTable:

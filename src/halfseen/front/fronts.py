@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from halfseen.arrays import Matrix
@@ -18,7 +19,7 @@ from halfseen.errors import InputError, first_fault
 from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
-from halfseen.front.preprocessing import has_missing_block, transform
+from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.labels import Classes, LabelKind, Scalar, class_name
 
@@ -35,17 +36,14 @@ class TableFront:
 
     @property
     def blocks(self) -> Blocks:
-        """Which prepared inputs are missing on the target."""
         return self.schema.blocks
 
     @property
     def classes(self) -> tuple[Scalar, ...]:
-        """The labels, in the order of the probabilities; none where it predicts amounts."""
         return self.schema.classes
 
     @property
     def label_kind(self) -> LabelKind:
-        """What is predicted."""
         return self.schema.label_kind
 
     def prepare(
@@ -58,7 +56,13 @@ class TableFront:
 
     def has_missing_block(self, X: Any, where: str = "X") -> npt.NDArray[np.bool_]:
         """Say for each row whether every column of the missing block has a value."""
-        return has_missing_block(self.schema, self.table(X, where)[0])
+        table, _ = self.table(X, where)
+        names = [column.name for column in self.schema.missing]
+        complete = np.full(table.num_rows, set(names) <= set(table.schema.names))
+        for name in names if complete.any() else ():
+            empty = pc.is_null(table.column(name), nan_is_null=True)
+            complete &= ~empty.to_numpy(zero_copy_only=False).astype(bool)
+        return complete
 
     def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
@@ -95,7 +99,6 @@ class TableFront:
             warnings.warn(sentence, stacklevel=stacklevel + 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
         return {"kind": self.kind, "schema": self.schema.model_dump(mode="json")}
 
 
@@ -113,7 +116,6 @@ class ImageFront:
 
     @property
     def label_kind(self) -> LabelKind:
-        """What is predicted."""
         return Classes(self.classes)
 
     def prepare(
@@ -126,7 +128,6 @@ class ImageFront:
         return prepare_images(images, self.blocks, complete=complete)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
         return {
             "kind": self.kind,
             "blocks": self.blocks.to_dict(),

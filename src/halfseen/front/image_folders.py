@@ -61,24 +61,20 @@ class ImageFolder:
     @property
     def names(self) -> tuple[str, ...]:
         """Each file by its path inside the folder, with slashes."""
-        return tuple(_name(self.path, file) for file in self.files)
+        return tuple(_text(file.relative_to(self.path).as_posix()) for file in self.files)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes, in the order of their names."""
         return tuple(sorted(set(self.labels)))
 
     def looked_at(self, refuse: Refuse = stop) -> ImageFolder:
         """Return the files whose heads can be read, with their sizes; no pixel is decoded."""
-
-        def head(image: Image.Image) -> tuple[tuple[int, int], bool]:
-            return image.size, _is_colour(image)
-
-        found = list(self._read(head, refuse))
+        found = list(self._read(lambda image: (image.size, image.mode), refuse))
+        modes = [mode for _, (_, mode) in found]
         return replace(
             self._kept([place for place, _ in found]),
             sizes=tuple(size for _, (size, _) in found),
-            is_colour=any(colour for _, (_, colour) in found),
+            is_colour=any(mode not in GREY and not mode.startswith("I;16") for mode in modes),
         )
 
     def read(self, shape: tuple[int, ...], refuse: Refuse = stop) -> tuple[ImageFolder, Pixels]:
@@ -242,20 +238,12 @@ def _upright(image: Image.Image) -> Image.Image:
     return white
 
 
-def _is_colour(image: Image.Image) -> bool:
-    return image.mode not in GREY and not image.mode.startswith("I;16")
-
-
 def _may_be_read(file: Path) -> bool:
     """Whether opening a file cannot wait for ever, as it would for a pipe; a dead link says so."""
     try:
         return stat.S_ISREG(file.stat().st_mode)
     except OSError:
         return True
-
-
-def _name(folder: Path, file: Path) -> str:
-    return _text(file.relative_to(folder).as_posix())
 
 
 def _text(name: str) -> str:

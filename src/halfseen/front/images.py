@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import cast
 
 import numpy as np
 
@@ -48,13 +48,7 @@ def image_blocks(
 
 
 def side_blocks(shape: tuple[int, int, int], side: str) -> Blocks:
-    """Return the blocks of images that lack one side: ``"bottom"``, half of them, or a fraction.
-
-    Examples
-    --------
-    >>> side_blocks((1, 4, 4), "left:0.25").mask[0].tolist()
-    [True, False, False, False]
-    """
+    """Return the blocks of images that lack one side: ``"bottom"``, half of them, or a fraction."""
     name, _, share = side.partition(":")
     try:
         fraction = float(share) if share else 0.5
@@ -65,14 +59,14 @@ def side_blocks(shape: tuple[int, int, int], side: str) -> Blocks:
             f"missing={side!r} is not understood: name a side ({', '.join(SIDES)}), and the "
             "fraction of the image between 0 and 1 that is missing there, as in 'bottom:0.5'."
         )
-    if name in ("top", "bottom"):
-        return Blocks.rows(shape, fraction=fraction, side=cast(Literal["top", "bottom"], name))
-    turned = Blocks.rows(
-        (shape[0], shape[2], shape[1]),
+    _, height, width = shape
+    is_upright = name in ("top", "bottom")
+    rows = Blocks.rows(
+        (1, height, width) if is_upright else (1, width, height),
         fraction=fraction,
-        side="top" if name == "left" else "bottom",
+        side="top" if name in ("top", "left") else "bottom",
     )
-    return Blocks.pixels(shape, turned.mask.T)
+    return Blocks.pixels(shape, rows.mask if is_upright else rows.mask.T)
 
 
 def prepare_images(images: Images, blocks: Blocks, *, complete: bool) -> Matrix:

@@ -118,7 +118,7 @@ def understand(
     there = summarize(
         target,
         shared,
-        categorical=_categories(seen),
+        categorical=[name for name, c in seen.columns.items() if c.values == "text"],
         numeric=roles.numeric,
         label=roles.label if roles.label in target.names else None,
         all_labelled=False,
@@ -128,20 +128,31 @@ def understand(
         notes.append(f"Ignored, because the source lacks them: {listed(extra)}.")
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
-    missing, doubts = _find_missing(seen, there, names, roles)
-    if doubts and not complete:
+    missing: list[str] = []
+    doubts: list[Doubt] = []
+    absent = [name for name in names if name not in target.names]
+    if complete and absent:
+        raise InputError(
+            f"A Full model needs a target with every column, and {target.where} lacks "
+            f"{listed(absent)}."
+        )
+    for name in () if complete else names:
+        column = there.columns.get(name)
+        if name in roles.missing or column is None or column.is_empty:
+            missing.append(name)
+        elif name not in roles.keep and (reason := _suspicion(seen.columns[name], column)):
+            doubts.append(Doubt(name, reason))
+    if doubts:
         return doubts
-    if complete:
-        missing = []
-    _check_missing(source, target, names, missing, complete, roles)
+    if not complete or not names:
+        _check_missing(source, target, names, missing, roles)
     columns = tuple(
         _fitted(seen.columns[name], "missing" if name in missing else "observed", seen, roles)
         for name in names
     )
-    for column in columns:
-        if column.role == "observed":
-            both = seen.columns[column.name], there.columns[column.name]
-            _compare(column, *both, there, notes, roles)
+    for fitted in columns:
+        if fitted.role == "observed":
+            notes += _compare(fitted, seen, there, roles)
     classes, amounts = settled_label(seen.labels, seen.amounts, roles, fewest=fewest)
     labelled = 0
     if roles.label in target.names:
@@ -168,23 +179,14 @@ def understand(
     return Understanding(schema, seen, there, counts, notes, labelled)
 
 
-def _categories(summary: TableSummary) -> list[str]:
-    return [name for name, column in summary.columns.items() if column.values == "text"]
-
-
 def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
     """Return columns that say nothing; refuse those that look like identifiers."""
-    empty = [name for name, column in seen.columns.items() if column.is_empty]
-    constant = [
-        name
-        for name, column in seen.columns.items()
-        if column.is_constant and not column.gaps and name not in empty
-    ]
-    if empty:
-        notes.append(f"Dropped, because the source has no value in them: {listed(empty)}.")
-    if constant:
-        notes.append(f"Dropped, because the source has one value in them: {listed(constant)}.")
+    empty, constant = [], []
     for name, column in seen.columns.items():
+        if column.is_empty:
+            empty.append(name)
+        elif column.is_constant and not column.gaps:
+            constant.append(name)
         known = column.rows - column.gaps
         many = column.has_more or len(column.counts) > max(known / 2, MOST_CATEGORIES)
         if column.values == "text" and many and name not in roles.categorical:
@@ -196,22 +198,11 @@ def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
                 f"them? {roles.option('categorical', name)} keeps its {MOST_CATEGORIES} most "
                 "frequent ones."
             )
+    if empty:
+        notes.append(f"Dropped, because the source has no value in them: {listed(empty)}.")
+    if constant:
+        notes.append(f"Dropped, because the source has one value in them: {listed(constant)}.")
     return empty + constant
-
-
-def _find_missing(
-    seen: TableSummary, there: TableSummary, names: Sequence[str], roles: Roles
-) -> tuple[list[str], list[Doubt]]:
-    missing: list[str] = []
-    doubts: list[Doubt] = []
-    for name in names:
-        column = there.columns.get(name)
-        if name in roles.missing or column is None or column.is_empty:
-            missing.append(name)
-        elif name not in roles.keep:
-            reason = _suspicion(seen.columns[name], column)
-            doubts += [Doubt(name, reason)] if reason else []
-    return missing, doubts
 
 
 def _suspicion(source: ColumnSummary, target: ColumnSummary) -> str | None:
@@ -231,25 +222,15 @@ def _suspicion(source: ColumnSummary, target: ColumnSummary) -> str | None:
 
 
 def _check_missing(
-    source: Table,
-    target: Table,
-    names: Sequence[str],
-    missing: Sequence[str],
-    complete: bool,
-    roles: Roles,
+    source: Table, target: Table, names: Sequence[str], missing: Sequence[str], roles: Roles
 ) -> None:
-    absent = [name for name in names if name not in target.names]
-    if complete and absent:
-        raise InputError(
-            f"A Full model needs a target with every column, and {target.where} lacks "
-            f"{listed(absent)}."
-        )
+    """Refuse a target that has nothing in common with the source, or lacks nothing of it."""
     if not names or len(missing) == len(names):
         raise InputError(
             f"{capitalized(target.where)} shares no usable column with {source.where}: there is "
             "nothing to predict from."
         )
-    if not missing and not complete:
+    if not missing:
         raise InputError(
             f"{capitalized(target.where)} has a value for every column of {source.where} "
             f"(n_features={len(names)}), so nothing is missing there: name what was never measured "
@@ -265,8 +246,23 @@ def _fitted(
     column: ColumnSummary, role: Role, seen: TableSummary, roles: Roles
 ) -> NumberColumn | CategoryColumn:
     """Return a column with the numbers that prepare it."""
+    shape = column.shape() if role == "observed" else None
     if column.values == "text":
-        return _fitted_category(column, role)
+        rare = min(10, math.ceil(0.02 * (column.rows - column.gaps)))
+        ranked = sorted(column.counts.items(), key=lambda item: (-item[1], item[0]))
+        frequent = [value for value, count in ranked if count >= rare][:MOST_CATEGORIES]
+        values = frequent or [ranked[0][0]]
+        return CategoryColumn(
+            kind="categorical",
+            name=column.name,
+            role=role,
+            fill=values[0],
+            indicator=column.gaps > 0,
+            categories=tuple(sorted(values)),
+            other=column.has_more or len(values) < len(column.counts),
+            values=column.stored,
+            shape=shape,
+        )
     is_count = column.is_whole and column.least >= 0
     is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
     log = roles.scale and is_count and not is_boolean and column.moments().skewness > SKEWED
@@ -287,63 +283,41 @@ def _fitted(
         mean=moments.mean if roles.scale else 0.0,
         scale=moments.spread if roles.scale and moments.spread > 0 else 1.0,
         strays=column.name in roles.numeric,
-        shape=column.shape() if role == "observed" else None,
-    )
-
-
-def _fitted_category(column: ColumnSummary, role: Role) -> CategoryColumn:
-    known = column.rows - column.gaps
-    rare = min(10, math.ceil(0.02 * known))
-    ranked = sorted(column.counts.items(), key=lambda item: (-item[1], item[0]))
-    frequent = [value for value, count in ranked if count >= rare][:MOST_CATEGORIES]
-    values = frequent or [ranked[0][0]]
-    return CategoryColumn(
-        kind="categorical",
-        name=column.name,
-        role=role,
-        fill=values[0],
-        indicator=column.gaps > 0,
-        categories=tuple(sorted(values)),
-        other=column.has_more or len(values) < len(column.counts),
-        values=column.stored,
-        shape=column.shape() if role == "observed" else None,
+        shape=shape,
     )
 
 
 def _compare(
-    column: NumberColumn | CategoryColumn,
-    source: ColumnSummary,
-    target: ColumnSummary,
-    there: TableSummary,
-    notes: list[str],
-    roles: Roles,
-) -> None:
+    column: NumberColumn | CategoryColumn, seen: TableSummary, there: TableSummary, roles: Roles
+) -> list[str]:
     """Note what differs on the target, and refuse what cannot be the same column."""
-    if target.values == "text" and isinstance(column, NumberColumn):
+    name, where, notes = column.name, there.table.where, list[str]()
+    source, target = seen.columns[name], there.columns[name]
+    is_category = isinstance(column, CategoryColumn)
+    if target.values == "text" and not is_category:
         texts = [text for text in target.counts if not is_number_text(text)]
         if texts:
             raise InputError(
-                f"Column {column.name!r} holds numbers in the source and texts such as "
-                f"{texts[0]!r} in {there.table.where}. Are they gaps? Then "
-                f"{as_gaps(column.name, roles)}."
+                f"Column {name!r} holds numbers in the source and texts such as {texts[0]!r} in "
+                f"{where}. Are they gaps? Then {as_gaps(name, roles)}."
             )
     if target.gaps and not source.gaps:
-        filled = "most frequent category" if isinstance(column, CategoryColumn) else "median"
+        filled = "most frequent category" if is_category else "median"
         notes.append(
-            f"{column.name} has {target.gaps:,} gaps on the target and none on the source: they "
-            f"get the source's {filled}."
+            f"{name} has {target.gaps:,} gaps on the target and none on the source: they get the "
+            f"source's {filled}."
         )
-    if isinstance(column, CategoryColumn) and target.values == "text":
-        unseen = [value for value in target.counts if value not in source.counts]
+    unseen = [value for value in target.counts if value not in source.counts]
+    if isinstance(column, CategoryColumn) and target.values == "text" and unseen:
         if len(unseen) == len(target.counts) and not target.has_more:
             raise InputError(
-                f"No value of column {column.name!r} of {there.table.where} occurs in the source: "
-                f"the target has {listed(unseen)}, the source {listed(column.categories)}. Spell "
-                f"them alike, or leave the column out: {roles.option('drop', column.name)}."
+                f"No value of column {name!r} of {where} occurs in the source: the target has "
+                f"{listed(unseen)}, the source {listed(column.categories)}. Spell them alike, or "
+                f"leave the column out: {roles.option('drop', name)}."
             )
-        if unseen:
-            rows = sum(target.counts[value] for value in unseen)
-            notes.append(
-                f"{column.name} has categories on the target that the source never had: "
-                f"{listed(unseen)} ({rows:,} rows)."
-            )
+        rows = sum(target.counts[value] for value in unseen)
+        notes.append(
+            f"{name} has categories on the target that the source never had: {listed(unseen)} "
+            f"({rows:,} rows)."
+        )
+    return notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,18 +25,22 @@ _MAGIC = b"ARROW1"
 _SMALLEST_VALUE = 8  # bytes that one row of one column is reckoned to take at least
 
 
-def is_arrow_file(path: Path) -> bool:
-    """Whether a file is of the random-access format (otherwise it may be a stream)."""
-    with path.open("rb") as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Give a reader of a file of the random-access format, or of a stream."""
+    with pa.memory_map(str(path)) as mapped:
+        is_file = mapped.read(len(_MAGIC)) == _MAGIC
+        mapped.seek(0)
+        yield pa.ipc.open_file(mapped) if is_file else pa.ipc.open_stream(mapped)
 
 
 def check_batches(path: Path) -> None:
     """Refuse a file in which a record batch or a dictionary unpacks to too many bytes."""
     with pa.memory_map(str(path)) as mapped:
         content = memoryview(mapped.read_buffer())
+        is_file = bytes(content[: len(_MAGIC)]) == _MAGIC
         try:
-            blocks = _file_blocks(content) if is_arrow_file(path) else _stream_blocks(content)
+            blocks = _file_blocks(content) if is_file else _stream_blocks(content)
             largest = max((_declared(*block).bytes for block in blocks), default=0)
         except (struct.error, IndexError, ValueError, OverflowError):
             raise InputError(
@@ -66,14 +71,16 @@ def declared_batches(content: memoryview) -> Iterator[Declared]:
 
 
 def _declared(header: memoryview, body: memoryview) -> Declared:
-    message = _root(header)
-    kind = _scalar(header, message, 1, "<B", 0)
+    message: int = struct.unpack_from("<I", header)[0]
+    kind = _scalar(header, message, 1, "<B")
     if kind not in (2, 3):  # a dictionary batch, a record batch
         return Declared(0, 0)
     batch = _child(header, message, 2)
     if kind == 2:
         batch = _child(header, batch, 1)
-    rows = _scalar(header, batch, 0, "<q", 0)
+    rows = _scalar(header, batch, 0, "<q")
+    if rows < 0:
+        raise ValueError
     start, count = _vector(header, batch, 2)
     buffers = np.frombuffer(header, dtype="<i8", count=2 * count, offset=start).reshape(-1, 2)
     is_compressed = _field(header, batch, 3) is not None
@@ -86,8 +93,6 @@ def _declared(header: memoryview, body: memoryview) -> Declared:
             unpacked: int = struct.unpack_from("<q", body, offset)[0]
             size = length if unpacked < 0 else unpacked  # -1: this one is not compressed
         total += size
-    if rows < 0:
-        raise ValueError
     return Declared(rows if kind == 3 else 0, max(total, rows * _SMALLEST_VALUE))
 
 
@@ -95,10 +100,8 @@ def _file_blocks(content: memoryview) -> Iterator[tuple[memoryview, memoryview]]
     """Yield header and body of every batch that the footer names."""
     length = struct.unpack_from("<i", content, len(content) - 10)[0]
     footer = content[len(content) - 10 - length : len(content) - 10]
-    table = _root(footer)
+    table: int = struct.unpack_from("<I", footer)[0]
     for field in (2, 3):  # dictionaries, record batches
-        if _field(footer, table, field) is None:
-            continue
         start, count = _vector(footer, table, field)
         for index in range(count):
             offset, metadata, body = struct.unpack_from("<qi4xq", footer, start + 24 * index)
@@ -125,11 +128,6 @@ def _stream_blocks(content: memoryview) -> Iterator[tuple[memoryview, memoryview
 # --- the little of FlatBuffers that is needed: tables, scalars, vectors ------------------
 
 
-def _root(buffer: memoryview) -> int:
-    start: int = struct.unpack_from("<I", buffer, 0)[0]
-    return start
-
-
 def _field(buffer: memoryview, table: int, number: int) -> int | None:
     """Return where a table's field is, or None where it has its default."""
     virtual = table - struct.unpack_from("<i", buffer, table)[0]
@@ -140,9 +138,9 @@ def _field(buffer: memoryview, table: int, number: int) -> int | None:
     return table + offset if offset else None
 
 
-def _scalar(buffer: memoryview, table: int, number: int, code: str, default: int) -> int:
+def _scalar(buffer: memoryview, table: int, number: int, code: str) -> int:
     place = _field(buffer, table, number)
-    return default if place is None else struct.unpack_from(code, buffer, place)[0]
+    return 0 if place is None else struct.unpack_from(code, buffer, place)[0]
 
 
 def _child(buffer: memoryview, table: int, number: int) -> int:

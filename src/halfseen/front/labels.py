@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,8 +39,16 @@ class EmptyLabelError(InputError):
     """A row that should have a label has none."""
 
 
-def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Counter[Any]:
-    """Return how often each label occurs in a batch; a row without one is refused."""
+def counted(values: Any) -> Counter[Any]:
+    """Return how often each value of an Arrow column occurs."""
+    found: Counter[Any] = Counter()
+    for pair in pc.value_counts(values).to_pylist():
+        found[pair["values"]] += pair["counts"]
+    return found
+
+
+def every_label(column: Any, name: str, *, where: str, first_row: int) -> Any:
+    """Return the labels of a batch; a row without one is refused."""
     values = decoded(column, name, where)
     empty = pc.is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False)
     if empty.any():
@@ -49,17 +56,7 @@ def count_labels(column: Any, name: str, *, where: str, first_row: int) -> Count
             f"The label {name!r} of {where} is empty in row {int(np.argmax(empty)) + first_row}: "
             "every source row needs one; drop the rows that have none."
         )
-    counts = pc.value_counts(values)
-    found: Counter[Any] = Counter()
-    for pair in counts.to_pylist():
-        found[pair["values"]] += pair["counts"]
-    return found
-
-
-def count_some_labels(column: Any, name: str, *, where: str) -> Counter[Any]:
-    """Return how often each label occurs, as text; rows without one are left out."""
-    counts = pc.value_counts(as_categories(column, name, where=where).drop_null())
-    return Counter({pair["values"]: pair["counts"] for pair in counts.to_pylist()})
+    return values
 
 
 def some_labels(schema: TableSchema, column: Any, name: str, where: str) -> Labels:
@@ -131,16 +128,8 @@ def settled_label(
 ) -> tuple[tuple[Scalar, ...], Shape | None]:
     """Return the classes of a label, or how its amounts are distributed.
 
-    Parameters
-    ----------
-    labels
-        How often each value occurs.
-    numbers
-        What is known of a label of numbers.
-    roles
-        What the user says of it; ``auto`` takes it for an amount where there is no doubt.
-    fewest
-        Rows that each class must have.
+    `labels` says how often each value occurs, `numbers` sums up a label of numbers. Where the user
+    leaves the task open, the label is an amount if there is no doubt.
     """
     certain = numbers is not None and not numbers.is_whole and len(labels) > CERTAIN_AMOUNTS
     if roles.task == "classification" or (roles.task == "auto" and not certain):
@@ -185,13 +174,7 @@ def row_weights(table: Table, name: str) -> Floats:
 
 
 def checked_weights(given: Any, rows: int, called: str = "sample_weight") -> Floats:
-    """Return weights of rows with mean one, or say what is wrong with them.
-
-    Examples
-    --------
-    >>> checked_weights([1, 3], 2)
-    array([0.5, 1.5])
-    """
+    """Return weights of rows with mean one, or say what is wrong with them."""
     try:
         weights = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -218,48 +201,24 @@ def checked_weights(given: Any, rows: int, called: str = "sample_weight") -> Flo
 def ordered_classes(
     labels: Counter[Any], roles: Roles, *, fewest: int = FEWEST_ROWS
 ) -> tuple[Scalar, ...]:
-    """Return the classes of a label column in order, the positive one last.
-
-    Examples
-    --------
-    >>> ordered_classes(Counter({"yes": 40, "no": 60}), Roles("click", positive="no"))
-    ('yes', 'no')
-    """
+    """Return the classes of a label column in order, the positive one last."""
     name, positive = roles.label, roles.positive
     if len(labels) < 2:
         raise InputError(
             f"The label {name!r} has one value, {class_name(next(iter(labels)))!r}, in "
             "every row; two or more classes are needed."
         )
-    texts = [value for value in labels if isinstance(value, str)]
-    if texts and len(texts) < len(labels):
-        other = next(value for value in labels if not isinstance(value, str))
-        raise InputError(
-            f"The label {name!r} holds texts such as {texts[0]!r} in one table and numbers such as "
-            f"{other!r} in another: write it in one way."
-        )
-    spelled: dict[str, str] = {}
-    for text in texts:
-        other = spelled.setdefault(" ".join(text.split()).casefold(), text)
-        if other != text:
-            raise InputError(
-                f"The label {name!r} has the classes {other!r} and {text!r}, which differ in "
-                "capitals or spaces alone: spell them alike."
-            )
-    numbers = [value for value in labels if isinstance(value, float)]
+    _check_spelling(labels, name)
     is_amount = all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels)
     rare = is_amount and len(labels) > 10 and float(np.median(list(labels.values()))) < fewest
-    if (
-        rare
-        or any(not math.isfinite(v) or v != np.rint(v) for v in numbers)
-        or len(labels) > MOST_CLASSES
-    ):
+    broken = any(isinstance(v, float) and not v.is_integer() for v in labels)
+    if rare or broken or len(labels) > MOST_CLASSES:
+        amount = f", as an amount has: predict it as one with {roles.said('task', 'regression')}"
         raise InputError(
             f"The label {name!r} has {len(labels):,} different values such as "
             f"{next(iter(labels))!r}"
             + (
-                f", as an amount has: predict it as one with {roles.said('task', 'regression')}, "
-                "or bin it into classes."
+                f"{amount}, or bin it into classes."
                 if is_amount
                 else f"; classes are needed, at most {MOST_CLASSES}."
             )
@@ -275,12 +234,30 @@ def ordered_classes(
     classes = sorted(labels)
     if positive is None:
         return tuple(classes)
-    chosen = [value for value in classes if class_name(value) == positive]
-    if not chosen:
+    names = [class_name(value) for value in classes]
+    if positive not in names:
         raise InputError(
-            f"--positive {positive} is no value of label {name!r}; it has "
-            f"{', '.join(class_name(value) for value in classes)}."
+            f"--positive {positive} is no value of label {name!r}; it has {', '.join(names)}."
         )
     if len(classes) > 2:
         raise InputError(f"--positive needs a label with two classes; {name!r} has {len(classes)}.")
-    return (*(value for value in classes if value not in chosen), *chosen)
+    return tuple(sorted(classes, key=lambda value: class_name(value) == positive))
+
+
+def _check_spelling(labels: Counter[Any], name: str) -> None:
+    """Refuse classes that are texts and numbers, or that differ in capitals and spaces alone."""
+    texts = [value for value in labels if isinstance(value, str)]
+    if texts and len(texts) < len(labels):
+        other = next(value for value in labels if not isinstance(value, str))
+        raise InputError(
+            f"The label {name!r} holds texts such as {texts[0]!r} in one table and numbers such as "
+            f"{other!r} in another: write it in one way."
+        )
+    spelled: dict[str, str] = {}
+    for text in texts:
+        other = spelled.setdefault(" ".join(text.split()).casefold(), text)
+        if other != text:
+            raise InputError(
+                f"The label {name!r} has the classes {other!r} and {text!r}, which differ in "
+                "capitals or spaces alone: spell them alike."
+            )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,21 +61,21 @@ def understand_frames(
         whole = with_label(whole, weights, weight)
     if target_labels is not None:
         target = with_label(target, target_labels, label)
+    dropped = _names(drop, names)
     roles = Roles(
         label,
         missing=hidden,
-        keep=names if keep is None else _names(keep, names),
+        keep=tuple(n for n in names if n not in (*hidden, *dropped))
+        if keep is None
+        else _names(keep, names),
         categorical=_names(categorical, names),
-        drop=_names(drop, names),
+        drop=dropped,
         scale=scale,
         in_python=True,
         target_labels=True,
         task=task,
         weight=None if weights is None else weight,
     )
-    if keep is None:
-        kept = tuple(n for n in names if n not in hidden and n not in roles.drop)
-        roles = replace(roles, keep=kept)
     found = understand(whole, target, roles, complete=complete, fewest=fewest)
     if isinstance(found, Understanding):
         return found
@@ -92,17 +91,12 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _missing_names(source: ArrowTable, missing: Missing) -> tuple[str, ...]:
     """Return the missing block by name, however it was named."""
-    names = source.names
     if missing is None:
         return ()
-    if isinstance(missing, Blocks):
-        if missing.shape != (len(names),):
-            raise InputError(
-                f"The blocks are for rows of shape {missing.shape}, not {(len(names),)}."
-            )
-        blocks = missing
-    else:
-        blocks = Blocks.columns(names, missing)
+    names = source.names
+    blocks = missing if isinstance(missing, Blocks) else Blocks.columns(names, missing)
+    if blocks.shape != (len(names),):
+        raise InputError(f"The blocks are for rows of shape {blocks.shape}, not {(len(names),)}.")
     return tuple(names[position] for position in blocks.missing)
 
 

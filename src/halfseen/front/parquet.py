@@ -20,16 +20,11 @@ import pyarrow.parquet
 
 from halfseen.errors import InputError
 from halfseen.front import ipc
-from halfseen.front.parquet_pages import text_pages
+from halfseen.front.parquet_pages import CODED, REPEATING, text_pages
 from halfseen.front.preprocessing import check_text_bytes, decoded, is_text
 
 _ENOUGH = ipc.LARGEST_BATCH // 4
 """Bytes of texts beyond which fewer rows are read at once: pyarrow holds them more than once."""
-
-
-def count_rows(path: Path) -> int:
-    """Return how many rows a file has."""
-    return int(pa.parquet.read_metadata(path).num_rows)
 
 
 def read_batches(path: Path, group: int | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
@@ -58,14 +53,17 @@ def _plan(path: Path, group: int, columns: Sequence[str], rows: int) -> tuple[in
     for name, pages in text_pages(path, group).items():
         if name not in columns:
             continue
-        if pages.is_coded:
-            longest = _longest(path, group, name) if pages.is_plain and pages.begins_coded else most
+        unpacked = sum(size for _, size in pages.pages)
+        if CODED & set(pages.encodings):
+            is_plain = bool(set(pages.encodings) - CODED)
+            given_up = is_plain and pages.encodings[0] in CODED
+            longest = _longest(path, group, name) if given_up else most
             if longest * rows + pages.largest(rows) > most:
-                if pages.is_plain and pages.bytes > most:
-                    raise _too_large(name, path, pages.bytes)
+                if is_plain and unpacked > most:
+                    raise _too_large(name, path, unpacked)
                 dictionaries.append(name)
-        elif pages.is_repeating:
-            rows = min(rows, max(1, most // max(1, pages.bytes)))
+        elif REPEATING in pages.encodings:
+            rows = min(rows, max(1, most // max(1, unpacked)))
         while name not in dictionaries and rows > 1 and pages.largest(rows) > _ENOUGH:
             rows //= 2
         if name not in dictionaries and pages.largest(rows) > most:
@@ -125,13 +123,10 @@ def _first_not_utf8(values: Any) -> int | None:
         places, values = values.indices.to_pylist(), values.dictionary
     if not is_text(values.type):
         return None
-    wrong = {i for i, text in enumerate(values.cast(pa.large_binary())) if not _is_utf8(text)}
+    wrong = set()
+    for place, text in enumerate(values.cast(pa.large_binary()).to_pylist()):
+        try:
+            (text or b"").decode("utf-8")
+        except UnicodeDecodeError:
+            wrong.add(place)
     return next((row for row, place in enumerate(places) if place in wrong), None)
-
-
-def _is_utf8(text: Any) -> bool:
-    try:
-        (text.as_py() or b"").decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True

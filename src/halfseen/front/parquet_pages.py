@@ -13,12 +13,12 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from halfseen.errors import InputError
 
 _BYTE_ARRAY, _DATA, _DATA_2 = 6, 0, 3
-_CODED, _REPEATING = {2, 8}, 7
+CODED, REPEATING = {2, 8}, 7
 """Encodings that name texts of the dictionary, and one whose texts repeat the one before."""
 _DEEPEST = 12
 LARGEST_PAGE = 2**28
@@ -36,39 +36,8 @@ class ColumnPages:
     largest_page: int = 0
     """Unpacked bytes of the largest page, be it a dictionary."""
 
-    @property
-    def begins_coded(self) -> bool:
-        """Whether the first page names texts of the dictionary, which is then read whole."""
-        return bool(self.encodings) and self.encodings[0] in _CODED
-
-    @property
-    def is_coded(self) -> bool:
-        """Whether a page names texts of the dictionary."""
-        return bool(_CODED & set(self.encodings))
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a page holds its texts itself."""
-        return bool(set(self.encodings) - _CODED)
-
-    @property
-    def is_repeating(self) -> bool:
-        """Whether texts of a page may repeat all of the one before."""
-        return _REPEATING in self.encodings
-
-    @property
-    def bytes(self) -> int:
-        """What all pages unpack to."""
-        return sum(size for _, size in self.pages)
-
     def largest(self, rows: int) -> int:
-        """Return what the pages that so many rows in sequence lie in unpack to, at most.
-
-        Examples
-        --------
-        >>> ColumnPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0)).largest(5)
-        1200
-        """
+        """Return what the pages that so many rows in sequence lie in unpack to, at most."""
         most = first = values = size = 0
         for count, unpacked in self.pages:
             values, size = values + count, size + unpacked
@@ -104,11 +73,11 @@ def text_pages(path: Path, group: int) -> dict[str, ColumnPages]:
     return {name: pages for name, pages in found.items() if chunks[name].is_text}
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """A column in a row group: where it begins and ends, how many values, and whether texts."""
+class _Chunk(NamedTuple):
+    """A column in a row group."""
 
     place: tuple[int, int, int]
+    """Where it begins and ends, and how many values it has."""
     is_text: bool
 
 
@@ -191,25 +160,19 @@ def _value(content: mmap.mmap, place: int, kind: int, depth: int) -> tuple[Any, 
             raise ValueError
         return content[place : place + length], place + length
     if kind in (9, 10):
-        return _list(content, place, depth)
+        head, place = content[place], place + 1
+        count = head >> 4
+        if count == 15:
+            count, place = _unsigned(content, place)
+        # In a list, unlike in a field, a boolean has a byte.
+        inner, found = 3 if head & 15 in (1, 2) else head & 15, []
+        for _ in range(count):
+            item, place = _value(content, place, inner, depth + 1)
+            found.append(item)
+        return found, place
     if kind == 12:
         return _struct(content, place, depth + 1)
     raise ValueError
-
-
-def _list(content: mmap.mmap, place: int, depth: int) -> tuple[list[Any], int]:
-    head, place = content[place], place + 1
-    count = head >> 4
-    if count == 15:
-        count, place = _unsigned(content, place)
-    found = []
-    for _ in range(count):
-        if head & 15 in (1, 2):  # in a list, unlike in a field, a boolean has a byte
-            item, place = content[place] == 1, place + 1
-        else:
-            item, place = _value(content, place, head & 15, depth + 1)
-        found.append(item)
-    return found, place
 
 
 def _unsigned(content: mmap.mmap, place: int) -> tuple[int, int]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
 from halfseen.front.ipc import LARGEST_BATCH
-from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
+from halfseen.front.schema import NumberColumn, TableSchema
 
 
 def transform(
@@ -25,35 +25,9 @@ def transform(
 ) -> Matrix:
     """Return the inputs of a record batch or table, one row each, in the order of the schema.
 
-    Parameters
-    ----------
-    schema
-        Which columns, and how each is prepared.
-    table
-        A ``pyarrow.RecordBatch`` or ``Table`` with the schema's columns in any order, and maybe
-        others.
-    complete
-        Whether the columns of the missing block are read too. Otherwise they may be absent, and
-        their inputs are 0, as on the target.
-    where, first_row
-        What messages call the table, and the number of its first row.
-
-    Examples
-    --------
-    >>> schema = TableSchema(
-    ...     columns=(
-    ...         NumberColumn(kind="count", name="visits", role="observed", fill=1.0,
-    ...                      indicator=True, log=False, mean=2.0, scale=2.0),
-    ...         CategoryColumn(kind="categorical", name="shop", role="observed", fill="a",
-    ...                        indicator=False, categories=("a", "b"), other=True,
-    ...                        values="text"),
-    ...     ),
-    ...     label="click", classes=(False, True))
-    >>> batch = pa.record_batch({"shop": ["b", "z", None], "visits": [4, None, 2]})
-    >>> transform(schema, batch)
-    array([[ 1. ,  0. ,  0. ,  1. ,  0. ],
-           [-0.5,  1. ,  0. ,  0. ,  1. ],
-           [ 0. ,  0. ,  1. ,  0. ,  0. ]], dtype=float32)
+    Columns may stand in any order, beside others. Unless rows are `complete`, the missing block is
+    not looked at, and its inputs are 0, as on the target. Messages call the table `where`, and
+    count its rows from `first_row`.
     """
     inputs = np.zeros((table.num_rows, len(schema.inputs)), dtype=np.float32)
     start = 0
@@ -63,26 +37,25 @@ def transform(
             values = _named(table, column.name, where)
             block = inputs[:, start:stop]
             if isinstance(column, NumberColumn):
-                strays = column.strays
                 numbers = as_numbers(
-                    values, column.name, where=where, first_row=first_row, strays=strays
+                    values, column.name, where=where, first_row=first_row, strays=column.strays
                 )
-                _write_number(block, column, numbers, schema.clip)
+                gaps = np.isnan(numbers)
+                filled = np.where(gaps, column.fill, numbers)
+                scaled = (signed_log(filled) if column.log else filled) - column.mean
+                block[:, 0] = np.clip(scaled / column.scale, -schema.clip, schema.clip)
             else:
-                _write_category(block, column, as_categories(values, column.name, where=where))
+                texts = as_categories(values, column.name, where=where)
+                gaps = _numpy(texts.is_null())
+                known = pa.array(column.categories, pa.string())
+                found = pc.index_in(texts.fill_null(column.fill), value_set=known)
+                position = _numpy(found.fill_null(len(known))).astype(np.int64)
+                rows = np.flatnonzero(column.other | (position < len(known)))
+                block[rows, position[rows]] = 1.0
+            if column.indicator:
+                block[:, -1] = gaps
         start = stop
     return inputs
-
-
-def has_missing_block(schema: TableSchema, table: Any) -> npt.NDArray[np.bool_]:
-    """Say for each row whether every column of the missing block has a value."""
-    complete = np.ones(table.num_rows, dtype=bool)
-    for column in schema.missing:
-        if column.name not in table.schema.names:
-            return np.zeros(table.num_rows, dtype=bool)
-        empty = pc.is_null(table.column(column.name), nan_is_null=True)
-        complete &= ~_numpy(empty).astype(bool)
-    return complete
 
 
 def as_numbers(
@@ -91,26 +64,21 @@ def as_numbers(
     """Return a column as numbers, NaN where it has a gap.
 
     With `strays`, texts that are no numbers are gaps; otherwise they are refused.
-
-    Examples
-    --------
-    >>> as_numbers(pa.array(["63", None, "?x"]), "age", where="a.csv")
-    Traceback (most recent call last):
-    halfseen.errors.InputError: Column 'age' of a.csv holds '?x' in row 3, where a number is \
-needed.
     """
     values = decoded(column, name, where)
-    kind = values.type
-    if pa.types.is_boolean(kind):
+    if is_text(values.type) and strays:
+        values = pc.if_else(are_numbers(values), values, pa.scalar(None, values.type))
+    if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
-    elif is_text(kind):
-        if strays:
-            values = pc.if_else(are_numbers(values), values, pa.scalar(None, values.type))
-        values = _parsed_numbers(values, name, where, first_row)
-    if pa.types.is_null(values.type):
-        return np.full(len(values), np.nan)
-    if values.type != pa.float64():
+    try:
         values = values.cast(pa.float64(), safe=False)
+    except pa.ArrowInvalid:
+        texts = enumerate(values.to_pylist(), first_row)
+        row, text = next((n, t) for n, t in texts if t is not None and not is_number_text(t))
+        shown = repr(text) if len(repr(text)) <= 40 else f"{repr(text)[:36]}...'"
+        raise InputError(
+            f"Column {name!r} of {where} holds {shown} in row {row}, where a number is needed."
+        ) from None
     numbers: Floats = _numpy(values).astype(np.float64)
     infinite = np.isinf(numbers)
     if infinite.any():
@@ -183,11 +151,6 @@ def is_text(kind: Any) -> bool:
     )
 
 
-def is_bytes(kind: Any) -> bool:
-    """Whether an Arrow type holds bytes of no meaning."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
 def is_number(kind: Any) -> bool:
     """Whether an Arrow type holds numbers or booleans."""
     return bool(
@@ -213,37 +176,9 @@ def is_number_text(text: str) -> bool:
 
 
 def signed_log(values: Floats) -> Floats:
-    r"""Return sign(v) log(1 + \|v\|), which leaves small numbers as they are.
-
-    Examples
-    --------
-    >>> signed_log(np.array([-1.0, 0.0, 99.0])).round(3)
-    array([-0.693,  0.   ,  4.605])
-    """
+    r"""Return sign(v) log(1 + \|v\|), which leaves small numbers as they are."""
     logged: Floats = np.sign(values) * np.log1p(np.abs(values))
     return logged
-
-
-def _write_number(block: Matrix, column: NumberColumn, values: Floats, clip: float) -> None:
-    gaps = np.isnan(values)
-    filled = np.where(gaps, column.fill, values)
-    if column.log:
-        filled = signed_log(filled)
-    block[:, 0] = np.clip((filled - column.mean) / column.scale, -clip, clip)
-    if column.indicator:
-        block[:, -1] = gaps
-
-
-def _write_category(block: Matrix, column: CategoryColumn, values: Any) -> None:
-    gaps = _numpy(values.is_null()).astype(bool)
-    filled = values.cast(pa.string()).fill_null(column.fill)
-    found = pc.index_in(filled, value_set=pa.array(column.categories, pa.string()))
-    position = _numpy(found.fill_null(len(column.categories))).astype(np.int64)
-    known = position < len(column.categories)
-    rows = np.flatnonzero(known if not column.other else np.ones_like(known))
-    block[rows, position[rows]] = 1.0
-    if column.indicator:
-        block[:, -1] = gaps
 
 
 def check_text_bytes(values: Any, name: str, where: str) -> None:
@@ -259,7 +194,10 @@ def check_text_bytes(values: Any, name: str, where: str) -> None:
 def text_bytes(values: Any) -> int:
     """Return what shared texts take once each row has its own copy."""
     kind = values.type
-    if pa.types.is_dictionary(kind) and (is_text(kind.value_type) or is_bytes(kind.value_type)):
+    if pa.types.is_dictionary(kind):
+        shared = kind.value_type
+        if not (is_text(shared) or pa.types.is_binary(shared) or pa.types.is_large_binary(shared)):
+            return 0
         lengths = pc.binary_length(values.dictionary.cast(pa.large_binary()))
         return int(pc.sum(lengths.cast(pa.int64()).take(values.indices)).as_py() or 0)
     if pa.types.is_string_view(kind) and len(values):
@@ -268,20 +206,6 @@ def text_bytes(values: Any) -> int:
         lengths = views[values.offset :, 0]
         return int(lengths.astype(np.int64).sum())
     return 0
-
-
-def _parsed_numbers(values: Any, name: str, where: str, first_row: int) -> Any:
-    try:
-        return values.cast(pa.float64())
-    except pa.ArrowInvalid:
-        pass
-    for row, text in enumerate(values.to_pylist()):
-        if text is not None and not is_number_text(text):
-            raise InputError(
-                f"Column {name!r} of {where} holds {_short(text)} in row {row + first_row}, where "
-                "a number is needed."
-            )
-    raise AssertionError("some text was not a number")
 
 
 def _named(table: Any, name: str, where: str) -> Any:
@@ -296,8 +220,3 @@ def _named(table: Any, name: str, where: str) -> Any:
 def _numpy(values: Any) -> npt.NDArray[Any]:
     array: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
     return array
-
-
-def _short(text: str) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 40 else f"{shown[:36]}...'"

@@ -82,64 +82,50 @@ class Roles:
         return {self.label, *self.id, *self.drop, *([] if self.weight is None else [self.weight])}
 
     def option(self, name: str, *columns: str) -> str:
-        """Return how the user would say it.
-
-        Examples
-        --------
-        >>> Roles("y").option("drop", "age"), Roles("y", in_python=True).option("drop", "age")
-        ('--drop age', "drop=['age']")
-        """
+        """Return how the user would say it."""
         return f"{name}={list(columns)}" if self.in_python else f"--{name} {','.join(columns)}"
 
     def said(self, name: str, value: str) -> str:
-        """Return how the user would say one value.
-
-        Examples
-        --------
-        >>> Roles("y").said("task", "regression"), Roles("y", in_python=True).said("task", "auto")
-        ('--task regression', "task='auto'")
-        """
+        """Return how the user would say one value."""
         return f"{name}={value!r}" if self.in_python else f"--{name} {value}"
 
 
 def check_roles(source: Table, target: Table, roles: Roles) -> None:
     """Refuse names that are not there, and columns given two roles."""
+    called = "source" if isinstance(source, ArrowTable) else f"source {source.where}"
     if roles.label not in source.names:
         raise InputError(
-            f"{_called('source', source)} has no column {roles.label!r} to take labels from"
+            f"The {called} has no column {roles.label!r} to take labels from"
             f"{_similar(roles.label, source.names)}."
         )
     given = {
         "missing": roles.missing,
         "keep": roles.keep,
-        "categorical": roles.categorical,
-        "numeric": roles.numeric,
         "drop": roles.drop,
         "id": roles.id,
         "weight": () if roles.weight is None else (roles.weight,),
+        "categorical": roles.categorical,
+        "numeric": roles.numeric,
     }
     flag = "" if roles.in_python else "--"
+    roles_of = {roles.label: "label"}
     for option, names in given.items():
         known = source.names if option != "id" else (*source.names, *target.names)
         for name in names:
             if name not in known:
-                called = _called("source", source)
                 raise InputError(
-                    f"{flag}{option} names column {name!r}, which {called[0].lower()}{called[1:]} "
-                    f"does not have{_similar(name, known)}."
+                    f"{flag}{option} names column {name!r}, which the {called} does not have"
+                    f"{_similar(name, known)}."
                 )
-    roles_of: dict[str, str] = {roles.label: "label"}
-    for option in ("missing", "keep", "drop", "id", "weight"):
-        for name in given[option]:
-            if roles_of.setdefault(name, option) != option:
-                raise InputError(
-                    f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}{option}."
-                )
-    for name in roles.categorical:
-        if roles_of.get(name) in ("label", "drop", "id", "weight"):
-            raise InputError(
-                f"Column {name!r} is given to both {flag}{roles_of[name]} and {flag}categorical."
+            # What is seen or missing may be of any kind.
+            other = roles_of.setdefault(name, option)
+            shared = option == "numeric" or (
+                option == "categorical" and other in ("missing", "keep")
             )
+            if other != option and not shared:
+                raise InputError(
+                    f"Column {name!r} is given to both {flag}{other} and {flag}{option}."
+                )
 
 
 def check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
@@ -187,11 +173,6 @@ def as_gaps(name: str, roles: Roles) -> str:
     if roles.in_python:
         return "replace such texts by NaN"
     return f"{roles.option('numeric', name)} takes such texts for gaps"
-
-
-def _called(role: str, table: Table) -> str:
-    """Return how a sentence begins that speaks of a table; one in memory has no path."""
-    return f"The {role}" if isinstance(table, ArrowTable) else f"The {role} {table.where}"
 
 
 def _similar(name: str, names: Sequence[str]) -> str:

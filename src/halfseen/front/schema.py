@@ -76,7 +76,6 @@ class NumberColumn(_Plain):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs that this column becomes."""
         return (self.name, *_marker(self.name, self.indicator))
 
 
@@ -98,7 +97,6 @@ class CategoryColumn(_Plain):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names of the inputs that this column becomes."""
         named = tuple(f"{self.name}={category}" for category in self.categories)
         bucket = (f"{self.name} is other",) if self.other else ()
         return named + bucket + _marker(self.name, self.indicator)
@@ -108,26 +106,7 @@ Column = Annotated[NumberColumn | CategoryColumn, Field(discriminator="kind")]
 
 
 class TableSchema(_Plain):
-    """Every column of the source, its role, and its fitted preprocessing.
-
-    Examples
-    --------
-    >>> schema = TableSchema(
-    ...     columns=(
-    ...         NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
-    ...                      indicator=True, log=False, mean=52.0, scale=9.0),
-    ...         CategoryColumn(kind="categorical", name="thal", role="missing", fill="normal",
-    ...                        indicator=False, categories=("fixed", "normal"), other=True,
-    ...                        values="text"),
-    ...     ),
-    ...     label="sick", classes=(0, 1))
-    >>> schema.inputs
-    ('age', 'age is missing', 'thal=fixed', 'thal=normal', 'thal is other')
-    >>> schema.blocks.missing
-    (2, 3, 4)
-    >>> TableSchema.model_validate_json(schema.model_dump_json()) == schema
-    True
-    """
+    """Every column of the source, its role, and its fitted preprocessing."""
 
     columns: Annotated[tuple[Column, ...], Field(min_length=1)]
     label: str
@@ -160,17 +139,14 @@ class TableSchema(_Plain):
 
     @property
     def label_kind(self) -> LabelKind:
-        """What is predicted: one of the classes, or an amount."""
         return Classes(self.classes) if self.amounts is None else Amounts()
 
     @property
     def observed(self) -> tuple[NumberColumn | CategoryColumn, ...]:
-        """The columns that a target has."""
         return tuple(column for column in self.columns if column.role == "observed")
 
     @property
     def missing(self) -> tuple[NumberColumn | CategoryColumn, ...]:
-        """The columns that only the source has."""
         return tuple(column for column in self.columns if column.role == "missing")
 
     @cached_property

@@ -125,11 +125,5 @@ def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Tabl
 
 
 def site_name(path: Path) -> str:
-    """Return what a file's site is called: its name without endings.
-
-    Examples
-    --------
-    >>> site_name(Path("hospitals/cleveland.csv.gz"))
-    'cleveland'
-    """
+    """Return what a file's site is called: its name without endings."""
     return path.name.split(".")[0] or path.name

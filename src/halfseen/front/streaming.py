@@ -69,22 +69,18 @@ class RowStream:
                 yield chunk if by_part else (chunk[0][own], chunk[1][own])
 
     def all(self, *, held_out: bool = False) -> Chunk:
-        """Return all rows at once."""
-        chunks = list(self.chunks(held_out=held_out))
-        return np.concatenate([c[0] for c in chunks]), np.concatenate([c[1] for c in chunks])
-
-    def some(self, share: float) -> Chunk:
-        """Return a random share of the rows, in the table's order."""
-        random = np.random.default_rng(self.seed)
-        chosen = []
-        for inputs, labels in self.chunks():
-            taken = random.random(len(inputs)) < share
-            chosen.append((inputs[taken], labels[taken]))
-        return np.concatenate([c[0] for c in chosen]), np.concatenate([c[1] for c in chosen])
+        return _joined(list(self.chunks(held_out=held_out)))
 
     def at_most(self, most: int, rows: int) -> Chunk:
         """Return all rows of a table that has `rows` of them, or about `most` of a longer one."""
-        return self.all() if rows <= most else self.some(most / rows)
+        if rows <= most:
+            return self.all()
+        random = np.random.default_rng(self.seed)
+        chosen = []
+        for inputs, labels in self.chunks():
+            taken = random.random(len(inputs)) < most / rows
+            chosen.append((inputs[taken], labels[taken]))
+        return _joined(chosen)
 
     def shuffled(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
         """Yield rows in random order within a buffer of :data:`BUFFER_ROWS` rows."""
@@ -99,34 +95,37 @@ class RowStream:
             yield _mixed(held, random, share=1.0)[0]
 
     def _part(self, number: int, part: Any, held_out: bool) -> Iterator[Chunk]:
-        columns = self.schema.columns if self.is_source else self.schema.observed
-        names = [column.name for column in columns]
-        names += [self.schema.label] if self.is_source or self.some_labelled else []
+        schema, label = self.schema, self.schema.label
+        names = [column.name for column in (schema.columns if self.is_source else schema.observed)]
+        names += [label] if self.is_source or self.some_labelled else []
         where = str(getattr(part, "path", self.table.where))
         random = np.random.default_rng([self.seed, number])
         first_row = self.table.first_row
         for batch in self.table.batches(names, [part]):
             chosen = (random.random(batch.num_rows) < self.share) == held_out
             inputs = transform(
-                self.schema, batch, complete=self.is_source, where=where, first_row=first_row
+                schema, batch, complete=self.is_source, where=where, first_row=first_row
             )
+            if self.some_labelled:
+                labels = some_labels(schema, batch.column(label), label, where)
+            elif self.is_source:
+                labels = source_labels(schema, batch.column(label), where)
+            else:
+                labels = np.full(batch.num_rows, NO_LABEL)
             first_row += batch.num_rows
-            yield inputs[chosen], self._labels(batch, where)[chosen]
-
-    def _labels(self, batch: Any, where: str) -> Labels:
-        if self.some_labelled:
-            name = self.schema.label
-            return some_labels(self.schema, batch.column(name), name, where)
-        if not self.is_source:
-            return np.full(batch.num_rows, NO_LABEL)
-        return source_labels(self.schema, batch.column(self.schema.label), where)
+            yield inputs[chosen], labels[chosen]
 
 
 def _mixed(
     chunks: list[Chunk], random: np.random.Generator, *, share: float
 ) -> tuple[Chunk, Chunk]:
     """Return a random share of the rows in random order, and the others."""
-    inputs, labels = (np.concatenate([chunk[i] for chunk in chunks]) for i in range(2))
+    inputs, labels = _joined(chunks)
     order = random.permutation(len(inputs))
     first, rest = np.split(order, [round(share * len(order))])
     return (inputs[first], labels[first]), (inputs[rest], labels[rest])
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    inputs, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    return inputs, labels

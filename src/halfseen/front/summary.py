@@ -9,11 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.front.labels import count_labels, count_some_labels
+from halfseen.front.labels import counted, every_label
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text, signed_log
 from halfseen.front.schema import Shape
 from halfseen.front.tables import Table, each_site
@@ -33,24 +32,6 @@ class Moments(NamedTuple):
     mean: float
     spread: float
     skewness: float
-
-    @classmethod
-    def of(cls, values: Floats) -> Moments:
-        """Return those of some numbers; the skewness of a constant is 0.
-
-        Examples
-        --------
-        >>> mean, spread, skewness = Moments.of(np.array([0.0, 0.0, 0.0, 4.0]))
-        >>> mean, round(spread, 4), round(skewness, 4)
-        (1.0, 1.7321, 1.1547)
-        """
-        if not len(values):
-            return cls(0.0, 0.0, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = values.mean()
-            spread = values.std()
-            skewness = (((values - mean) / spread) ** 3).mean() if spread > 0 else 0.0
-        return cls(float(mean), float(spread), float(skewness))
 
 
 @dataclass
@@ -77,17 +58,14 @@ class ColumnSummary:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row has a value."""
         return self.gaps == self.rows
 
     @property
     def gap_share(self) -> float:
-        """Share of the rows without a value."""
         return self.gaps / max(self.rows, 1)
 
     @property
     def is_constant(self) -> bool:
-        """Whether all values are the same one."""
         return not self.has_more and len(self.counts) == 1
 
     @property
@@ -97,40 +75,40 @@ class ColumnSummary:
 
     @property
     def median(self) -> float:
-        """The median of the numbers."""
         sample = self.sample
         return float(np.median(sample)) if len(sample) else 0.0
 
     def moments(self, *, log: bool = False) -> Moments:
-        """Return what the numbers, or their logarithms, are scaled by."""
-        sample = self.sample
-        return Moments.of(signed_log(sample) if log else sample)
+        """Return what the numbers, or their logarithms, are scaled by; a constant is not skewed."""
+        values = signed_log(self.sample) if log else self.sample
+        if not len(values):
+            return Moments(0.0, 0.0, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = values.mean(), values.std()
+            skewness = (((values - mean) / spread) ** 3).mean() if spread > 0 else 0.0
+        return Moments(float(mean), float(spread), float(skewness))
 
     def shape(self) -> Shape:
         """Return how the values are distributed, as plain data."""
-        known = max(self.rows - self.gaps, 1)
         if self.values == "text":
+            known = max(self.rows - self.gaps, 1)
             shares = {value: count / known for value, count in self.counts.most_common(64)}
             distinct = 0 if self.has_more else len(self.counts)
             return Shape(rows=self.rows, gaps=self.gap_share, distinct=distinct, shares=shares)
-        values = np.sort(self.sample)
-        if not len(values):
+        sample = self.sample
+        if not len(sample):
             return Shape(rows=self.rows, gaps=self.gap_share, distinct=0)
-        first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each value
-        ends = np.r_[first[1:], len(values)]
-        steps = np.rint(np.linspace(0, len(values) - 1, 21)).astype(np.int64)
-        second = min(1, len(first) - 1)
-        edges = [
-            (float(values[first[own]]), float((ends - first)[own] / len(values)), float(values[o]))
-            for own, o in ((0, first[second]), (-1, first[-1 - second]))
-        ]
+        values, counts = np.unique(sample, return_counts=True)
+        own = counts / len(sample)
+        steps = np.rint(np.linspace(0, len(sample) - 1, 21)).astype(np.int64)
+        second = min(1, len(values) - 1)
         return Shape(
             rows=self.rows,
             gaps=self.gap_share,
-            distinct=len(first),
-            quantiles=tuple(values[steps].tolist()),
-            low=edges[0],
-            high=edges[1],
+            distinct=len(values),
+            quantiles=tuple(np.sort(sample)[steps].tolist()),
+            low=(float(values[0]), float(own[0]), float(values[second])),
+            high=(float(values[-1]), float(own[-1]), float(values[-1 - second])),
         )
 
     def share(self, value: Any) -> float:
@@ -154,21 +132,17 @@ class ColumnSummary:
             self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"
             self.values = "text" if categorical else "number" if numeric else self.stored
         if categorical or self.values == "text":
-            self._add_categories(as_categories(column, self.name, where=where))
+            texts = as_categories(column, self.name, where=where)
+            self.gaps += texts.null_count
+            if not self.has_more:
+                self.counts.update(counted(texts.drop_null()))
+                self.has_more = len(self.counts) > MOST_VALUES
         else:
             first = first_row + self.rows
             self._add_numbers(
                 as_numbers(column, self.name, where=where, first_row=first, strays=numeric)
             )
         self.rows += len(column)
-
-    def _add_categories(self, texts: Any) -> None:
-        self.gaps += texts.null_count
-        if self.has_more:
-            return
-        for pair in pc.value_counts(texts.drop_null()).to_pylist():
-            self.counts[pair["values"]] += pair["counts"]
-        self.has_more = len(self.counts) > MOST_VALUES
 
     def _add_numbers(self, numbers: Floats) -> None:
         present = ~np.isnan(numbers)
@@ -183,7 +157,8 @@ class ColumnSummary:
         if not len(known):
             return
         if not self.has_more:
-            self.counts.update(dict(zip(*_counted(known), strict=True)))
+            values, counts = np.unique(known, return_counts=True)
+            self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
             self.has_more = len(self.counts) > MOST_NUMBERS
         self.least = min(self.least, float(known.min()))
         self.most = max(self.most, float(known.max()))
@@ -232,7 +207,8 @@ def summarize(
                     numeric=name in numeric,
                 )
             if label is not None and not all_labelled:
-                summary.labels += count_some_labels(batch.column(label), label, where=where)
+                texts = as_categories(batch.column(label), label, where=where)
+                summary.labels += counted(texts.drop_null())
             elif label is not None:
                 _add_labels(summary, batch.column(label), label, where, first_row)
             summary.rows += batch.num_rows
@@ -241,7 +217,7 @@ def summarize(
 
 def _add_labels(summary: TableSummary, column: Any, label: str, where: str, first_row: int) -> None:
     """Take in the labels of one batch, as values and, where they are numbers, as amounts."""
-    found = count_labels(column, label, where=where, first_row=first_row + summary.rows)
+    found = counted(every_label(column, label, where=where, first_row=first_row + summary.rows))
     if not summary.rows:
         summary.amounts = ColumnSummary(label)
     if any(isinstance(value, str | bool) for value in found):
@@ -255,8 +231,3 @@ def _add_labels(summary: TableSummary, column: Any, label: str, where: str, firs
             f"The label {label!r} of {where} has more than {MOST_VALUES:,} different values; a few "
             "classes are needed."
         )
-
-
-def _counted(values: Floats) -> tuple[list[float], list[int]]:
-    found, counts = np.unique(values, return_counts=True)
-    return found.tolist(), counts.tolist()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from halfseen.front.dates import Dates, with_date_parts
 
-ROWS = 65_536
+BATCH_ROWS = 65_536
 """Rows of one batch at most."""
 
 
@@ -46,7 +46,7 @@ class Table(Protocol):
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield record batches of bounded size."""
+        """Yield record batches of at most :data:`BATCH_ROWS` rows, of given pieces in order."""
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells this table from others."""
@@ -67,7 +67,6 @@ class ArrowTable:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
         return tuple(self.table.column_names)
 
     def with_dates(self, dates: Dates) -> ArrowTable:
@@ -75,20 +74,17 @@ class ArrowTable:
         return replace(self, table=with_date_parts(self.table, dates, self.where))
 
     def parts(self) -> list[int]:
-        """Return one piece: all rows are at hand."""
         return [0]
 
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield record batches of bounded size; `parts` is for tables that have several."""
         wanted = self.table if columns is None else self.table.select(list(columns))
-        yield from wanted.to_batches(max_chunksize=ROWS)
+        yield from wanted.to_batches(max_chunksize=BATCH_ROWS)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return the size and a hash of the values."""
         digest = hashlib.sha256(str(self.table.schema).encode())
-        for batch in self.table.to_batches(max_chunksize=ROWS):
+        for batch in self.table.to_batches(max_chunksize=BATCH_ROWS):
             with pa.BufferOutputStream() as sink:
                 with pa.ipc.new_stream(sink, batch.schema) as writer:
                     writer.write_batch(batch)
@@ -108,20 +104,17 @@ class LabelledTable:
     notes: tuple[str, ...]
 
     def parts(self) -> list[Any]:
-        """Return the pieces in the order of the rows."""
         return self.table.parts()
 
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield record batches of bounded size."""
         names = list(self.names if columns is None else columns)
         for batch in self.table.batches(list(dict.fromkeys([*names, self.label])), parts):
             empty = pc.is_null(batch.column(self.label), nan_is_null=True)
             yield batch.filter(pc.invert(empty)).select(names)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what tells this table from others."""
         return self.table.fingerprint()
 
 
@@ -142,23 +135,15 @@ class PooledTable:
 
     @property
     def where(self) -> str:
-        """What messages call the table: all of the sites."""
         *most, last = (table.where for table in self.sites.values())
         return f"{', '.join(most)} and {last}" if most else last
 
     @property
-    def path(self) -> str:
-        """The same, for what is printed of files."""
-        return self.where
-
-    @property
     def first_row(self) -> int:
-        """The number of the first row."""
         return next(iter(self.sites.values())).first_row
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on how the tables are written, and on columns that some lack."""
         found = [note for table in self.sites.values() for note in table.notes]
         for site, table in self.sites.items():
             absent = [name for name in self.names if name not in table.names]
@@ -172,7 +157,6 @@ class PooledTable:
         return PooledTable({site: self.sites[site]}, self.names)
 
     def parts(self) -> list[SitePart]:
-        """Return the pieces of every site in turn."""
         return [
             SitePart(site, part, str(getattr(part, "path", table.where)))
             for site, table in self.sites.items()
@@ -182,7 +166,6 @@ class PooledTable:
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
     ) -> Iterator[Any]:
-        """Yield record batches that have all of the columns."""
         names = list(self.names if columns is None else columns)
         for place in self.parts() if parts is None else parts:
             table = self.sites[place.site]

@@ -8,15 +8,15 @@ import numpy as np
 
 from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
-from halfseen.explain import (
-    Explanation,
+from halfseen.explain.rows import (
+    TYPICAL,
     distances,
     expected_columns,
     outside_columns,
-    shapley_values,
     typical_rows,
 )
-from halfseen.explain.rows import TYPICAL
+from halfseen.explain.shapley import shapley_values
+from halfseen.explain.telling import Explanation
 from halfseen.front.fronts import TableFront
 from halfseen.members.aligned import Aligned
 

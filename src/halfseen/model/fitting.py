@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import (
-    Alarm,
+from halfseen.alarms import Alarm
+from halfseen.alarms.rows import (
     answer_alarms,
     copy_alarms,
     drift_alarms,

@@ -16,7 +16,7 @@ from halfseen.arrays import Floats, Matrix, Tensor, same_length
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.evidence import correct_probabilities
-from halfseen.explain import Explanation
+from halfseen.explain.telling import Explanation
 from halfseen.front.fronts import Front, TableFront
 from halfseen.front.schema import TableSchema
 from halfseen.labels import LabelKind

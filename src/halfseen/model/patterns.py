@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError, capitalized
-from halfseen.explain import Explanation
+from halfseen.explain.telling import Explanation
 from halfseen.files import folder_written_whole
 from halfseen.front.frames import read_frame
 from halfseen.front.sites import empty_columns

@@ -151,8 +151,8 @@ def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
 
     def samples() -> tuple[Fold, Matrix, Sample | None]:
         held_out = Sample(*source.all(held_out=True))
-        training = Sample(*source.some(SAMPLE_ROWS / found.source.rows))
-        some = target.some(SAMPLE_ROWS / found.target.rows)[0]
+        training = Sample(*source.at_most(SAMPLE_ROWS, found.source.rows))
+        some = target.at_most(SAMPLE_ROWS, found.target.rows)[0]
         labelled = _labelled(target.chunks(), kind) if found.labelled else None
         return Fold(training, held_out), some, labelled
 

@@ -17,7 +17,8 @@ import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
-from halfseen.alarms import Alarm, Watch, refuse
+from halfseen.alarms import Alarm, refuse
+from halfseen.alarms.rows import Watch
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.files import written_whole

@@ -10,7 +10,7 @@ from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.labels import LABEL_KINDS, kind_of
 from halfseen.model.telling import member_words, told
-from halfseen.report.facts import Estimate, Expectation, ReportFacts
+from halfseen.report.facts import Expectation, ReportFacts
 from halfseen.report.page import (
     Cell,
     Figure,
@@ -82,15 +82,17 @@ def expected_parts(
     parts: list[Part] = [Paragraph(f"Alarm: {s}", warning=True) for s in sentences(of_rows)]
     found = facts.expectation
     if found is not None:
-        question = "Do the source rows cover the target, in what both have observed?"
-        name = next(iter(found.target))
+        covered = Judgement(
+            "Do the source rows cover the target, in what both have observed?",
+            found.tells,
+            _overlap_sentence(found),
+        )
         unseen = Judgement(
             "Do labels follow from the observed columns on the target as on the source?",
             None,
-            f"No unlabelled row can tell. {_label_some(name)} `halfseen rehearse` shows what the "
-            "shift of the observed columns alone would do.",
+            f"No unlabelled row can tell. {_label_some(next(iter(found.target)))} `halfseen "
+            "rehearse` shows what the shift of the observed columns alone would do.",
         )
-        covered = Judgement(question, found.tells, _overlap_sentence(found))
         parts += [Judgements((covered, unseen)), _quality_grid(found, facts.measured_on)]
     return parts + _rehearsal_grids(rehearsal)
 
@@ -146,14 +148,16 @@ def _overlap_sentence(found: Expectation) -> str:
 
 
 def _quality_grid(found: Expectation, measured_on: str) -> Grid:
-    def row(name: str, e: Estimate) -> tuple[Cell | str | float, ...]:
-        return name, e.value, e.low, e.high
-
     words = {name: WORDS.get(name, name) for name in found.source}
-    rows = [row(f"{words[name]} on the source", e) for name, e in found.source.items()]
-    notes = [f"Source rows: {measured_on}." if measured_on else ""]
+    rows: list[tuple[Cell | str | float, ...]] = [
+        (f"{words[n]} on the source", e.value, e.low, e.high) for n, e in found.source.items()
+    ]
+    notes = [f"Source rows: {measured_on}."] if measured_on else []
     if found.tells:
-        rows += [row(f"{words[n]} expected on the target", e) for n, e in found.target.items()]
+        rows += [
+            (f"{words[n]} expected on the target", e.value, e.low, e.high)
+            for n, e in found.target.items()
+        ]
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
             f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
@@ -162,12 +166,9 @@ def _quality_grid(found: Expectation, measured_on: str) -> Grid:
             "yours it may be more."
         )
     else:
-        rows += [
-            (f"{word} on the target", Cell("cannot be told", strong=True), "–", "–")
-            for word in words.values()
-        ]
-    titles = ("measure", "value", "90% interval, from", "to")
-    return grid("Quality", titles, rows, [note for note in notes if note])
+        unknown = Cell("cannot be told", strong=True)
+        rows += [(f"{word} on the target", unknown, "–", "–") for word in words.values()]
+    return grid("Quality", ("measure", "value", "90% interval, from", "to"), rows, notes)
 
 
 def _measured(metrics: Mapping[str, Any]) -> list[Part]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from halfseen.arrays import Floats
@@ -24,7 +22,7 @@ TAIL = 0.005
 OTHERS = "others"
 FEWEST = 2
 
-Found = tuple[Histogram | None, Shift | None]
+Found = tuple[Histogram | None, FeatureShift | None]
 
 
 def column_facts(
@@ -54,17 +52,20 @@ def _facts(
         histogram, shift = _of_categories(column, one, other)
     else:
         histogram, shift = _of_numbers(column, one, other)
-    is_number = isinstance(column, NumberColumn)
+    means = [
+        summary.moments().mean if summary is not None and len(summary.sample) else np.nan
+        for summary in (one, other)
+    ]
     return ColumnFacts(
         name=column.name,
         kind=column.kind,
         role=column.role,
         source_known=1.0 - one.gap_share,
         target_known=0.0 if other is None else 1.0 - other.gap_share,
-        source_mean=_mean(one) if is_number else None,
-        target_mean=_mean(other) if is_number and other is not None else None,
+        source_mean=means[0] if np.isfinite(means[0]) else None,
+        target_mean=means[1] if np.isfinite(means[1]) else None,
         histogram=histogram,
-        shift=shift,
+        shift=None if shift is None else Shift.model_validate(shift, from_attributes=True),
     )
 
 
@@ -77,7 +78,7 @@ def _of_categories(
     if not counts.sum():
         return None, None
     there = there if there is not None and there.sum() else None
-    shift = None if there is None else _shift(category_shift(column.name, counts, there))
+    shift = None if there is None else category_shift(column.name, counts, there)
     share = counts / counts.sum()
     both = share if there is None else share + there / there.sum()
     shown = sorted(np.argsort(-both[:-1], kind="stable")[: MOST_BARS - 1])
@@ -99,23 +100,25 @@ def _of_numbers(column: NumberColumn, source: ColumnSummary, target: ColumnSumma
     other = None if target is None or len(target.sample) < FEWEST else target.sample
     if len(one) < FEWEST:
         return None, None
-    shift = None if other is None else _shift(*feature_shift(one[:, None], other[:, None]))
+    shift = None if other is None else feature_shift(one[:, None], other[:, None])[0]
     seen = [source] if target is None or other is None else [source, target]
-    values = {value for summary in seen for value in summary.counts}
-    if len(values) <= MOST_BARS and not any(summary.has_more for summary in seen):
-        return _value_histogram(sorted(values), one, other), shift
-    return number_histogram(one, other, log=column.log), shift
+    values = sorted({value for summary in seen for value in summary.counts})
+    if len(values) > MOST_BARS or any(summary.has_more for summary in seen):
+        return number_histogram(one, other, log=column.log), shift
+
+    def shares(sample: Floats) -> tuple[float, ...]:
+        return tuple(float(np.mean(sample == value)) for value in values)
+
+    histogram = Histogram(
+        labels=tuple(f"{value:g}" for value in values),
+        source=shares(one),
+        target=None if other is None else shares(other),
+    )
+    return histogram, shift
 
 
 def number_histogram(source: Floats, target: Floats | None, *, log: bool = False) -> Histogram:
-    """Return shares of rows in bins of equal width, between quantiles near the ends.
-
-    Examples
-    --------
-    >>> found = number_histogram(np.arange(100.0), np.arange(50.0, 150.0))
-    >>> len(found.source), round(found.source[0], 2), found.target[0]
-    (24, 0.07, 0.0)
-    """
+    """Return shares of rows in bins of equal width, between quantiles near the ends."""
     given = [values for values in (source, target) if values is not None]
     drawn = [signed_log(v) for v in given] if log else given
     ends = [np.quantile(v, [TAIL, 1 - TAIL]) for v in drawn]
@@ -131,28 +134,6 @@ def number_histogram(source: Floats, target: Floats | None, *, log: bool = False
     )
 
 
-def _value_histogram(values: Sequence[float], source: Floats, target: Floats | None) -> Histogram:
-    def shares(sample: Floats) -> tuple[float, ...]:
-        return tuple(float(np.mean(sample == value)) for value in values)
-
-    return Histogram(
-        labels=tuple(f"{value:g}" for value in values),
-        source=shares(source),
-        target=None if target is None else shares(target),
-    )
-
-
-def _shift(found: FeatureShift) -> Shift:
-    return Shift(
-        population_stability=found.population_stability, gap=found.gap, p_value=found.p_value
-    )
-
-
 def _counts(column: CategoryColumn, summary: ColumnSummary) -> Floats:
     known = [summary.counts.get(category, 0) for category in column.categories]
     return np.array([*known, sum(summary.counts.values()) - sum(known)], dtype=np.float64)
-
-
-def _mean(summary: ColumnSummary) -> float | None:
-    mean = summary.moments().mean
-    return mean if len(summary.sample) and np.isfinite(mean) else None

@@ -6,11 +6,10 @@ anybody may have written, so each is checked.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from halfseen.alarms import Alarm
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.front.schema import Kind, Role
 
@@ -83,16 +82,6 @@ class Expectation(_Fact):
     effective_rows: float
     overlap: Share
 
-    @model_validator(mode="before")
-    @classmethod
-    def _formerly(cls, data: Any) -> Any:
-        """Read facts of before there were amounts."""
-        if not isinstance(data, dict) or "source_accuracy" not in data:
-            return data
-        names = ("accuracy", "cross_entropy")
-        source = {name: data.get(f"source_{name}") for name in names}
-        return data | {"source": source, "target": {name: data.get(name) for name in names}}
-
     @model_validator(mode="after")
     def _same_measures(self) -> Expectation:
         if list(self.source) != list(self.target):
@@ -126,7 +115,7 @@ class ReportFacts(_Fact):
 
     `model` is the SHA-256 of the tensors that the facts belong to, `measured_on` says in words
     which source rows were measured on, and `left_out` why a section has no facts. Columns begin
-    with the most shifted. `alarms` are those of other tables than the fit's.
+    with the most shifted.
     """
 
     format: int = FORMAT
@@ -140,4 +129,3 @@ class ReportFacts(_Fact):
     expectation: Expectation | None = None
     reliability: Reliability | None = None
     left_out: dict[str, str] = {}
-    alarms: Annotated[tuple[Alarm, ...], Field(max_length=MOST_ENTRIES)] | None = None

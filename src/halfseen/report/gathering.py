@@ -13,27 +13,17 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import answer_alarms, column_alarms
 from halfseen.arrays import Floats
-from halfseen.errors import HalfseenError, InputError
-from halfseen.evidence import effective_sample_size, fit_density_ratio, overlap
-from halfseen.evidence.risk import RiskEstimate, deep_embedded_validation, source_validation
+from halfseen.errors import HalfseenError
+from halfseen.evidence import effective_sample_size, overlap
+from halfseen.evidence.risk import deep_embedded_validation, source_validation
 from halfseen.front.inference import Understanding
-from halfseen.front.schema import TableSchema
-from halfseen.front.streaming import RowStream
-from halfseen.front.summary import TableSummary, summarize
-from halfseen.front.tables import Table
 from halfseen.labels import LabelKind
-from halfseen.members import Sample
 from halfseen.metrics import expected_calibration_error
 from halfseen.model.fitting import Fit
-from halfseen.model.model import Model
 from halfseen.report.columns import column_facts
 from halfseen.report.facts import Estimate, Expectation, Reliability, ReliabilityBin, ReportFacts
 
-MOST_ROWS = 10_000
-"""Rows of each table that a model is asked about; columns are counted over all of them."""
-FEWEST_ROWS = 20
 BINS = 10
 LEVEL = 0.9
 """Of every interval on the page."""
@@ -44,74 +34,9 @@ T = TypeVar("T")
 
 def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
     """Return what a report will show of a fit that has just ended."""
-    held_out = fit.chosen.held_out
+    held_out, schema = fit.chosen.held_out, fit.model.schema
     assert held_out is not None
-    return _gathered(
-        fit.model.schema,
-        found.source,
-        found.target,
-        (held_out.shown(), held_out.labels),
-        lambda: fit.weights,
-        f"{len(held_out.labels):,} source rows, each held out of the training that predicted it",
-    )
-
-
-def facts_of_tables(model: Model, source: Table, target: Table) -> ReportFacts:
-    """Gather facts about a model from a complete, labelled table and a target's.
-
-    The model may have been trained on these source rows, and the facts say so.
-    """
-    schema = model.schema
-    one = _summary(schema, source, [c.name for c in schema.columns], schema.label)
-    other = _summary(schema, target, [c.name for c in schema.observed], None)
-    rows = Sample(*RowStream(source, schema, is_source=True).at_most(MOST_ROWS, one.rows))
-    target_rows, _ = RowStream(target, schema, is_source=False).at_most(MOST_ROWS, other.rows)
-    observed = list(schema.blocks.observed)
-
-    def weights() -> Floats:
-        """Weigh each half of the rows by a ratio that was fitted on the other half."""
-        half = np.random.default_rng(0).permutation(len(rows)) % 2 == 0
-        found = np.empty(len(rows))
-        for part in (half, ~half):
-            ratio = fit_density_ratio(rows.inputs[~part][:, observed], target_rows[:, observed])
-            found[part] = ratio.weights(rows.inputs[part][:, observed])
-        return found
-
-    facts = _gathered(
-        schema,
-        one,
-        other,
-        (model.score(schema.blocks.hide(rows.inputs)), rows.labels),
-        weights,
-        f"{len(rows):,} rows of {source.where}, which the model may have been trained on: read "
-        "these figures as too good",
-    )
-    alarms = column_alarms(schema, {name: c.shape() for name, c in other.columns.items()})
-    alarms += answer_alarms(schema, model.score(target_rows), model.metrics)
-    return facts.model_copy(update={"alarms": tuple(alarms)})
-
-
-def _summary(
-    schema: TableSchema, table: Table, names: list[str], label: str | None
-) -> TableSummary:
-    for name in [*names, *([] if label is None else [label])]:
-        if name not in table.names:
-            raise InputError(f"{table.where} has no column {name!r}, which the model needs.")
-    categories = [c.name for c in schema.columns if c.kind == "categorical"]
-    summary = summarize(table, names, categorical=categories, label=label)
-    if summary.rows < FEWEST_ROWS:
-        raise InputError(f"{table.where} has {summary.rows} rows; a report needs {FEWEST_ROWS}.")
-    return summary
-
-
-def _gathered(
-    schema: TableSchema,
-    source: TableSummary,
-    target: TableSummary,
-    predicted: tuple[Floats, Labels],
-    weights: Callable[[], Floats],
-    measured_on: str,
-) -> ReportFacts:
+    shown, labels = held_out.shown(), held_out.labels
     left_out: dict[str, str] = {}
 
     def attempt(section: str, find: Callable[[], T]) -> T | None:
@@ -123,20 +48,24 @@ def _gathered(
             left_out[section] = str(error).partition("\n")[0]
             return None
 
-    compared = attempt("shifted", lambda: column_facts(schema, source, target))
+    compared = attempt("shifted", lambda: column_facts(schema, found.source, found.target))
     columns, more = compared or ((), 0)
+    expected = attempt(
+        "expected",
+        lambda: expectation(shown, labels, fit.weights, found.target.rows, schema.label_kind),
+    )
+    reliability = None
+    if schema.classes:
+        names = schema.class_names
+        reliability = attempt("calibration", lambda: _reliability(shown, labels, names))
     return ReportFacts(
-        measured_on=measured_on,
-        source_rows=source.rows,
-        target_rows=target.rows,
+        measured_on=f"{len(labels):,} source rows, each held out of the training that predicted it",
+        source_rows=found.source.rows,
+        target_rows=found.target.rows,
         columns=columns,
         more_columns=more,
-        expectation=attempt(
-            "expected", lambda: expectation(*predicted, weights(), target.rows, schema.label_kind)
-        ),
-        reliability=attempt("calibration", lambda: _reliability(*predicted, schema.class_names))
-        if schema.classes
-        else None,
+        expectation=expected,
+        reliability=reliability,
         left_out=left_out,
     )
 
@@ -145,16 +74,16 @@ def expectation(
     shown: Floats, labels: Labels, weight: Floats, target_rows: int, kind: LabelKind
 ) -> Expectation:
     """Return what held-out source rows let expect of `target_rows` rows of the target."""
-    expected = kind.expected(shown, labels)
+    source, target = {}, {}
+    for name, found in kind.expected(shown, labels).items():
+        here = source_validation(found.losses, level=LEVEL)
+        low, high = here.interval
+        source[name] = as_read(Estimate(value=here.risk, low=low, high=high), found.read)
+        there = on_target(found.losses, weight, target_rows, found.other)
+        target[name] = as_read(there, found.read)
     return Expectation(
-        source={
-            name: as_read(_estimate(source_validation(found.losses, level=LEVEL)), found.read)
-            for name, found in expected.items()
-        },
-        target={
-            name: as_read(on_target(found.losses, weight, target_rows, found.other), found.read)
-            for name, found in expected.items()
-        },
+        source=source,
+        target=target,
         rows=len(labels),
         effective_rows=effective_sample_size(weight),
         overlap=overlap(weight),
@@ -171,10 +100,6 @@ def on_target(loss: Floats, weight: Floats, rows: int, other: float) -> Estimate
     spread = float(np.sqrt(np.average(np.square(loss - found.risk), weights=weight)))
     low, high = found.widened(spread / np.sqrt(rows), other, level=LEVEL)
     return Estimate(value=max(0.0, found.risk), low=max(0.0, low), high=max(0.0, high))
-
-
-def _estimate(found: RiskEstimate) -> Estimate:
-    return Estimate(value=found.risk, low=found.interval[0], high=found.interval[1])
 
 
 def as_read(loss: Estimate, read: Callable[[float], float]) -> Estimate:

@@ -12,10 +12,8 @@ from pydantic import ValidationError
 
 from halfseen.alarms import Alarm
 from halfseen.errors import InputError, first_fault
-from halfseen.front.files import TableFiles
 from halfseen.front.fronts import TableFront, front_from_dict
 from halfseen.front.schema import TableSchema
-from halfseen.model.loading import load_table_model
 from halfseen.model.telling import member_words
 from halfseen.report.answer import (
     alarm_tiles,
@@ -32,7 +30,7 @@ from halfseen.saving.folder import REPORT, Description, read_description, read_r
 
 NOT_KEPT = (
     "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
-    "version or in Python); give --source and --target to compute it."
+    "version or an estimator); `halfseen fit` keeps them."
 )
 SECTIONS = {
     "expected": (
@@ -77,48 +75,27 @@ class Subject:
     description: Description
     schema: TableSchema | None
     facts: ReportFacts
-    rehearsal: Mapping[str, Any] | None = None
+    rehearsal: Mapping[str, Any] | None
 
     @property
     def alarms(self) -> list[Alarm]:
-        """What looks wrong: with the tables that are compared, or with those of the fit."""
-        if self.facts.alarms is not None:
-            return list(self.facts.alarms)
         return [Alarm.from_dict(alarm) for alarm in self.description.metrics.get("alarms", ())]
 
     @property
     def missing(self) -> list[str]:
-        """Names of the columns that the target lacks."""
         return [] if self.schema is None else [column.name for column in self.schema.missing]
 
 
-def read_subject(
-    folder: Path,
-    *,
-    tables: tuple[TableFiles, TableFiles] | None = None,
-    rehearsal: Path | None = None,
-) -> Subject:
-    """Read a model folder; tables, if given, are compared instead of those that it learned from."""
+def read_subject(folder: Path, *, rehearsal: Path | None = None) -> Subject:
+    """Read a model folder, and what was rehearsed for it."""
     description = read_description(folder)
     front = front_from_dict(description.front)
     schema = front.schema if isinstance(front, TableFront) else None
-    facts = _stored_facts(folder, description)
-    if tables is not None:
-        if schema is None:
-            raise InputError(
-                f"{folder} holds a model of images: --source and --target are for models of tables."
-            )
-        from halfseen.report.gathering import facts_of_tables
-
-        command = None if facts is None else facts.command
-        source, target = (table.with_dates(schema.dates) for table in tables)
-        facts = facts_of_tables(load_table_model(folder), source, target)
-        facts = facts.model_copy(update={"command": command})
     return Subject(
         folder.resolve().name,
         description,
         schema,
-        facts or ReportFacts(),
+        _stored_facts(folder, description),
         None if rehearsal is None else _read_rehearsal(rehearsal),
     )
 
@@ -136,15 +113,15 @@ def model_page(subject: Subject) -> Page:
         "training": loss_figures(history),
         "command": _command_parts(subject),
     }
-    absent = {
-        "answer": "nothing was measured on held-out rows; `halfseen fit` does so.",
-        "training": "the folder holds no record of the epochs.",
-    }
+    unkept = NOT_KEPT if subject.schema else "a model of images keeps no data for it."
+    absent = dict.fromkeys(SECTIONS, unkept) | facts.left_out
+    absent["answer"] = "nothing was measured on held-out rows; `halfseen fit` does so."
+    absent["training"] = "the folder holds no record of the epochs."
     sections = []
     for name, (title, how) in SECTIONS.items():
         if name == "training" and not description.networks:
             continue
-        reason = "" if parts[name] else absent.get(name) or _reason(subject, name)
+        reason = "" if parts[name] else absent[name]
         sections.append(Section(name, title, how, tuple(parts[name]), reason))
     learned = "complete, labelled rows, for"
     rows = (
@@ -186,10 +163,10 @@ def patterns_page(name: str, subjects: Sequence[Subject]) -> Page:
     return Page(pages[0].title, words, tuple(sections), tuple(tiles))
 
 
-def _stored_facts(folder: Path, description: Description) -> ReportFacts | None:
+def _stored_facts(folder: Path, description: Description) -> ReportFacts:
     data = read_report(folder, description)
     if data is None:
-        return None
+        return ReportFacts()
     path = folder / REPORT
     if data.get("format") != FORMAT:
         raise InputError(
@@ -214,12 +191,6 @@ def _read_rehearsal(path: Path) -> Mapping[str, Any]:
     if not isinstance(data, dict) or not {"runs", "verdict", "trust"} <= data.keys():
         raise InputError(f"{path} is not what `halfseen rehearse --json` writes.")
     return data
-
-
-def _reason(subject: Subject, section: str) -> str:
-    if subject.schema is None:
-        return "a model of images keeps no data for it."
-    return subject.facts.left_out.get(section, NOT_KEPT)
 
 
 def _tiles(subject: Subject) -> tuple[Tile, ...]:

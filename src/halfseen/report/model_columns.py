@@ -95,34 +95,27 @@ def _shift_row(column: ColumnFacts) -> tuple[Cell, ...]:
 def _drawn(name: str, histogram: Histogram | None) -> Cell:
     if histogram is None or not histogram.source:
         return Cell("–")
-    target = histogram.target
-    if target is not None and len(target) != len(histogram.source):
+    source, target = histogram.source, histogram.target
+    labels, edges = histogram.labels, histogram.edges
+    if target is not None and len(target) != len(source):
         target = None
-    if histogram.labels:
-        ends = histogram.labels[0], histogram.labels[-1]
-        words = f"{name}: {_most(histogram.source, histogram.labels)} is the source's most frequent"
-        words += f", {_most(target, histogram.labels)} the target's." if target else "."
-        return Cell("", drawing=bars(histogram.source, target, words, ends, apart=True))
-    if len(histogram.edges) < 2:
+    if labels:
+        places = range(min(len(source), len(labels)))
+        most = [labels[max(places, key=s.__getitem__)] for s in (source, target) if s]
+        words = f"{name}: {most[0]} is the source's most frequent"
+        words += f", {most[1]} the target's." if target else "."
+        drawing = bars(source, target, words, (labels[0], labels[-1]), apart=True)
+        return Cell("", drawing=drawing)
+    if len(edges) < 2:
         return Cell("–")
-    ends = _end(histogram.edges[0], histogram.edges), _end(histogram.edges[-1], histogram.edges)
+    ends = _end(edges[0], edges), _end(edges[-1], edges)
     scale = ", on a logarithmic scale" if histogram.log else ""
     words = f"{name}: shares of rows from {ends[0]} to {ends[1]}{scale}."
-    return Cell("", drawing=bars(histogram.source, target, words, ends))
+    return Cell("", drawing=bars(source, target, words, ends))
 
 
 def _end(edge: float, edges: Sequence[float]) -> str:
-    """Round an edge to what the span of all of them lets one see.
-
-    Examples
-    --------
-    >>> _end(29.0137, (29.0137, 74.98)), _end(-1.7e-8, (-1.7e-8, 3.0))
-    ('29', '0')
-    """
+    """Round an edge to what the span of all of them lets one see."""
     span = abs(edges[-1] - edges[0])
     decimals = 2 - math.floor(math.log10(span)) if span else 2
     return f"{round(edge, decimals) + 0.0:.10g}"
-
-
-def _most(shares: Sequence[float], labels: Sequence[str]) -> str:
-    return labels[max(range(min(len(shares), len(labels))), key=lambda i: shares[i])]

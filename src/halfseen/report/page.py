@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -69,18 +69,18 @@ def grid(
     folded: bool = False,
 ) -> Grid:
     """Return a table whose first column holds names and whose others hold numbers, unless said."""
+
+    def cell(entry: Cell | str | float | None) -> Cell:
+        if isinstance(entry, Cell):
+            return entry
+        return Cell(entry) if isinstance(entry, str) else number(entry)
+
     columns = (
         Head(title, numeric=place > 0) if isinstance(title, str) else title
         for place, title in enumerate(titles)
     )
-    cells = (tuple(_cell(entry) for entry in row) for row in rows)
+    cells = (tuple(map(cell, row)) for row in rows)
     return Grid(caption, tuple(columns), tuple(cells), tuple(notes), folded)
-
-
-def _cell(entry: Cell | str | float | None) -> Cell:
-    if isinstance(entry, Cell):
-        return entry
-    return Cell(entry) if isinstance(entry, str) else number(entry)
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,6 @@ class Judgement:
     question: str
     holds: bool | None
     sentence: str
-
-    @property
-    def word(self) -> str:
-        """The verdict in words."""
-        if self.holds is None:
-            return "cannot be told"
-        return "nothing speaks against it" if self.holds else "refuted"
 
 
 @dataclass(frozen=True)
@@ -186,17 +179,11 @@ class Page:
     subtitle: str
     sections: tuple[Section, ...]
     tiles: tuple[Tile, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
 
 def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> Cell:
-    """Return a number as a cell, or a dash where there is none.
-
-    Examples
-    --------
-    >>> number(0.123456).text, number(None).text, number(1234.0, ",.0f").text
-    ('0.123', '–', '1,234')
-    """
+    """Return a number as a cell, or a dash where there is none."""
     if value is None or not math.isfinite(value):
         return Cell("–")
     return Cell(format(value, form).replace("-", "−"), float(value), strong=strong)
@@ -238,13 +225,7 @@ def write_page(path: Path, page: Page) -> None:
 
 
 def _words(text: str) -> Markup:
-    """Return a text as HTML, with what stands between backticks as code.
-
-    Examples
-    --------
-    >>> print(_words("Run `halfseen fit <a>`."))
-    Run <code>halfseen fit &lt;a&gt;</code>.
-    """
+    """Return a text as HTML, with what stands between backticks as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 

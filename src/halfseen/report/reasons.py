@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from halfseen.explain import Explanation
-from halfseen.explain.telling import shown
+from halfseen.explain.telling import Explanation, shown
 from halfseen.report.page import (
     Cell,
     Figures,
@@ -15,7 +14,7 @@ from halfseen.report.page import (
     grid,
     number,
     percent,
-)  # fmt: skip
+)
 from halfseen.report.svg import signed_bar
 
 MOST_COLUMNS = 30

@@ -18,15 +18,7 @@ MOST_LETTERS = 14
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """Return round numbers between two ends, about so many.
-
-    Examples
-    --------
-    >>> ticks(0.0, 1.0)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    >>> ticks(3.0, 47.0)
-    [10.0, 20.0, 30.0, 40.0]
-    """
+    """Return round numbers between two ends, about so many."""
     if not high > low:
         return [low]
     rough = (high - low) / count

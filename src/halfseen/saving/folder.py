@@ -74,7 +74,6 @@ class Description(BaseModel):
         return str(self.networks.get("method", ""))
 
     def sealed(self, sha256: str) -> Description:
-        """Return the description of some tensors, with its seal."""
         described = self.model_copy(
             update={"sha256": sha256, "versions": self.versions or library_versions(), "seal": ""}
         )
@@ -167,23 +166,22 @@ def read_description(folder: str | Path) -> Description:
         )
     path = _inside(folder, DESCRIPTION)
     data = _read_json(path)
-    try:
-        found = data["format"]
-    except (KeyError, TypeError):
-        raise InputError(f"{path} is not the description of a model: it is not its JSON.") from None
+    if not isinstance(data, dict) or "format" not in data:
+        raise InputError(f"{path} is not the description of a model: it is not its JSON.")
+    found = data["format"]
     if type(found) is not int or found < 1:
         raise InputError(f"{path} has format {found!r}, which does not exist.")
-    if found > FORMAT:
+    if found != FORMAT:
         raise InputError(
-            f"{path} has format {found}, and this version of halfseen reads up to {FORMAT}: "
-            "update halfseen."
+            f"{path} has format {found}, "
+            + (
+                f"and this version of halfseen reads up to {FORMAT}: update halfseen."
+                if found > FORMAT
+                else "of an earlier halfseen, which this version does not read: fit the model "
+                "again."
+            )
         )
-    if found < FORMAT:
-        raise InputError(
-            f"{path} has format {found}, of an earlier halfseen, which this version does not "
-            "read: fit the model again."
-        )
-    if isinstance(data, dict) and _seal(data) != data.get("seal"):
+    if _seal(data) != data.get("seal"):
         raise InputError(
             f"{path} was changed after it was written: its SHA-256 is not the one in its seal. "
             "Copy the folder again, or fit the model again."

@@ -81,9 +81,6 @@ def _read_key(path: Path, *, is_private: bool) -> Any:
             f"Signatures need a library of their own ({error}); install it with: "
             "pip install 'halfseen[sign]'"
         ) from None
-    kind, half = ("private", ed25519.Ed25519PrivateKey) if is_private else (
-        "public", ed25519.Ed25519PublicKey
-    )  # fmt: skip
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_KEY)
@@ -96,9 +93,9 @@ def _read_key(path: Path, *, is_private: bool) -> Any:
         raise InputError(f"The key {path} cannot be read: {reason(error)}") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
-    if not isinstance(key, half):
+    if not isinstance(key, ed25519.Ed25519PrivateKey if is_private else ed25519.Ed25519PublicKey):
         raise InputError(
-            f"{path} is not a {kind} Ed25519 key in PEM without a password; `halfseen sign --help` "
-            "says how to make a pair."
+            f"{path} is not a {'private' if is_private else 'public'} Ed25519 key in PEM without a "
+            "password; `halfseen sign --help` says how to make a pair."
         )
     return key

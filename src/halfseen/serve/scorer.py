@@ -15,7 +15,8 @@ import onnxruntime
 import pyarrow as pa
 from pydantic import ValidationError
 
-from halfseen.alarms import FEWEST_ROWS, Watch
+from halfseen.alarms import FEWEST_ROWS
+from halfseen.alarms.rows import Watch
 from halfseen.errors import InputError, first_fault
 from halfseen.export.onnx import (
     FORMAT,
