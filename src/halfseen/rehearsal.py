@@ -240,7 +240,7 @@ def rehearse(
     found: Understanding,
     settings: FitSettings,
     *,
-    seeds: int = 3,
+    repeats: int = 3,
     share: float = 1 / 3,
     rows: int = MOST_ROWS,
     progress: Callable[[str], Progress] = lambda title: Progress(),
@@ -251,7 +251,7 @@ def rehearse(
     Of one source a `share` of the rows is carved out to play the target, and the result stands
     under the empty name. Of several sources each plays the target in turn, the others are learned
     from, and results are by site. The :func:`candidates` of `settings` are trained beside the
-    :func:`baselines`, each with so many `seeds`, on at most so many `rows` of each table.
+    :func:`baselines`, `repeats` times with a seed each, on at most so many `rows` of each table.
     """
     if needs_complete_target(settings.models):
         raise OptionError(
@@ -268,13 +268,13 @@ def rehearse(
     both = source.inputs[:, observed], target[:, observed]
     if not isinstance(table, PooledTable):
         carving = carve_pseudo_target(*both, share=share, random_state=settings.seed)
-        return {"": _rehearsed(found, source, carving, settings, seeds, progress, say)}
+        return {"": _rehearsed(found, source, carving, settings, repeats, progress, say)}
     owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     results = {}
     for number, site in enumerate(table.sites):
         say(f"{site} plays the target:")
         carving = carving_of(*both, owner == number, settings.seed)
-        result = _rehearsed(found, source, carving, settings, seeds, progress, say)
+        result = _rehearsed(found, source, carving, settings, repeats, progress, say)
         results[site] = replace(result, site=site)
     return results
 
@@ -290,7 +290,7 @@ def _rehearsed(
     source: Sample,
     carving: Carving,
     settings: FitSettings,
-    seeds: int,
+    repeats: int,
     progress: Callable[[str], Progress],
     say: Callable[[str], None],
 ) -> Rehearsal:
@@ -306,7 +306,7 @@ def _rehearsed(
     networks = candidates(settings, kind)
     runs: list[RehearsedRun] = []
     predicted: dict[str, list[Floats]] = {}
-    for seed in range(settings.seed, settings.seed + seeds):
+    for seed in range(settings.seed, settings.seed + repeats):
         for name, own in (networks | baselines(kind)).items():
             hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
             model = stage.fit(replace(own, seed=seed), hooks)

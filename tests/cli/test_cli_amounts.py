@@ -237,7 +237,7 @@ def test_drifted_columns_are_told_and_not_mapped():
 def test_a_rehearsal_measures_amounts_and_the_report_shows_it(folder, tmp_path):
     given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
     found = tmp_path / "found.json"
-    said = run("rehearse", *given, "--seeds", 1, "--members", "regression", "-o", found)
+    said = run("rehearse", *given, "--repeats", 1, "--members", "regression", "-o", found)
     for words in ("RMSE lost", TAUGHT, UNTAUGHT, "Ridge regression", "would have won"):
         assert words in said
     measured = json.loads(found.read_text())

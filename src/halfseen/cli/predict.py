@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.arguments import Rename
+from halfseen.cli.config import ModelFolder, Rename, part_and_table
 from halfseen.cli.fit_images import Skipped
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -19,7 +19,7 @@ from halfseen.outputs import Output, check_outputs
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
+    model: ModelFolder,
     data: Annotated[
         Path, typer.Argument(help="Rows to score: a file or a folder; images for their models.")
     ],
@@ -51,7 +51,6 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.cli.config import part_and_table
     from halfseen.front.fronts import ImageFront
     from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table

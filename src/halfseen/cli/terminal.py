@@ -215,23 +215,13 @@ def plain_data(value: Any) -> Any:
 
 def with_shared_options(command: Any) -> Any:
     """Give a command, or a group with all of its commands, ``-v`` and ``-q``."""
-    if hasattr(command, "commands"):
-        for part in command.commands.values():
-            with_shared_options(part)
-    else:
-        command.params += _shared_options()
+    for part in getattr(command, "commands", {}).values():
+        with_shared_options(part)
+    if not hasattr(command, "commands"):
+        nothing_else = typer.Typer(add_completion=False)
+        nothing_else.command()(_shared)
+        command.params += typer.main.get_command(nothing_else).params
     return command
-
-
-def _shared_options() -> list[Any]:
-    """Return the options of a command that has nothing else, as Typer makes them."""
-    options = typer.Typer(add_completion=False)
-    options.command()(_shared)
-    return list(typer.main.get_command(options).params)
-
-
-def _set_verbose(count: int) -> None:
-    set_verbosity(count)
 
 
 def _set_quiet(given: bool) -> None:
@@ -246,7 +236,7 @@ def _shared(
             "--verbose",
             "-v",
             count=True,
-            callback=_set_verbose,
+            callback=set_verbosity,
             expose_value=False,
             is_eager=True,  # before the next one, which replaces it
             help="Say more: -v every setting, -vv also where an error came from.",
