@@ -63,12 +63,12 @@ class ScaleGradient(torch.autograd.Function):
     """The identity, with its gradient scaled on the way back; a negative scale reverses it."""
 
     @staticmethod
-    def forward(context, x, scale):  # noqa: D102
+    def forward(context, x, scale):
         context.scale = scale
         return x.view_as(x)
 
     @staticmethod
-    def backward(context, gradient):  # noqa: D102
+    def backward(context, gradient):
         return context.scale * gradient, None
 
 

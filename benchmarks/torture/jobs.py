@@ -65,10 +65,10 @@ class SavedModel(Job):
 
     what = "a model is saved"
 
-    def write(self, number: int = 1) -> None:  # noqa: D102
+    def write(self, number: int = 1) -> None:
         self.kit.save(self.folder / "model", number)
 
-    def found(self) -> int:  # noqa: D102
+    def found(self) -> int:
         return self.kit.which(self.folder / "model")
 
 
@@ -77,10 +77,10 @@ class KeptCheckpoint(Job):
 
     what = "a checkpoint is kept"
 
-    def write(self, number: int = 1) -> None:  # noqa: D102
+    def write(self, number: int = 1) -> None:
         write_checkpoint(self.folder / "run.safetensors", checkpoint_of(self.kit, number))
 
-    def found(self) -> int:  # noqa: D102
+    def found(self) -> int:
         found = read_checkpoint(self.folder / "run.safetensors", "run")
         if found is None:
             raise AssertionError("no checkpoint is there")
@@ -93,10 +93,10 @@ class KeptTrial(Job):
 
     what = "a trial is kept"
 
-    def write(self, number: int = 1) -> None:  # noqa: D102
+    def write(self, number: int = 1) -> None:
         add_trials(self.folder / "search.journal", 2 if number == 0 else 1)
 
-    def found(self) -> int:  # noqa: D102
+    def found(self) -> int:
         values = trials_of(self.folder / "search.journal")
         if not {0: 0.5, 1: 1.5}.items() <= values.items():
             raise AssertionError("finished trials were lost")
@@ -110,14 +110,14 @@ class WrittenScores(Job):
 
     what = "scores are written"
 
-    def write(self, number: int = 1) -> None:  # noqa: D102
+    def write(self, number: int = 1) -> None:
         rows = self.kit.frame.head(40 if number else 7)
         table = self.kit.work / f"rows{number}.csv"
         if not table.exists():
             table.write_bytes(written(rows, "csv"))
         score_table(self.kit.loaded, open_table(table), self.folder / "scores.parquet")
 
-    def found(self) -> int:  # noqa: D102
+    def found(self) -> int:
         scores = pyarrow.parquet.read_table(self.folder / "scores.parquet").to_pandas()
         number = {7: 0, 40: 1}[len(scores)]
         known = self.kit.answers[0][: len(scores)]

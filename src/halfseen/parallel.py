@@ -62,7 +62,6 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes, prints and decides."""
         return self.rank == 0
 
     def check(self, batch_size: int) -> None:
@@ -101,7 +100,6 @@ class Ranks:
         return DistributedDataParallel(module, broadcast_buffers=False, find_unused_parameters=True)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean of all ranks' values."""
         if self.size == 1:
             return values
         from torch import distributed
@@ -194,7 +192,6 @@ _THREADS: ContextVar[int | None] = ContextVar("_THREADS", default=None)
 
 
 def threads() -> int:
-    """Return how many threads a piece of work may use here."""
     return _THREADS.get() or _cores()
 
 
@@ -213,7 +210,6 @@ def _cores() -> int:
 
 
 def at_once_workers() -> int:
-    """Return how many calls :func:`at_once` runs at a time."""
     return _cores()
 
 

@@ -76,7 +76,6 @@ class FitBar(AbstractContextManager["FitBar"]):
         self._lines.update(self._whole, description=doing, completed=done, total=parts)
 
     def training(self, title: str) -> ProgressBar:
-        """Return the line of one training."""
         return ProgressBar(title, self._lines)
 
 
@@ -100,13 +99,11 @@ class ProgressBar(Progress):
             self._bar.stop()
 
     def start(self, phases: Sequence[Epochs], done: int) -> None:
-        """Open the bar over all epochs."""
         epochs = sum(phase.epochs for phase in phases)
         self._done = done
         self._task = self._bar.add_task(self.title, total=epochs, completed=done, losses="")
 
     def step(self, phase: Epochs, epoch: int, step: int, steps: int) -> None:
-        """Move the bar within an epoch."""
         self._bar.update(
             self._task,
             completed=self._done + (step + 1) / steps,
@@ -114,7 +111,6 @@ class ProgressBar(Progress):
         )
 
     def end_epoch(self, record: Mapping[str, Any]) -> None:
-        """Show the epoch's losses."""
         self._done += 1
         shown = {
             name: value

@@ -83,7 +83,6 @@ class Rehearsal:
 
     @property
     def label_kind(self) -> type[LabelKind]:
-        """What is predicted."""
         return LABEL_KINDS[self.task]
 
     @property
@@ -117,7 +116,6 @@ class Rehearsal:
 
     @property
     def verdict(self) -> str:
-        """Which model and which score would have won, in sentences."""
         best, second, gap = self._lead()
         least = min(choice.lost for choice in self.choices)
         right = [choice.score for choice in self.choices if choice.lost <= least]
@@ -135,7 +133,6 @@ class Rehearsal:
 
     @property
     def trust(self) -> str:
-        """How far to trust the verdict, in sentences."""
         best, second, gap = self._lead()
         noise = np.nanmax([0.0, self.deviation(best), self.deviation(second)])
         wanted, obtained = self.carving.wanted.auc, self.carving.obtained.auc
@@ -280,7 +277,6 @@ def rehearse(
 
 
 def _rows(table: Table, found: Understanding, most: int, *, is_source: bool) -> Chunk:
-    """Return about so many prepared rows of a table, or of one of its sites."""
     summary = found.source if is_source else found.target
     return RowStream(table, found.schema, is_source=is_source).at_most(most, summary.rows)
 
@@ -323,7 +319,6 @@ def _rehearsed(
 
 
 def candidates(settings: FitSettings, kind: LabelKind) -> dict[str, FitSettings]:
-    """Return the models to compare, and how each is fitted."""
     members = settings.members_for("table", kind)
     if kind.networks:
         # All have the same members, also the one that alone would go without networks.

@@ -83,13 +83,11 @@ class LazyGroup(TyperGroup):
     """A group that imports a command when it is called: its help and completion wait for none."""
 
     def resolve_command(self, *given: Any) -> tuple[Any, Any, list[str]]:
-        """Return the name, the command and the words that are left for it."""
         name, command, rest = super().resolve_command(*given)
         return name, imported(name) if name else command, rest
 
 
 def imported(name: str) -> Any:
-    """Return a command, or a group of commands, from its home."""
     found = resolve_name(COMMANDS[name][0])
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)

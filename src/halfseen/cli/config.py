@@ -153,7 +153,6 @@ class FitConfig(BaseModel):
     options: dict[str, Any] = {}
 
     def roles(self) -> Roles:
-        """Return what is said of the columns."""
         from halfseen.front.dates import read_dates
         from halfseen.front.roles import Roles
         from halfseen.labels import class_name
@@ -169,7 +168,6 @@ class FitConfig(BaseModel):
         return open_renamed(path, self.rename).with_dates(read_dates(self.dates or ()))
 
     def settings(self) -> FitSettings:
-        """Return what is said of the training."""
         from halfseen.model.settings import FitSettings
 
         said = self._said_of(FitSettings) | {"class_weight": _class_weight(self.class_weight)}
@@ -271,7 +269,6 @@ def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
 
 
 def split_names(given: list[str]) -> list[str]:
-    """Return names separated by commas, or given one by one."""
     return [name.strip() for entry in given for name in entry.split(",") if name.strip()]
 
 

@@ -88,7 +88,6 @@ def explain(
 
 
 def _first_rows(table: Any, names: list[str], most: int | None) -> Any:
-    """Return the first rows of a table, as one Arrow table."""
     import pyarrow as pa
 
     absent = [name for name in names if name not in table.names]

@@ -39,13 +39,11 @@ class Skipped:
         self.sentences: list[str] = []
 
     def __call__(self, error: InputError) -> None:
-        """Note an image, or stop."""
         if self.strict:
             raise error
         self.sentences.append(str(error))
 
     def tell(self, terminal: Terminal) -> None:
-        """Name what was skipped."""
         for sentence in self.sentences[:MOST_NAMED]:
             terminal.say(f"Skipped: {sentence}")
         if self.sentences:
@@ -159,7 +157,6 @@ def _front(
     source: ImageFolder, target: ImageFolder, missing: str | None, mask: Path | None,
     size: int | None,
 ) -> ImageFront:  # fmt: skip
-    """Return how images become inputs."""
     from halfseen.blocks import Blocks
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import chosen_size, read_mask

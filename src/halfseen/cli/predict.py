@@ -113,7 +113,6 @@ def _progress(terminal: Terminal, unit: str) -> Iterator[Callable[[int], None]]:
 def _predict_images(
     model: Any, data: Path, output: Path, skipped: Skipped, terminal: Terminal
 ) -> None:
-    """Score a folder of images."""
     from halfseen.front.image_folders import open_folder
     from halfseen.model.scoring import check_output, score_images
 

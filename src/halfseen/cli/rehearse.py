@@ -103,7 +103,6 @@ def rehearse(
 
 
 def print_rehearsal(result: Any, console: Console) -> None:
-    """Print models, scores and the verdict."""
     from halfseen.rehearsal import shown
 
     loss, *others = result.measures

@@ -61,7 +61,6 @@ def understanding(found: Any) -> dict[str, Any]:
 
 
 def print_columns(schema: Any, console: Console) -> None:
-    """Print what becomes of each column."""
     table = new_table("column", "role", "kind", "preparation")
     shown = schema.columns
     if len(shown) > MOST_COLUMNS:

@@ -104,7 +104,6 @@ class Sites:
 
 
 def is_terminal() -> bool:
-    """Whether somebody is there to answer."""
     return sys.stdin.isatty()
 
 

@@ -61,7 +61,6 @@ def verbosity() -> int:
 
 
 def set_verbosity(level: int) -> None:
-    """Say how much commands tell from now on."""
     global _verbosity
     _verbosity = level
 
@@ -70,7 +69,6 @@ class SafeConsole(Console):
     """A console on which no text from a file moves the cursor or changes what is shown."""
 
     def render(self, *given: Any, **named: Any) -> Iterable[Segment]:
-        """Yield the pieces that are printed, with a mark for every control character."""
         for piece in super().render(*given, **named):
             yield piece if piece.control else piece._replace(text=printable(piece.text))
 
@@ -122,27 +120,22 @@ class Terminal:
         self.errors = make_console(stderr=True, quiet=quiet)
 
     def say(self, sentence: str) -> None:
-        """Tell what is going on."""
         plain(self.console, sentence)
 
     def detail(self, sentence: str) -> None:
-        """Tell what is of interest with ``-v``."""
         if verbosity() > 0:
             plain(self.errors, sentence)
 
     def settings(self, options: Options) -> None:
-        """Tell every setting, with ``-v``."""
         from halfseen.options import dotted
 
         for name, value in dotted(options.model_dump(exclude_none=True)).items():
             self.detail(f"  {name} = {value!r}")
 
     def result(self, sentence: str) -> None:
-        """Tell what came of it, also with ``--quiet``."""
         plain(self.results, sentence)
 
     def document(self, data: Mapping[str, Any]) -> None:
-        """Print the JSON document, where one is wanted."""
         if self.as_json:
             text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
             typer.echo(
@@ -150,17 +143,14 @@ class Terminal:
             )
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
-        """Show that something short is under way."""
         return self.errors.status(doing)
 
     def fit_progress(self) -> AbstractContextManager[FitBar | None]:
-        """Return the display of a whole fit; with ``--quiet`` there is none."""
         from halfseen.progress import FitBar
 
         return nullcontext() if self.errors.quiet else FitBar()
 
     def progress(self, title: str) -> Progress:
-        """Return the display of one training."""
         from halfseen.progress import Progress, ProgressBar
 
         return Progress() if self.errors.quiet else ProgressBar(title)
@@ -179,12 +169,10 @@ def new_table(*headings: str, title: str | None = None, numbers: bool = False) -
 
 
 def plain(console: Console, text: str) -> None:
-    """Print a sentence as it is, without markup or breaking."""
     console.print(escape(text), soft_wrap=True, highlight=False)
 
 
 def print_failures(failures: Iterable[str], console: Console) -> None:
-    """Print what did not work, one sentence each."""
     for failure in failures:
         text = f"[red]failed:[/red] {escape(str(failure))}"
         console.print(text, soft_wrap=True, highlight=False)

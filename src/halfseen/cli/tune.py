@@ -155,7 +155,6 @@ def print_result(result: Any, console: Console) -> None:
 
 
 def write_table(result: Any, path: Path) -> None:
-    """Write one line per trial, the best first."""
     rows = result.table()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:

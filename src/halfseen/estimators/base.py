@@ -36,7 +36,6 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
         raise NotImplementedError
 
     def _fit_frames(self, X: Any, y: Any, X_target: Any, **given: Any) -> FrameFit:
-        """Fit, and keep what every estimator tells of it."""
         from halfseen.model.frames import fit_frames
 
         if y is None:

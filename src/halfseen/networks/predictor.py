@@ -34,7 +34,6 @@ class Predictor:
 
     @property
     def method(self) -> Method:
-        """Which of the seven models they are."""
         return self.networks.method
 
     def log_probabilities(self, rows: Matrix) -> Floats:

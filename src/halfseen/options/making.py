@@ -133,7 +133,6 @@ objective, training, refinement.
 
 
 def _check_inputs(given: Mapping[str, Any], own: str) -> None:
-    """Refuse settings of the encoders of another kind of inputs."""
     other = {"images": "tables", "tables": "images"}[own]
     if given.get(other):
         raise OptionError(f"{other}.{next(iter(given[other]))} does not apply to {own}.")
@@ -209,7 +208,6 @@ def _sentence(
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
-    """Return a question for the nearest known name, or nothing where none is near."""
     near = _nearest(name, known)
     return f" Did you mean {near!r}?" if near else ""
 

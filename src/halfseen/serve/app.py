@@ -112,7 +112,6 @@ class _Predict:
         self._together = {scorer: Together(scorer, _threads()) for scorer in scorers}
 
     async def answer(self, request: Request) -> Response:
-        """Score the rows of one request."""
         media = _media_type(request)
         arrow_wanted = ARROW in request.headers.get("accept", "")
         body, is_over = bytearray(), threading.Event()
@@ -170,7 +169,6 @@ class _Predict:
 
 
 def _answers(scorer: Scorer, scores: Scores) -> dict[str, list[Any]]:
-    """Return the columns of an answer."""
     shown, prediction = scores
     # Of amounts the prediction is the first column already.
     columns = [*shown.T.tolist(), prediction.tolist()]
@@ -184,7 +182,6 @@ def _written(
     alarms: list[str],
     arrow_wanted: bool,
 ) -> tuple[bytes, str]:
-    """Return an answer as bytes, and their type."""
     if arrow_wanted:
         return write_arrow(answers), ARROW
     answer: Any = answers

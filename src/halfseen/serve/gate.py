@@ -48,7 +48,6 @@ class Gate:
         self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -117,7 +116,6 @@ class Flow:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 

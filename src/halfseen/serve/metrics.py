@@ -65,11 +65,9 @@ class Metrics:
         self.process = 0
 
     def total(self, name: str) -> int:
-        """Return a number of all processes together."""
         return int(self.counts[name].sum())
 
     def answered(self, status: int, seconds: float, rows: int) -> None:
-        """Count one answer."""
         own = self.counts[self.process]
         own["statuses"][status] += 1
         own["seconds"] += seconds

@@ -133,7 +133,6 @@ class Reloadable:
         self._is_loading = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request by the application of this moment."""
         await self._app(scope, receive, send)
 
     def begin_reload(self) -> None:
@@ -162,7 +161,6 @@ def configured(
     trust_proxies: Sequence[str] = (),
     metrics: Metrics | None = None,
 ) -> uvicorn.Config:
-    """Return how uvicorn runs the application."""
     return uvicorn.Config(
         app,
         log_config=None,

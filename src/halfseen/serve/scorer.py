@@ -152,7 +152,6 @@ class Scorers:
         return list(self)[place].columns
 
     def of(self, names: Iterable[str]) -> Scorer:
-        """Return the scorer of columns that were read."""
         return self._scorers[tuple(names)]
 
 
@@ -166,7 +165,6 @@ def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) ->
 
 
 def open_scorers(model: Path) -> Scorers:
-    """Return the scorers of a model folder, or the one of an exported graph."""
     if not model.is_dir():
         return Scorers([open_scorer(model)])
     whole = load(model)
@@ -176,7 +174,6 @@ def open_scorers(model: Path) -> Scorers:
 
 
 def open_scorer(model: Path) -> Scorer:
-    """Return the scorer of the folder of one model or of an exported graph."""
     if model.is_dir():
         return _scorer(loading.load(model), model)
     try:

@@ -38,7 +38,6 @@ class Together:
         self._work: asyncio.Task[None] | None = None
 
     async def score(self, values: Values) -> Scores:
-        """Return what the scorer says of the rows of one request."""
         answer: asyncio.Future[Scores] = asyncio.get_running_loop().create_future()
         self._waiting.append((values, answer))
         if self._work is None:

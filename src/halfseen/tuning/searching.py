@@ -202,8 +202,6 @@ def search(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What every trial of a search is fitted and scored on."""
-
     X: Any
     y: Any
     X_held_out: Any
@@ -297,7 +295,6 @@ class _Runner:
         return [dict(zip(self.space, values, strict=True)) for values in combinations]
 
     def _value(self, settings: Mapping[str, Any]) -> float:
-        """Return the score of an estimator with some settings."""
         rows, estimator = self.rows, with_settings(self.estimator, settings)
         if estimator.random_state is None:
             estimator.set_params(random_state=self.seed)

@@ -96,7 +96,6 @@ def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Es
 
 
 def _rows(table: Table, names: list[str], rows: int, resident: bool, seed: int) -> pa.Table:
-    """Return a table's rows as they are, or a random part of a long one."""
     random = np.random.default_rng(seed)
 
     def some(batch: pa.RecordBatch) -> pa.RecordBatch:

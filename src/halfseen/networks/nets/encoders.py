@@ -118,7 +118,6 @@ class VectorEncoder(nn.Module):
         """Whether what becomes of a row does not depend on others."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the latent of a batch of rows."""
         latent: Tensor = self.layers(self.drop_inputs(x))
         if self.linear is not None:
             latent = latent + self.linear(x)

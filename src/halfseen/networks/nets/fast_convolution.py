@@ -30,8 +30,6 @@ CACHED_IMAGES = 128
 
 @dataclass(frozen=True)
 class Stage:
-    """One convolution with what follows it."""
-
     convolution: nn.Conv2d
     norm: nn.BatchNorm2d | None
     pools: bool
@@ -72,8 +70,6 @@ def encode(stages: list[Stage], x: Tensor, rows: tuple[int, int] | None = None) 
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A stage with the weights that it is computed with."""
-
     stage: Stage
     weight: Tensor
     bias: Tensor
@@ -127,7 +123,6 @@ class _Bands:
         return channels_last(parts[0] if len(parts) == 1 else torch.cat(parts, dim=2))
 
     def padded(self, before: int, after: int) -> _Bands:
-        """Surround the images with zeros."""
         return _Bands(
             pad(self.above, (before, after, before, 0)),
             pad(self.middle, (before, after)),
@@ -259,7 +254,6 @@ def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sign(scale: Tensor) -> Tensor:
-    """-1 where a scale is negative, else 1."""
     return 1.0 - 2.0 * (scale.detach() < 0).to(scale.dtype)
 
 

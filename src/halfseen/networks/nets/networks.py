@@ -200,7 +200,6 @@ def build_networks(
     options: Options,
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Networks:
-    """Return the networks of one model, with the sizes in `options` or encoders of one's own."""
     normalize = options.networks.normalization
 
     def default_encoder(shape: tuple[int, ...]) -> nn.Module:

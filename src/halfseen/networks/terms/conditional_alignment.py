@@ -21,8 +21,6 @@ RANDOM_SIZE = 1024
 
 
 class ConditionalAlignmentSettings(TermSettings):
-    """Settings of conditional alignment."""
-
     entropy: bool = Field(default=True, description="whether sure rows count more")
 
 
@@ -75,7 +73,6 @@ class ConditionalAlignment(Term):
         return {"conditional_alignment": on_source.sum() + on_target.sum()}
 
     def parts(self) -> list[Part]:
-        """Return the critic."""
         return [Part("conditional_alignment", self.critic, self.options.training.rate_decay)]
 
     def _seen(self, latent: Tensor, probability: Tensor, strength: float) -> Tensor:

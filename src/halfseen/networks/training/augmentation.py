@@ -84,7 +84,6 @@ class MaskNoise:
     probability: float = 0.1
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Return rows with cells masked."""
         mask = torch.rand(rows.shape, device=rows.device) < self.probability
         return torch.where(mask, rows.mean(-2, keepdim=True).expand_as(rows), rows)
 
@@ -110,7 +109,6 @@ class Appearance:
     highest: float = 1.0
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Return images that show the same under another light."""
         rows, channels = images.shape[:2]
 
         def uniform(low: float, high: float, columns: int) -> Tensor:
@@ -184,8 +182,6 @@ class _Extended:
 
 @dataclass(frozen=True)
 class _Both:
-    """One augmentation after another."""
-
     first: Augmentation
     second: Augmentation
 

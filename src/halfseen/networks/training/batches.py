@@ -26,7 +26,6 @@ class Rows:
         return len(self.inputs)
 
     def to(self, device: torch.device) -> Rows:
-        """Return the rows on a device."""
         return Rows(self.inputs.to(device))
 
 
@@ -51,7 +50,6 @@ class LabelledRows:
         return self.labels.argmax(1) if self.labels.ndim == 2 else self.labels
 
     def to(self, device: torch.device) -> LabelledRows:
-        """Return the rows on a device."""
         weights = None if self.weights is None else self.weights.to(device)
         return LabelledRows(self.inputs.to(device), self.labels.to(device), weights)
 
@@ -86,12 +84,10 @@ class ResidentBatches:
         self._epoch_rows = int(counts.max() * len(counts)) if balanced else len(source)
 
     def steps(self, batch_size: int) -> int:
-        """Return how many steps an epoch takes."""
         self._check(batch_size)
         return self._epoch_rows // batch_size
 
     def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
-        """Yield the batches of one epoch, of which each rank gets its part."""
         source_index, target_index = self.orders(batch_size, seed)
         own = ranks.rows(batch_size)
         for first in range(0, len(target_index), batch_size):

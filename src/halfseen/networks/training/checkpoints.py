@@ -95,7 +95,6 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
 
 
 def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
-    """Hash all that a run goes on with."""
     found = hashlib.sha256(header.encode("utf-8", "surrogatepass"))
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())

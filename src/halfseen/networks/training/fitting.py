@@ -65,7 +65,6 @@ class TrainingProblem:
 
     @classmethod
     def resident(cls, blocks: Blocks, source: LabelledRows, target: Rows, n_classes: int) -> Self:
-        """Return a problem whose rows are all in memory."""
         return cls(blocks, n_classes, None, min(len(source), len(target)), source, target)
 
     def batches_for(self, options: Options, device: torch.device) -> Batches:
@@ -81,7 +80,6 @@ class TrainingProblem:
         return self.batches
 
     def digest(self) -> str:
-        """Return what tells the rows from others."""
         found = hashlib.sha256(self.fingerprint.encode())
         rows = [self.source.inputs, self.source.labels, self.target.inputs]
         for tensor in rows if self.source.weights is None else [*rows, self.source.weights]:
@@ -186,7 +184,6 @@ def _initial(
     encoder: nn.Module | EncoderFactory | None = None,
     augmentation: Augmentation | None = None,
 ) -> Objective:
-    """Return a model as it is before training."""
     pixels = _pixels(problem)
     if options.images is not None and options.images.standardize == "auto":
         # Other sources are shown in the light of others: both at once was worse.
@@ -205,7 +202,6 @@ def sample_of(rows: Tensor, most: int) -> Tensor:
 
 
 def _pixels(problem: TrainingProblem) -> Pixels:
-    """Return what is to be known of the images of both domains."""
     blocks = problem.blocks
     if blocks.is_table:
         return Pixels()

@@ -45,7 +45,6 @@ class StackedLinear(nn.Module):
 
     @torch.no_grad()
     def copy_to(self, layer: nn.Linear, network: int) -> None:
-        """Give a linear layer the weights of one network."""
         layer.weight.copy_(self.weight[network].T)
         layer.bias.copy_(self.bias[network, 0])
 
@@ -68,11 +67,9 @@ class StackedBatches:
         self._weights = torch.cat(known) if known else None
 
     def steps(self, batch_size: int) -> int:
-        """Return how many steps an epoch takes."""
         return min(part.steps(batch_size) for part in self.parts)
 
     def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
-        """Yield the batches of one epoch, of which each rank gets its part."""
         rows = self.steps(batch_size) * batch_size
         orders = [part.orders(batch_size, seed) for part in self.parts]
         source = torch.stack([order[:rows] for order, _ in orders])
