@@ -21,7 +21,6 @@ from halfseen.networks.methods import method_named
 from halfseen.networks.training import (
     LabelledRows,
     ResidentBatches,
-    Rows,
     derived_seed,
     plan_phases,
 )
@@ -170,7 +169,7 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
         networks = nets.build_networks(pair.blocks, method, len(pair.classes), options)
         source = LabelledRows(tensor(pair.source_train.inputs), tensor(pair.source_train.labels))
-        target = Rows(tensor(pair.target_train))
+        target = tensor(pair.target_train)
         batches = ResidentBatches(source, target, balanced=False)
         rows = min(len(source), len(target))
         phases = plan_phases(options, method, batches, rows=rows, refine=False)

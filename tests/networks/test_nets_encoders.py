@@ -56,7 +56,7 @@ def test_an_image_too_small_gets_a_sentence(shape):
 
 def test_a_users_module_is_copied_not_shared():
     own = nn.Linear(4, 2)
-    made = make_encoder(own, (4,), role="observed")
+    made, _ = make_encoder(own, (4,), role="observed")
     assert made is not own
     assert torch.equal(made.weight, own.weight)
 

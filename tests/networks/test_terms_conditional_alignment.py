@@ -34,7 +34,7 @@ def project(monkeypatch, size):
 @pytest.fixture
 def batch():
     small = problem(rows=6)
-    return Batch(small.source.inputs.double(), small.source.labels, small.target.inputs.double())
+    return Batch(small.source.inputs.double(), small.source.labels, small.target.double())
 
 
 def softmax(logits):

@@ -12,7 +12,7 @@ import torch
 
 from halfseen import Blocks, HalfseenError, InputError, TrainingDivergedError, preset
 from halfseen.networks.methods import method_named
-from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training import LabelledRows
 from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
@@ -44,9 +44,7 @@ def problem(seed=0, rows=64):
     target = torch.randn(rows, 5, generator=generator) + 0.5
     labels = (source[:, 0] + source[:, 4] > 0).long()
     blocks = Blocks.columns(5, [3, 4])
-    return TrainingProblem.resident(
-        blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2
-    )
+    return TrainingProblem.resident(blocks, LabelledRows(source, labels), blocks.hide(target), 2)
 
 
 def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):
@@ -118,7 +116,7 @@ def test_epoch_hook_sees_each_epoch_and_adds_to_its_record():
     seen = []
 
     def hook(objective, record):
-        seen.append((record["phase"], objective.networks(problem().target.inputs).shape))
+        seen.append((record["phase"], objective.networks(problem().target).shape))
         return {"extra": len(seen)}
 
     plain, _ = fit()
@@ -262,7 +260,7 @@ def test_target_labels_have_no_way_in():
     given = problem()
     assert not hasattr(given.target, "labels")
     with pytest.raises(TypeError):
-        Rows(given.target.inputs, torch.zeros(64))
+        given.target, torch.zeros(64)
 
 
 def test_refinement_of_the_classifier_alone_leaves_the_encoders():

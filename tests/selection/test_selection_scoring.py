@@ -15,7 +15,7 @@ from halfseen.networks import nets
 from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import build_networks
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
@@ -62,7 +62,7 @@ def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor
 @lru_cache
 def trained_networks(shift: float = 0.5) -> nets.Networks:
     given = evidence(shift)
-    target = Rows(torch.from_numpy(given.target))
+    target = torch.from_numpy(given.target)
     problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), target, 2)
     method = method_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks

@@ -172,6 +172,8 @@ def best_config(config: FitConfig, result: Any) -> str:
     chosen = members_of(best.settings)
     settings = config.model_dump(exclude_none=True, exclude={"options"})
     settings |= {} if best.model == AMOUNTS else {"models": [best.model]}
+    if isinstance(config.class_weight, dict):
+        settings["class_weight"] = [f"{name}={w}" for name, w in config.class_weight.items()]
     settings |= {n: v for n, v in chosen.items() if n in type(config).model_fields}
     found = {n: v for n, v in chosen.items() if n not in settings}
     lines = [

@@ -52,13 +52,6 @@ class Limits:
         sentence = f"More than {most} {what}, the limit of this server; try again in a moment."
         return RequestError(429, sentence)
 
-    def late(self) -> RequestError:
-        return RequestError(
-            408,
-            f"The request took longer than {self.deadline:g} seconds, the limit of this server; "
-            "send fewer rows at a time, or send them faster.",
-        )
-
     def _check(self, count: int, most: int, words: str) -> None:
         if count > most:
             raise RequestError(

@@ -77,14 +77,14 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many hears so as soon as it asks for something."""
         super().connection_made(_AtOnce(transport, self.loop))  # type: ignore[arg-type]
-        self._metrics.connections += 1
+        self._metrics["connections"] += 1
         self._is_one_too_many = self._metrics.total("connections") > self._limits.max_connections
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._next_look is not None:
             self._next_look.cancel()
-        self._metrics.connections -= 1
+        self._metrics["connections"] -= 1
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

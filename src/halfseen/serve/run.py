@@ -145,10 +145,10 @@ class Reloadable:
         try:
             self._app = self._load()
             gc.collect()  # applications refer to themselves: the former model would stay for long
-            self._metrics.reloads += 1
+            self._metrics["reloads"] += 1
             log("reloaded")
         except Exception as error:
-            self._metrics.failed_reloads += 1
+            self._metrics["failed_reloads"] += 1
             said = str(error) if isinstance(error, HalfseenError) else repr(error)
             log("not reloaded", level=logging.ERROR, error=said)
         finally:

@@ -17,12 +17,7 @@ from pydantic import ValidationError
 
 from halfseen.alarms import FEWEST_ROWS, Watch
 from halfseen.errors import InputError, first_fault
-from halfseen.export.onnx import (
-    FORMAT,
-    PREDICTION,
-    is_sealed,
-    onnx_model,
-)
+from halfseen.export.onnx import FORMAT, PREDICTION, is_sealed, onnx_model
 from halfseen.export.onnx_tables import graph_input
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.model import loading
@@ -35,15 +30,7 @@ CHUNK = 4096
 
 
 class Scorer:
-    """Scores tables with an exported graph.
-
-    Parameters
-    ----------
-    content
-        The bytes of a graph that ``halfseen export`` wrote.
-    source
-        What messages call it.
-    """
+    """Scores tables with a graph that ``halfseen export`` wrote; `source` is what it is called."""
 
     def __init__(self, content: bytes, source: str = "the graph") -> None:
         options = onnxruntime.SessionOptions()

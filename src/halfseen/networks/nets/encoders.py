@@ -127,8 +127,8 @@ class VectorEncoder(nn.Module):
 
 def make_encoder(
     encoder: nn.Module | EncoderFactory, shape: tuple[int, ...], *, role: str
-) -> nn.Module:
-    """Return a fresh encoder for one block from a factory or from a module to copy.
+) -> tuple[nn.Module, int]:
+    """Return a fresh encoder for one block, by a factory or as a copy, and its latent size.
 
     A module that a user brings is copied, so that g1 and g2 never share weights by accident
     and fitting leaves the user's own object alone.
@@ -142,8 +142,7 @@ def make_encoder(
                 f"The encoder factory returned {type(module).__name__} for the {role} block; "
                 "it must return a torch.nn.Module."
             )
-    latent_size_of(module, shape, role=role)
-    return module
+    return module, latent_size_of(module, shape, role=role)
 
 
 def latent_size_of(encoder: nn.Module, shape: tuple[int, ...], *, role: str = "observed") -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from halfseen.networks.terms.term import Batch
 from halfseen.networks.training.augmentation import AffineImages, Augmentation, MaskNoise
-from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import Phase, annealed_rate, plan_phases, ramp
 
@@ -19,7 +19,6 @@ __all__ = [
     "MaskNoise",
     "Phase",
     "ResidentBatches",
-    "Rows",
     "Trainer",
     "annealed_rate",
     "derived_seed",

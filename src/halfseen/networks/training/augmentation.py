@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -169,24 +170,13 @@ def nearest_measured(missing: npt.NDArray[np.bool_]) -> Tensor:
     return torch.from_numpy(np.ravel_multi_index(tuple(places), missing.shape))
 
 
-@dataclass(frozen=True, eq=False)
-class _Extended:
+def _extended(images: Tensor, nearest: Tensor) -> Tensor:
     """Continue what was measured into the gaps, so that no gap moves into it."""
-
-    nearest: Tensor
-
-    def __call__(self, images: Tensor) -> Tensor:
-        positions = self.nearest.flatten().to(images.device)
-        return images.flatten(2)[:, :, positions].view(images.shape)
+    return images.flatten(2)[:, :, nearest.flatten().to(images.device)].view(images.shape)
 
 
-@dataclass(frozen=True)
-class _Both:
-    first: Augmentation
-    second: Augmentation
-
-    def __call__(self, images: Tensor) -> Tensor:
-        return self.second(self.first(images))
+def _both(first: Augmentation, second: Augmentation) -> Augmentation:
+    return lambda images: second(first(images))
 
 
 AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
@@ -196,8 +186,8 @@ AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
     "light": lambda pixels: Appearance(0.3, 0.5, pixels.lowest, pixels.highest),
     # Without inversion: statistics of the target must stay those of the rows to be predicted.
     "mild-light": lambda pixels: Appearance(0.65, 0.0, pixels.lowest, pixels.highest),
-    "wide+light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
-    "mild+light": lambda p: _Both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
+    "wide+light": lambda p: _both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
+    "mild+light": lambda p: _both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
     "mask": lambda pixels: MaskNoise(),
 }
 
@@ -224,4 +214,6 @@ def make_augmentation(
             f"{list(AUGMENTATIONS)}, or give a callable."
         )
     made = AUGMENTATIONS[name](known)
-    return made if known.nearest is None else _Both(_Extended(known.nearest), made)
+    if known.nearest is None:
+        return made
+    return _both(partial(_extended, nearest=known.nearest), made)

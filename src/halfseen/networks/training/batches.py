@@ -17,19 +17,6 @@ from halfseen.parallel import ALONE, Ranks
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Target rows. There is no field for labels: training cannot be given any."""
-
-    inputs: Tensor
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def to(self, device: torch.device) -> Rows:
-        return Rows(self.inputs.to(device))
-
-
-@dataclass(frozen=True)
 class LabelledRows:
     """Source rows with their labels: class positions, or class probabilities (soft labels)."""
 
@@ -73,7 +60,7 @@ class ResidentBatches:
     one on average.
     """
 
-    def __init__(self, source: LabelledRows, target: Rows, *, balanced: bool) -> None:
+    def __init__(self, source: LabelledRows, target: Tensor, *, balanced: bool) -> None:
         self.source = source
         self.target = target
         self.balanced = balanced
@@ -96,7 +83,7 @@ class ResidentBatches:
             yield Batch(
                 self.source.inputs[chosen],
                 self.source.labels[chosen],
-                self.target.inputs[target_index[rows]],
+                self.target[target_index[rows]],
                 None if self.weights is None else self.weights[chosen],
             )
 

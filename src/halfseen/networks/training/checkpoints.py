@@ -40,14 +40,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Write to a partial name, then rename: a reader never meets half a file."""
     tensors = {f"model/{name}": tensor for name, tensor in checkpoint.model.items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in checkpoint.optimizer.items()}
-    header = {
-        "format": FORMAT,
-        "run": checkpoint.run,
-        "phase": checkpoint.phase,
-        "epoch": checkpoint.epoch,
-        "history": checkpoint.history,
-    }
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    names = ("run", "phase", "epoch", "history")
+    header = {"format": FORMAT} | {name: getattr(checkpoint, name) for name in names}
     text = json.dumps(header)
     content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
     with written_whole(path) as partial:

@@ -27,7 +27,7 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
-from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
 from halfseen.networks.training.stacking import StackedBatches, can_be_stacked, stacked, unstacked
@@ -59,12 +59,12 @@ class TrainingProblem:
     rows: int
     """How many rows the smaller domain has."""
     source: LabelledRows
-    target: Rows
+    target: Tensor
     fingerprint: str = ""
     """What tells streamed rows from others."""
 
     @classmethod
-    def resident(cls, blocks: Blocks, source: LabelledRows, target: Rows, n_classes: int) -> Self:
+    def resident(cls, blocks: Blocks, source: LabelledRows, target: Tensor, n_classes: int) -> Self:
         return cls(blocks, n_classes, None, min(len(source), len(target)), source, target)
 
     def batches_for(self, options: Options, device: torch.device) -> Batches:
@@ -81,7 +81,7 @@ class TrainingProblem:
 
     def digest(self) -> str:
         found = hashlib.sha256(self.fingerprint.encode())
-        rows = [self.source.inputs, self.source.labels, self.target.inputs]
+        rows = [self.source.inputs, self.source.labels, self.target]
         for tensor in rows if self.source.weights is None else [*rows, self.source.weights]:
             found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return found.hexdigest()
@@ -115,7 +115,7 @@ def fit_objective(
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
-            rows = torch.split(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
+            rows = torch.split(sample_of(problem.target, STATISTICS_ROWS), size)
             objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
 
     trainer = Trainer(
@@ -205,7 +205,8 @@ def _pixels(problem: TrainingProblem) -> Pixels:
     blocks = problem.blocks
     if blocks.is_table:
         return Pixels()
-    images = [sample_of(rows.inputs, PIXEL_ROWS).cpu() for rows in (problem.source, problem.target)]
+    both = problem.source.inputs, problem.target
+    images = [sample_of(rows, PIXEL_ROWS).cpu() for rows in both]
     source, target = (blocks.flat(rows, "observed") for rows in images)
     lowest = float(min(source.min(), target.min()))
     highest = float(max(source.max(), target.max()))

@@ -81,7 +81,7 @@ class StackedBatches:
             yield Batch(
                 self._inputs[chosen],
                 self._labels[chosen],
-                self.parts[0].target.inputs[target[:, first + own.start : first + own.stop]],
+                self.parts[0].target[target[:, first + own.start : first + own.stop]],
                 None if self._weights is None else self._weights[chosen],
             )
 
