@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typer import Argument, Option
 from typer.models import OptionInfo
 
@@ -149,7 +149,7 @@ class FitConfig(BaseModel):
     preset: str | None = None
     divergence: str | None = None
     refine: bool | None = None
-    memory_mib: int | None = None
+    memory_mib: Annotated[int, Field(ge=0)] | None = None
     options: dict[str, Any] = {}
 
     def roles(self) -> Roles:

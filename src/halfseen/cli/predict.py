@@ -84,16 +84,9 @@ def predict(
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
     )
-    terminal.document(
-        {
-            "output": output,
-            "rows": scored.rows,
-            "seconds": round(scored.seconds, 3),
-            "notes": scored.notes,
-            "alarms": scored.alarms,
-            "class_shares": shares,
-        }
-    )
+    told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    told |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": shares}
+    terminal.document(told)
 
 
 @contextmanager
@@ -121,14 +114,8 @@ def _predict_images(
         scored = score_images(model, open_folder(data), output, refuse=skipped, on_rows=advance)
     skipped.tell(terminal)
     terminal.result(f"{output}: {scored.rows:,} images in {scored.seconds:.2f} s.")
-    terminal.document(
-        {
-            "output": output,
-            "rows": scored.rows,
-            "seconds": round(scored.seconds, 3),
-            "skipped": skipped.sentences,
-        }
-    )
+    told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    terminal.document(told | {"skipped": skipped.sentences})
 
 
 def _shares(model: Any, given: list[str]) -> dict[str, float]:

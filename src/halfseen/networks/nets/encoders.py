@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import InputError, OptionError
-from halfseen.networks.nets.fast_convolution import channels_last, encode, stages_of
+from halfseen.networks.nets.fast_convolution import channels_last, encode, is_fast
 from halfseen.networks.nets.layers import mlp, normalization
 from halfseen.options import Normalization
 
@@ -69,9 +69,8 @@ class ConvEncoder(nn.Module):
         hidden rows are: these are then computed once instead of for each image.
         """
         x = channels_last(x)
-        stages = stages_of(self.layers, x)
-        if stages is not None:
-            return encode(stages, x, rows)
+        if is_fast(self.layers, x):
+            return encode(self.layers, x, rows)
         latent: Tensor = self.layers(x)
         return latent.flatten(1)
 
