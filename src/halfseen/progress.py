@@ -18,12 +18,9 @@ class Epochs(Protocol):
     """What is shown of some epochs."""
 
     @property
-    def name(self) -> str:
-        """What they do."""
-
+    def name(self) -> str: ...
     @property
-    def epochs(self) -> int:
-        """How many there are."""
+    def epochs(self) -> int: ...
 
 
 class Progress(AbstractContextManager["Progress"]):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, is_dataclass
@@ -94,6 +93,8 @@ _ACTED_ON = dict.fromkeys(
     ],
     "\ufffd",
 )
+_ESCAPED = {code: f"\\u{code:04x}" for code in _ACTED_ON if code >= 0x7F}
+"""As JSON writes them; it escapes those below by itself."""
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
@@ -138,9 +139,7 @@ class Terminal:
     def document(self, data: Mapping[str, Any]) -> None:
         if self.as_json:
             text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
-            typer.echo(
-                re.sub(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", _escaped, text)
-            )
+            typer.echo(text.translate(_ESCAPED))
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
         return self.errors.status(doing)
@@ -154,10 +153,6 @@ class Terminal:
         from halfseen.progress import Progress, ProgressBar
 
         return Progress() if self.errors.quiet else ProgressBar(title)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 def new_table(*headings: str, title: str | None = None, numbers: bool = False) -> Table:

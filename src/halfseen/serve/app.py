@@ -142,7 +142,7 @@ class _Predict:
             form, values, ignored = read_json(body, self._scorers.columns, self._limits)
             scorer = self._scorers.of(values)
             table = as_table(values, scorer.columns)
-        scores = scorer.score(table, is_over)
+        scores = scorer.score(table, is_over.is_set)
         alarms = scorer.alarms(table, scores[0])
         answers = _answers(scorer, scores)
         return *_written(form, answers, ignored, alarms, arrow_wanted), table.num_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,7 +51,7 @@ class Scorer:
         self._test_itself(source)
 
     def score(
-        self, table: Any, is_over: threading.Event
+        self, table: Any, is_over: Callable[[], bool]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
         """Return what is shown of each row, probabilities or amounts, and what is predicted.
 
@@ -60,7 +59,7 @@ class Scorer:
         """
         parts = []
         for start in range(0, table.num_rows, CHUNK):
-            if is_over.is_set():
+            if is_over():
                 raise TimeoutError
             inputs = self._inputs(table.slice(start, CHUNK), first_row=start + 1)
             parts.append(self._session.run([self.kind.graph_output, PREDICTION], inputs))
