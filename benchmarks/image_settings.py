@@ -29,7 +29,7 @@ import torch
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import LabelledRows
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options, preset
 from halfseen_bench.data import DomainPair

@@ -23,7 +23,8 @@ import torch
 
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.training import LabelledRows, ResidentBatches, Trainer
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
+from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.phases import Phase
 from halfseen.options import preset
 from halfseen.parallel import joined

@@ -3,9 +3,8 @@ import torch
 from torch import nn
 
 from halfseen import InputError, OptionError
-from halfseen.networks.nets import ConvEncoder, VectorEncoder, mlp
-from halfseen.networks.nets.encoders import make_encoder
-from halfseen.networks.nets.layers import initialize
+from halfseen.networks.nets.encoders import ConvEncoder, VectorEncoder, make_encoder
+from halfseen.networks.nets.layers import initialize, mlp
 
 
 def test_reference_image_encoder_has_the_authors_sizes():

@@ -8,12 +8,13 @@ from torch import nn
 
 from halfseen import Blocks, preset
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets import ConvEncoder, build_networks
 from halfseen.networks.nets import encoders as encoders_module
+from halfseen.networks.nets.encoders import ConvEncoder
 from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, is_fast
+from halfseen.networks.nets.networks import build_networks
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen.options import make_options
 
 NETWORKS = {"valid-2": ("valid", 2), "same-3": ("same", 3), "valid-1": ("valid", 1)}

@@ -11,11 +11,11 @@ from torch import nn
 from halfseen import OptionError
 from halfseen.networks import terms
 from halfseen.networks.methods import method_named
-from halfseen.networks.nets import build_networks
+from halfseen.networks.nets.networks import build_networks
 from halfseen.networks.terms import Part, State, Term, TermSettings, loss_words, register
 from halfseen.networks.terms.paper import classification_loss
-from halfseen.networks.terms.term import Views
-from halfseen.networks.training import Batch, LabelledRows, ResidentBatches
+from halfseen.networks.terms.term import Batch, Views
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.options.making import TERM_SETTINGS

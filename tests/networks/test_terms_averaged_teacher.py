@@ -18,8 +18,7 @@ from halfseen.networks.terms.averaged_teacher import (
     consistency_loss,
     move_average,
 )
-from halfseen.networks.terms.term import State
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch, State
 from halfseen.options import make_options
 
 

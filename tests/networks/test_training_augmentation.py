@@ -9,7 +9,6 @@ from scipy.stats import ks_2samp
 
 from halfseen import Blocks, OptionError
 from halfseen.networks.methods import method_named
-from halfseen.networks.training import LabelledRows
 from halfseen.networks.training.augmentation import (
     AUGMENTATIONS,
     AffineImages,
@@ -20,6 +19,7 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, sample_of
 from halfseen.options import make_options, preset
 

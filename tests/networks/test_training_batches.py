@@ -5,13 +5,8 @@ import pytest
 import torch
 
 from halfseen import InputError
-from halfseen.networks.training import (
-    AffineImages,
-    LabelledRows,
-    MaskNoise,
-    ResidentBatches,
-)
-from halfseen.networks.training.batches import Batch, balanced_order
+from halfseen.networks.training.augmentation import AffineImages, MaskNoise
+from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, balanced_order
 from halfseen.networks.training.fitting import TrainingProblem
 
 

@@ -13,7 +13,7 @@ import torch
 
 from halfseen import Blocks, HalfseenError, InputError, TrainingDivergedError, preset
 from halfseen.networks.methods import method_named
-from halfseen.networks.training import LabelledRows
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options

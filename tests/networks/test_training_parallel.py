@@ -13,12 +13,9 @@ from torch import distributed
 from halfseen import OptionError, preset
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.training import (
-    Batch,
-    LabelledRows,
-    ResidentBatches,
-    Trainer,
-)
+from halfseen.networks.terms.term import Batch
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
+from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.phases import Phase
 from halfseen.options import make_options
 from halfseen.parallel import ALONE, Ranks, present_ranks

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from halfseen.front.roles import Missing
     from halfseen.model.settings import Effort, FitSettings
     from halfseen.networks.methods import Method
-    from halfseen.networks.nets import EncoderFactory, Networks
-    from halfseen.networks.training import Augmentation, EpochHook
+    from halfseen.networks.nets.encoders import EncoderFactory
+    from halfseen.networks.nets.networks import Networks
+    from halfseen.networks.training.augmentation import Augmentation
+    from halfseen.networks.training.loop import EpochHook
 
 
 class AdaptationImputationClassifier(

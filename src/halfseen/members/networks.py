@@ -19,11 +19,14 @@ from halfseen.members.networks_graph import add_networks
 from halfseen.members.registry import MEMBERS, NETWORKS
 from halfseen.members.tasks import Sample, Task
 from halfseen.networks.methods import Method, method_named
-from halfseen.networks.nets import EncoderFactory, Networks, build_networks
+from halfseen.networks.nets.encoders import EncoderFactory
+from halfseen.networks.nets.networks import Networks, build_networks
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import Augmentation, EpochHook, History, LabelledRows
+from halfseen.networks.training.augmentation import Augmentation
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, fit_together
+from halfseen.networks.training.loop import EpochHook, History
 from halfseen.options import Options, make_options
 
 if TYPE_CHECKING:

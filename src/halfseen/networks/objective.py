@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import EncoderFactory, Networks, build_networks
+from halfseen.networks.nets.encoders import EncoderFactory
+from halfseen.networks.nets.networks import Networks, build_networks
 from halfseen.networks.terms import make_terms
 from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
 from halfseen.options import Options

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from halfseen.arrays import Floats, Matrix
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import Networks
+from halfseen.networks.nets.networks import Networks
 from halfseen.options import Options
 
 _CHUNK = 1024

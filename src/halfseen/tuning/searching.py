@@ -25,7 +25,7 @@ from halfseen.front.frames import Images, label_column, read_frame, take_rows
 from halfseen.front.labels import checked_weights
 from halfseen.front.roles import Task
 from halfseen.labels import LABEL_KINDS, Amounts
-from halfseen.networks.training import derived_seed
+from halfseen.networks.training.loop import derived_seed
 from halfseen.selection import Evidence, evaluate, scores_for
 from halfseen.splitting import held_out_share
 from halfseen.tuning.journal import open_journal

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from halfseen.networks.nets import Networks
+from halfseen.networks.nets.networks import Networks
 from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
 
 COUNTED = 0.99

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from halfseen.blocks import Blocks
 from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.nets.encoders import EncoderFactory
 from halfseen.networks.objective import Objective, build_objective
 from halfseen.networks.terms.term import Views
 from halfseen.networks.training.augmentation import (

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.networks.divergences import AdversarialDivergence
-from halfseen.networks.nets import Networks, VectorEncoder
+from halfseen.networks.nets.encoders import VectorEncoder
 from halfseen.networks.nets.layers import RowWise
+from halfseen.networks.nets.networks import Networks
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms import BUILT_IN
 from halfseen.networks.terms.term import Batch
