@@ -175,8 +175,13 @@ def _extended(images: Tensor, nearest: Tensor) -> Tensor:
     return images.flatten(2)[:, :, nearest.flatten().to(images.device)].view(images.shape)
 
 
-def _both(first: Augmentation, second: Augmentation) -> Augmentation:
-    return lambda images: second(first(images))
+@dataclass(frozen=True)
+class _Both:
+    first: Augmentation
+    second: Augmentation
+
+    def __call__(self, images: Tensor) -> Tensor:
+        return self.second(self.first(images))
 
 
 AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
@@ -186,8 +191,8 @@ AUGMENTATIONS: dict[str, Callable[[Pixels], Augmentation]] = {
     "light": lambda pixels: Appearance(0.3, 0.5, pixels.lowest, pixels.highest),
     # Without inversion: statistics of the target must stay those of the rows to be predicted.
     "mild-light": lambda pixels: Appearance(0.65, 0.0, pixels.lowest, pixels.highest),
-    "wide+light": lambda p: _both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
-    "mild+light": lambda p: _both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
+    "wide+light": lambda p: _Both(AUGMENTATIONS["wide"](p), AUGMENTATIONS["light"](p)),
+    "mild+light": lambda p: _Both(AUGMENTATIONS["mild"](p), AUGMENTATIONS["mild-light"](p)),
     "mask": lambda pixels: MaskNoise(),
 }
 
@@ -216,4 +221,4 @@ def make_augmentation(
     made = AUGMENTATIONS[name](known)
     if known.nearest is None:
         return made
-    return _both(partial(_extended, nearest=known.nearest), made)
+    return _Both(partial(_extended, nearest=known.nearest), made)
