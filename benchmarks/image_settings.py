@@ -29,7 +29,7 @@ import torch
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options, preset
 from halfseen_bench.data import DomainPair
@@ -132,7 +132,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     options = make_options(settings | SETTINGS[run.setting], preset("default", imputes=imputes))
     inputs = torch.from_numpy(np.ascontiguousarray(pair.source_train.inputs))
     source = LabelledRows(inputs, torch.from_numpy(pair.source_train.labels))
-    target = Rows(torch.from_numpy(np.ascontiguousarray(pair.target_train)))
+    target = torch.from_numpy(np.ascontiguousarray(pair.target_train))
     test = np.ascontiguousarray(pair.target_test)
     problem = TrainingProblem.resident(pair.blocks, source, target, len(pair.classes))
     curve: list[dict[str, float]] = []

@@ -18,7 +18,7 @@ from halfseen import Blocks, preset
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.optimizer import make_optimizer
 from halfseen.networks.training.phases import Phase
@@ -90,7 +90,7 @@ class OurSteps:
         ).train()
         self.batches = ResidentBatches(
             LabelledRows(domains.source, domains.labels),
-            Rows(domains.target),
+            domains.target,
             balanced=options.training.balanced,
         )
         self.phase = Phase("joint", 1, self.batch_size, RATE)
@@ -183,7 +183,7 @@ def data_path(domains: Domains, options: Options, steps: int) -> Case:
     target = plain.target_loader(domains.target, size)
     batches = ResidentBatches(
         LabelledRows(domains.source, domains.labels),
-        Rows(domains.target),
+        domains.target,
         balanced=options.training.balanced,
     )
 

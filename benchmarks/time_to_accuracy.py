@@ -29,7 +29,7 @@ from halfseen.files import written_whole
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.loop import derived_seed
 from halfseen.networks.training.phases import annealed_rate, ramp
@@ -141,7 +141,7 @@ def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
         LabelledRows(
             torch.from_numpy(pair.source_train.inputs), torch.from_numpy(pair.source_train.labels)
         ),
-        Rows(torch.from_numpy(pair.target_train)),
+        torch.from_numpy(pair.target_train),
         len(pair.classes),
     )
     try:

@@ -23,7 +23,8 @@ import torch
 
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.training import LabelledRows, ResidentBatches, Rows, Trainer
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
+from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.phases import Phase
 from halfseen.options import preset
 from halfseen.parallel import joined
@@ -41,7 +42,7 @@ def train(given: argparse.Namespace) -> None:
     pair = reader.load_pair(Path(), "retargeting", "prospecting", **size)
     source = torch.from_numpy(pair.source_train.inputs)
     rows = LabelledRows(source, torch.from_numpy(pair.source_train.labels))
-    batches = ResidentBatches(rows, Rows(torch.from_numpy(pair.target_train)), balanced=False)
+    batches = ResidentBatches(rows, torch.from_numpy(pair.target_train), balanced=False)
     options = preset("default", inputs="table")
     torch.manual_seed(0)
     objective = build_objective(pair.blocks, method_named("Adaptation-Imputation"), 2, options)

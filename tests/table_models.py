@@ -11,7 +11,7 @@ from halfseen.front.fronts import TableFront
 from halfseen.members import NetworksMember
 from halfseen.model.model import Model
 from halfseen.networks.methods import method_named
-from halfseen.networks.nets import build_networks
+from halfseen.networks.nets.networks import build_networks
 from halfseen.options import make_options, preset
 from halfseen.weights.combining import Weights
 from tiny import NETWORKS

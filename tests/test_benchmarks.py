@@ -14,7 +14,7 @@ from torch import nn
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen_bench.data import Labelled, Sealed
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"

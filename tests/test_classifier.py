@@ -155,6 +155,16 @@ def test_labels_of_any_kind(names):
     assert 0 <= model.score(target, labels) <= 1
 
 
+def test_small_images_have_an_encoder_that_fits_them():
+    images = np.random.default_rng(0).normal(size=(40, 1, 16, 16)).astype(np.float32)
+    model = AdaptationImputationClassifier(
+        missing="bottom", options={"training.joint_epochs": 1}, random_state=0
+    )
+    model.fit(images, np.arange(40) % 2, X_target=images)
+    assert model.options_.images.padding == "same"
+    assert model.predict_proba(images).shape == (40, 2)
+
+
 def test_images_with_a_missing_half_and_an_encoder_of_ones_own():
     random = np.random.default_rng(0)
     images = random.normal(size=(40, 1, 12, 12)).astype(np.float32)

@@ -30,7 +30,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from halfseen.errors import HalfseenError, OptionError
 
@@ -62,7 +62,6 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes, prints and decides."""
         return self.rank == 0
 
     def check(self, batch_size: int) -> None:
@@ -101,7 +100,6 @@ class Ranks:
         return DistributedDataParallel(module, broadcast_buffers=False, find_unused_parameters=True)
 
     def mean(self, values: Tensor) -> Tensor:
-        """Return the mean of all ranks' values."""
         if self.size == 1:
             return values
         from torch import distributed
@@ -122,23 +120,19 @@ class Ranks:
             return make()
         from torch import distributed
 
-        held = [_apart(make) if self.is_first else None]
+        held: list[Any] = [None]
+        before = _IS_APART.set(True)  # inside, nobody else can be spoken to
+        try:
+            held = [make() if self.is_first else None]
+        finally:
+            _IS_APART.reset(before)
         distributed.broadcast_object_list(held, src=0)
-        value: Value = held[0]  # type: ignore[assignment]
+        value: Value = held[0]
         return value
 
 
 ALONE = Ranks()
 _IS_APART = ContextVar("_IS_APART", default=False)
-
-
-def _apart(make: Callable[[], Value]) -> Value:
-    """Make something while the other ranks wait for it: inside, nobody else can be spoken to."""
-    before = _IS_APART.set(True)
-    try:
-        return make()
-    finally:
-        _IS_APART.reset(before)
 
 
 def present_ranks() -> Ranks:
@@ -179,7 +173,8 @@ def joined() -> Iterator[Ranks]:
     try:
         yield present_ranks()
     except RuntimeError as error:
-        if not _is_lost_connection(error):
+        # Gloo raises a plain RuntimeError where a process cannot be reached.
+        if not (isinstance(error, distributed.DistError) or "gloo" in str(error)):
             raise
         raise HalfseenError(
             "Another process of this job has ended, so this one stops. A fit that keeps "
@@ -194,11 +189,10 @@ _THREADS: ContextVar[int | None] = ContextVar("_THREADS", default=None)
 
 
 def threads() -> int:
-    """Return how many threads a piece of work may use here."""
-    return _THREADS.get() or _cores()
+    return _THREADS.get() or at_once_workers()
 
 
-def _cores() -> int:
+def at_once_workers() -> int:
     """Return how many calls may run at once: as many as OMP_NUM_THREADS, the machine and Torch."""
     within = _CORES.get()
     if within is not None:
@@ -212,11 +206,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def at_once_workers() -> int:
-    """Return how many calls :func:`at_once` runs at a time."""
-    return _cores()
-
-
 def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:
     """Return what each call returns; as many run at a time as there are cores.
 
@@ -228,7 +217,7 @@ def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:
     >>> at_once([lambda: 1 + 1, lambda: 2 + 2])
     [2, 4]
     """
-    workers = min(_cores(), len(calls))
+    workers = min(at_once_workers(), len(calls))
     with one_thread():
         if workers < 2:
             return [call() for call in calls]
@@ -272,10 +261,3 @@ def one_thread_if_small(cells: int) -> Iterator[None]:
     """
     with one_thread() if cells <= SMALL else nullcontext():
         yield
-
-
-def _is_lost_connection(error: RuntimeError) -> bool:
-    """Whether a process could not be reached: Gloo raises a plain RuntimeError."""
-    from torch import distributed
-
-    return isinstance(error, distributed.DistError) or "gloo" in str(error)

@@ -18,12 +18,9 @@ class Epochs(Protocol):
     """What is shown of some epochs."""
 
     @property
-    def name(self) -> str:
-        """What they do."""
-
+    def name(self) -> str: ...
     @property
-    def epochs(self) -> int:
-        """How many there are."""
+    def epochs(self) -> int: ...
 
 
 class Progress(AbstractContextManager["Progress"]):
@@ -76,7 +73,6 @@ class FitBar(AbstractContextManager["FitBar"]):
         self._lines.update(self._whole, description=doing, completed=done, total=parts)
 
     def training(self, title: str) -> ProgressBar:
-        """Return the line of one training."""
         return ProgressBar(title, self._lines)
 
 
@@ -100,13 +96,11 @@ class ProgressBar(Progress):
             self._bar.stop()
 
     def start(self, phases: Sequence[Epochs], done: int) -> None:
-        """Open the bar over all epochs."""
         epochs = sum(phase.epochs for phase in phases)
         self._done = done
         self._task = self._bar.add_task(self.title, total=epochs, completed=done, losses="")
 
     def step(self, phase: Epochs, epoch: int, step: int, steps: int) -> None:
-        """Move the bar within an epoch."""
         self._bar.update(
             self._task,
             completed=self._done + (step + 1) / steps,
@@ -114,7 +108,6 @@ class ProgressBar(Progress):
         )
 
     def end_epoch(self, record: Mapping[str, Any]) -> None:
-        """Show the epoch's losses."""
         self._done += 1
         shown = {
             name: value

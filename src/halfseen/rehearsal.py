@@ -83,7 +83,6 @@ class Rehearsal:
 
     @property
     def label_kind(self) -> type[LabelKind]:
-        """What is predicted."""
         return LABEL_KINDS[self.task]
 
     @property
@@ -117,7 +116,6 @@ class Rehearsal:
 
     @property
     def verdict(self) -> str:
-        """Which model and which score would have won, in sentences."""
         best, second, gap = self._lead()
         least = min(choice.lost for choice in self.choices)
         right = [choice.score for choice in self.choices if choice.lost <= least]
@@ -135,7 +133,6 @@ class Rehearsal:
 
     @property
     def trust(self) -> str:
-        """How far to trust the verdict, in sentences."""
         best, second, gap = self._lead()
         noise = np.nanmax([0.0, self.deviation(best), self.deviation(second)])
         wanted, obtained = self.carving.wanted.auc, self.carving.obtained.auc
@@ -240,7 +237,7 @@ def rehearse(
     found: Understanding,
     settings: FitSettings,
     *,
-    seeds: int = 3,
+    repeats: int = 3,
     share: float = 1 / 3,
     rows: int = MOST_ROWS,
     progress: Callable[[str], Progress] = lambda title: Progress(),
@@ -251,7 +248,7 @@ def rehearse(
     Of one source a `share` of the rows is carved out to play the target, and the result stands
     under the empty name. Of several sources each plays the target in turn, the others are learned
     from, and results are by site. The :func:`candidates` of `settings` are trained beside the
-    :func:`baselines`, each with so many `seeds`, on at most so many `rows` of each table.
+    :func:`baselines`, `repeats` times with a seed each, on at most so many `rows` of each table.
     """
     if needs_complete_target(settings.models):
         raise OptionError(
@@ -268,19 +265,18 @@ def rehearse(
     both = source.inputs[:, observed], target[:, observed]
     if not isinstance(table, PooledTable):
         carving = carve_pseudo_target(*both, share=share, random_state=settings.seed)
-        return {"": _rehearsed(found, source, carving, settings, seeds, progress, say)}
+        return {"": _rehearsed(found, source, carving, settings, repeats, progress, say)}
     owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     results = {}
     for number, site in enumerate(table.sites):
         say(f"{site} plays the target:")
         carving = carve_pseudo_target(*both, chosen=owner == number, random_state=settings.seed)
-        result = _rehearsed(found, source, carving, settings, seeds, progress, say)
+        result = _rehearsed(found, source, carving, settings, repeats, progress, say)
         results[site] = replace(result, site=site)
     return results
 
 
 def _rows(table: Table, found: Understanding, most: int, *, is_source: bool) -> Chunk:
-    """Return about so many prepared rows of a table, or of one of its sites."""
     summary = found.source if is_source else found.target
     return RowStream(table, found.schema, is_source=is_source).at_most(most, summary.rows)
 
@@ -290,7 +286,7 @@ def _rehearsed(
     source: Sample,
     carving: Carving,
     settings: FitSettings,
-    seeds: int,
+    repeats: int,
     progress: Callable[[str], Progress],
     say: Callable[[str], None],
 ) -> Rehearsal:
@@ -306,7 +302,7 @@ def _rehearsed(
     networks = candidates(settings, kind)
     runs: list[RehearsedRun] = []
     predicted: dict[str, list[Floats]] = {}
-    for seed in range(settings.seed, settings.seed + seeds):
+    for seed in range(settings.seed, settings.seed + repeats):
         for name, own in (networks | baselines(kind)).items():
             hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
             model = stage.fit(replace(own, seed=seed), hooks)
@@ -323,7 +319,6 @@ def _rehearsed(
 
 
 def candidates(settings: FitSettings, kind: LabelKind) -> dict[str, FitSettings]:
-    """Return the models to compare, and how each is fitted."""
     members = settings.members_for("table", kind)
     if kind.networks:
         # All have the same members, also the one that alone would go without networks.

@@ -209,7 +209,6 @@ def evaluate(
 
 
 def score_of(name: str, observed: Any) -> float:
-    """Return one score of what was observed of a model: of the quantities that it needs."""
     check_one_fit(name)
     score = SCORES[name]
     value = score.function(*(getattr(observed, need) for need in score.needs))
@@ -255,7 +254,6 @@ class LabelFreeScorer:
         return value if SCORES[self.name].better == "higher" else -value
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Ask scikit-learn for `sample_domain`."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sample_domain", alias=True)
         return request

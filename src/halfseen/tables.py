@@ -138,7 +138,6 @@ def fit(
 
 
 def _fitted(found: Understanding, settings: FitSettings, *, strict: bool, report: bool) -> Model:
-    """Fit one missing pattern."""
     if strict:
         refuse(table_alarms(found))
     fitted = fit_tables(found, settings)
@@ -151,8 +150,6 @@ def _fitted(found: Understanding, settings: FitSettings, *, strict: bool, report
 
 
 def _sites(given: Any, role: str, dates: Dates) -> dict[str, Table]:
-    """Return tables by the name of their site."""
-
     def table(each: Any, where: str) -> Table:
         return _table(each, where).with_dates(dates)
 

@@ -16,15 +16,11 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.labels import Classes
 from halfseen.members import NetworksLearner, Sample, Task
-from halfseen.networks import nets
 from halfseen.networks.methods import method_named
-from halfseen.networks.training import (
-    LabelledRows,
-    ResidentBatches,
-    Rows,
-    derived_seed,
-    plan_phases,
-)
+from halfseen.networks.nets.networks import Networks, build_networks
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
+from halfseen.networks.training.loop import derived_seed
+from halfseen.networks.training.phases import plan_phases
 from halfseen.options import Options, make_options, preset
 from halfseen.splitting import folds, rarest_class
 from halfseen_bench.data import DomainPair, Labelled
@@ -146,7 +142,7 @@ def _trained(
 class _SkadaModule(nn.Module):
     """Our encoder and classifier under the names that skada's hooks look for."""
 
-    def __init__(self, networks: nets.Networks) -> None:
+    def __init__(self, networks: Networks) -> None:
         super().__init__()
         self.networks = networks
 
@@ -168,9 +164,9 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
         torch.manual_seed(derived_seed(seed))
         pair = standardized(pair)
         method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
-        networks = nets.build_networks(pair.blocks, method, len(pair.classes), options)
+        networks = build_networks(pair.blocks, method, len(pair.classes), options)
         source = LabelledRows(tensor(pair.source_train.inputs), tensor(pair.source_train.labels))
-        target = Rows(tensor(pair.target_train))
+        target = tensor(pair.target_train)
         batches = ResidentBatches(source, target, balanced=False)
         rows = min(len(source), len(target))
         phases = plan_phases(options, method, batches, rows=rows, refine=False)

@@ -1,7 +1,6 @@
 """Amounts from end to end: commands, Python, folders, graphs, the server, the report."""
 
 import json
-import threading
 import tomllib
 
 import numpy as np
@@ -128,7 +127,7 @@ def test_graph_and_server_answer_as_the_model(folder):
     assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
     scorer = open_scorer(folder / "model.onnx")
     _, target, _ = tables()
-    shown, amounts = scorer.score(target, threading.Event())
+    shown, amounts = scorer.score(target, lambda: False)
     expected = halfseen.load(folder / "model").shown(target)
     np.testing.assert_allclose(shown, expected, rtol=1e-4)
     np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)
@@ -237,7 +236,7 @@ def test_drifted_columns_are_told_and_not_mapped():
 def test_a_rehearsal_measures_amounts_and_the_report_shows_it(folder, tmp_path):
     given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
     found = tmp_path / "found.json"
-    said = run("rehearse", *given, "--seeds", 1, "--members", "regression", "-o", found)
+    said = run("rehearse", *given, "--repeats", 1, "--members", "regression", "-o", found)
     for words in ("RMSE lost", TAUGHT, UNTAUGHT, "Ridge regression", "would have won"):
         assert words in said
     measured = json.loads(found.read_text())

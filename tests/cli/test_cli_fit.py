@@ -165,7 +165,7 @@ def test_a_terminal_is_asked_about_doubtful_columns(tables, tmp_path, monkeypatc
         return True
 
     monkeypatch.setattr(typer, "confirm", confirm)
-    monkeypatch.setattr("halfseen.cli.showing.is_terminal", lambda: True)
+    monkeypatch.setattr("halfseen.cli.sites.is_terminal", lambda: True)
     run = halfseen("fit", tables / "source.parquet", target, "--label", "click", "--id", "user",
                    "--dry-run")  # fmt: skip
     assert run.code == 0, run.err

@@ -110,7 +110,7 @@ def test_dates_and_excel_go_from_fit_to_predict_and_rehearse(tmp_path):
     run = halfseen("predict", tmp_path / "model", files[1], "-o", tmp_path / "scores.xlsx")
     assert "must end in .parquet, .csv or .arrow" in run.err
     (tmp_path / "fit.toml").write_text(TINY)
-    run = halfseen("rehearse", *files, *same, "--seeds", 1, "--models", "Source-IgnoreComponent",
+    run = halfseen("rehearse", *files, *same, "--repeats", 1, "--models", "Source-IgnoreComponent",
                    "--json")  # fmt: skip
     assert run.code == 0, run.err
     assert "visit month" in [column["name"] for column in json.loads(run.out)["columns"]]

@@ -75,7 +75,7 @@ def passed(words: str) -> Result:
 
 TUNE = "tune source.csv target.csv --label click --config tiny.toml --score source_loss --trials 1"
 FIT = "fit source.csv target.csv --label click --id user --config tiny.toml"
-REHEARSE = "rehearse source.csv target.csv --label click --config tiny.toml --seeds 1"
+REHEARSE = "rehearse source.csv target.csv --label click --config tiny.toml --repeats 1"
 
 INPUTS = [
     (f"{TUNE} -o source.toml", "The table of trials would go to source.csv, which is the source"),

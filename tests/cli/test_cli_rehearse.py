@@ -25,7 +25,7 @@ def tables(tmp_path):
 
 def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
     output = tmp_path / "found.json"
-    result = halfseen("rehearse", *tables, "--seeds", 1, "-o", output, "--json")
+    result = halfseen("rehearse", *tables, "--repeats", 1, "-o", output, "--json")
     assert result.code == 0, result.err
     for words in ("Models on the slice", "Scores without labels", "would have won"):
         assert words in result.err

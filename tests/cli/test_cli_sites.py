@@ -155,7 +155,7 @@ def test_labels_of_some_target_rows_are_used_and_said(sites, tmp_path):
 def test_each_source_plays_the_target_in_a_rehearsal(sites, tmp_path):
     run = halfseen(
         "rehearse", "--source", sites / "sources" / "*.csv", "--target", sites / "poor.csv",
-        *PLAIN, "--models", "Source-IgnoreComponent", "--seeds", "1",
+        *PLAIN, "--models", "Source-IgnoreComponent", "--repeats", "1",
         "-o", tmp_path / "found.json",
     )  # fmt: skip
     assert run.code == 0, run.err

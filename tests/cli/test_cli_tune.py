@@ -9,6 +9,7 @@ import tomllib
 import pytest
 from tables_cli import TINY, halfseen
 
+from halfseen import AdaptationImputationClassifier
 from halfseen.cli.config import FitConfig
 from halfseen.cli.tune import best_config
 from halfseen.tuning import SearchResult, SearchTrial
@@ -57,6 +58,26 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
     other = tune(tables, output, *both, "--trials", 3, "--seed", 5)
     assert other.code == 2
     assert "The storage holds another search" in other.err
+
+
+def test_weights_of_a_settings_file_count(tables, tmp_path, monkeypatch):
+    given = []
+    fit = AdaptationImputationClassifier.fit
+
+    def spied(self, *rows, sample_weight=None, **more):
+        given.append((sample_weight, self.class_weight))
+        return fit(self, *rows, sample_weight=sample_weight, **more)
+
+    monkeypatch.setattr(AdaptationImputationClassifier, "fit", spied)
+    config = tmp_path / "weighted.toml"
+    config.write_text('weight = "visits"\nclass_weight = {yes = 3}\n' + TINY)
+    run = tune(tables, tmp_path / "best.toml", "--config", config, "--trials", 1)
+    assert run.code == 0, run.err
+    ((weights, of_classes),) = given
+    assert len(set(weights)) > 1
+    assert of_classes == {"yes": 3}
+    best = tomllib.loads((tmp_path / "best.toml").read_text())
+    assert (best["weight"], best["class_weight"]) == ("visits", ["yes=3.0"])
 
 
 def test_tables_beyond_memory_are_sampled(tables, tmp_path):

@@ -3,9 +3,8 @@ import torch
 from torch import nn
 
 from halfseen import InputError, OptionError
-from halfseen.networks.nets import ConvEncoder, VectorEncoder, mlp
-from halfseen.networks.nets.encoders import make_encoder
-from halfseen.networks.nets.layers import initialize
+from halfseen.networks.nets.encoders import ConvEncoder, VectorEncoder, make_encoder
+from halfseen.networks.nets.layers import initialize, mlp
 
 
 def test_reference_image_encoder_has_the_authors_sizes():
@@ -56,7 +55,7 @@ def test_an_image_too_small_gets_a_sentence(shape):
 
 def test_a_users_module_is_copied_not_shared():
     own = nn.Linear(4, 2)
-    made = make_encoder(own, (4,), role="observed")
+    made, _ = make_encoder(own, (4,), role="observed")
     assert made is not own
     assert torch.equal(made.weight, own.weight)
 

@@ -8,12 +8,13 @@ from torch import nn
 
 from halfseen import Blocks, preset
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets import ConvEncoder, build_networks
 from halfseen.networks.nets import encoders as encoders_module
-from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, stages_of
+from halfseen.networks.nets.encoders import ConvEncoder
+from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, is_fast
+from halfseen.networks.nets.networks import build_networks
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen.options import make_options
 
 NETWORKS = {"valid-2": ("valid", 2), "same-3": ("same", 3), "valid-1": ("valid", 1)}
@@ -132,7 +133,7 @@ def test_statistics_of_the_target_are_the_plain_ones(monkeypatch):
     slow = copy.deepcopy(networks)
     target = images(24, 1)
     networks.estimate_statistics(target.split(8))
-    monkeypatch.setattr(encoders_module, "stages_of", lambda *given: None)
+    monkeypatch.setattr(encoders_module, "is_fast", lambda *given: False)
     slow.estimate_statistics(target.split(8))
     assert_same_tensors(networks.buffers(), slow.buffers())
 
@@ -158,7 +159,7 @@ def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, ma
     results = []
     for objective in (fast, slow):
         if objective is slow:
-            monkeypatch.setattr(encoders_module, "stages_of", lambda *given: None)
+            monkeypatch.setattr(encoders_module, "is_fast", lambda *given: False)
         losses = objective("joint", Batch(source, labels, target), strength=0.5)
         objective.total("joint", losses).backward()
         results.append(
@@ -188,10 +189,10 @@ def test_hidden_rows_cost_one_image():
 
 def test_the_plain_layers_run_where_the_fast_path_does_not_apply():
     x = torch.zeros(4, 1, 32, 32)
-    assert stages_of(ConvEncoder((1, 32, 32)).layers, x) is not None
-    assert stages_of(ConvEncoder((1, 32, 32)).layers, x.to("meta")) is None
+    assert is_fast(ConvEncoder((1, 32, 32)).layers, x)
+    assert not is_fast(ConvEncoder((1, 32, 32)).layers, x.to("meta"))
     synchronised = nn.SyncBatchNorm.convert_sync_batchnorm(ConvEncoder((1, 32, 32)))
-    assert stages_of(synchronised.layers, x) is None
+    assert not is_fast(synchronised.layers, x)
 
 
 def test_one_image_in_training_fails_as_the_plain_layers_do():

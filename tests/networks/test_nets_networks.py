@@ -5,7 +5,7 @@ from torch import nn
 
 from halfseen import Blocks, preset
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets import build_networks
+from halfseen.networks.nets.networks import build_networks
 from halfseen.options import make_options
 from tiny import NETWORKS
 

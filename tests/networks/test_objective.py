@@ -12,7 +12,7 @@ from halfseen.networks.terms.paper import (
     reconstruction_loss,
     refinement_losses,
 )
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen.options import make_options
 from tiny import NETWORKS
 

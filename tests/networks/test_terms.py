@@ -11,11 +11,11 @@ from torch import nn
 from halfseen import OptionError
 from halfseen.networks import terms
 from halfseen.networks.methods import method_named
-from halfseen.networks.nets import build_networks
+from halfseen.networks.nets.networks import build_networks
 from halfseen.networks.terms import Part, State, Term, TermSettings, loss_words, register
 from halfseen.networks.terms.paper import classification_loss
-from halfseen.networks.terms.term import Views
-from halfseen.networks.training import Batch, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.terms.term import Batch, Views
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.options.making import TERM_SETTINGS
@@ -160,7 +160,7 @@ def state(phase="joint", name="Adaptation-Imputation", **given):
     torch.manual_seed(0)
     small = problem(rows=8)
     networks = build_networks(small.blocks, method_named(name), 2, OPTIONS)
-    batch = Batch(small.source.inputs, small.source.labels, small.target.inputs)
+    batch = Batch(small.source.inputs, small.source.labels, small.target)
     return State(phase, networks, OPTIONS, batch, **given)
 
 
@@ -237,7 +237,7 @@ def test_certain_soft_labels_train_as_classes_do_and_scale_of_weights_is_nothing
 def test_batches_are_balanced_by_the_most_probable_class_and_carry_weights():
     soft = torch.tensor([[0.9, 0.1]] * 12 + [[0.2, 0.8]] * 4)
     rows = LabelledRows(torch.arange(16.0)[:, None], soft, torch.arange(16.0))
-    epoch = list(ResidentBatches(rows, Rows(torch.zeros(16, 1)), balanced=True).epoch(8, seed=0))
+    epoch = list(ResidentBatches(rows, torch.zeros(16, 1), balanced=True).epoch(8, seed=0))
     labels = torch.cat([batch.labels for batch in epoch])
     assert labels.argmax(1).bincount().tolist() == [12, 12]
     for batch in epoch:

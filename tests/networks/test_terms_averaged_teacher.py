@@ -18,8 +18,7 @@ from halfseen.networks.terms.averaged_teacher import (
     consistency_loss,
     move_average,
 )
-from halfseen.networks.terms.term import State
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch, State
 from halfseen.options import make_options
 
 
@@ -98,7 +97,7 @@ def objective_of(**settings):
     small = problem()
     method = method_named("Adaptation-Imputation")
     objective = build_objective(small.blocks, method, 2, options_with(**settings))
-    batch = Batch(small.source.inputs[:8], small.source.labels[:8], small.target.inputs[:8])
+    batch = Batch(small.source.inputs[:8], small.source.labels[:8], small.target[:8])
     return objective.train(), batch
 
 

@@ -10,7 +10,7 @@ from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms import conditional_alignment
 from halfseen.networks.terms.conditional_alignment import entropy_weights, outer_product
-from halfseen.networks.training import Batch
+from halfseen.networks.terms.term import Batch
 from halfseen.options import make_options
 
 QUIET = {"networks.classifier_dropout": 0.0, "tables.dropout": 0.0}
@@ -34,7 +34,7 @@ def project(monkeypatch, size):
 @pytest.fixture
 def batch():
     small = problem(rows=6)
-    return Batch(small.source.inputs.double(), small.source.labels, small.target.inputs.double())
+    return Batch(small.source.inputs.double(), small.source.labels, small.target.double())
 
 
 def softmax(logits):

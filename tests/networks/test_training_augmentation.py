@@ -9,7 +9,6 @@ from scipy.stats import ks_2samp
 
 from halfseen import Blocks, OptionError
 from halfseen.networks.methods import method_named
-from halfseen.networks.training import LabelledRows, Rows
 from halfseen.networks.training.augmentation import (
     AUGMENTATIONS,
     AffineImages,
@@ -20,6 +19,7 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, sample_of
 from halfseen.options import make_options, preset
 
@@ -130,7 +130,7 @@ def test_light_is_added_where_one_domain_alone_has_colours():
         problem = TrainingProblem.resident(
             Blocks.rows((3, 8, 8)),
             LabelledRows(grey, torch.arange(40) % 2),
-            Rows(Blocks.rows((3, 8, 8)).hide(grey * tint[:, None, None])),
+            Blocks.rows((3, 8, 8)).hide(grey * tint[:, None, None]),
             2,
         )
         method = method_named("Adaptation-IgnoreComponent")
@@ -155,7 +155,7 @@ def images_problem(target_shift):
     labels = torch.arange(40) % 2
     spread = 1 + target_shift * torch.rand(40, 1, 1, 1, generator=random)
     target = blocks.hide(target * spread + target_shift)
-    return TrainingProblem.resident(blocks, LabelledRows(source, labels), Rows(target), 2)
+    return TrainingProblem.resident(blocks, LabelledRows(source, labels), target, 2)
 
 
 SMALL = {
@@ -183,8 +183,8 @@ def test_a_fit_looks_at_the_pixels_of_both_domains_and_at_no_label(shift, light,
 
 def test_images_are_standardized_where_the_light_of_the_source_varies_more():
     alike, brighter = images_problem(0.0), images_problem(2.0)
-    source = LabelledRows(brighter.target.inputs, brighter.source.labels)
-    target = Rows(brighter.blocks.hide(brighter.source.inputs))
+    source = LabelledRows(brighter.target, brighter.source.labels)
+    target = brighter.blocks.hide(brighter.source.inputs)
     darker = TrainingProblem.resident(brighter.blocks, source, target, 2)
     options = make_options(SMALL, preset(imputes=False))
     for problem, expected in ((alike, False), (brighter, False), (darker, True)):

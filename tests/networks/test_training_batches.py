@@ -5,26 +5,21 @@ import pytest
 import torch
 
 from halfseen import InputError
-from halfseen.networks.training import (
-    AffineImages,
-    LabelledRows,
-    MaskNoise,
-    ResidentBatches,
-    Rows,
-)
-from halfseen.networks.training.batches import Batch, balanced_order
+from halfseen.networks.training.augmentation import AffineImages, MaskNoise
+from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, balanced_order
+from halfseen.networks.training.fitting import TrainingProblem
 
 
 def batches(source_rows=50, target_rows=20, balanced=True):
     labels = torch.zeros(source_rows, dtype=torch.int64)
     labels[: source_rows // 5] = 1
     source = LabelledRows(torch.arange(source_rows, dtype=torch.float32)[:, None], labels)
-    target = Rows(1000 + torch.arange(target_rows, dtype=torch.float32)[:, None])
+    target = 1000 + torch.arange(target_rows, dtype=torch.float32)[:, None]
     return ResidentBatches(source, target, balanced=balanced)
 
 
 def test_target_labels_cannot_reach_training():
-    assert [field.name for field in fields(Rows)] == ["inputs"]
+    assert {f.name: f.type for f in fields(TrainingProblem)}["target"] == "Tensor"
     assert Batch._fields == ("source", "labels", "target", "weights")
 
 

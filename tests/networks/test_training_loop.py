@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from halfseen import Blocks, HalfseenError, InputError, TrainingDivergedError, preset
 from halfseen.networks.methods import method_named
-from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
@@ -44,9 +45,7 @@ def problem(seed=0, rows=64):
     target = torch.randn(rows, 5, generator=generator) + 0.5
     labels = (source[:, 0] + source[:, 4] > 0).long()
     blocks = Blocks.columns(5, [3, 4])
-    return TrainingProblem.resident(
-        blocks, LabelledRows(source, labels), Rows(blocks.hide(target)), 2
-    )
+    return TrainingProblem.resident(blocks, LabelledRows(source, labels), blocks.hide(target), 2)
 
 
 def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):
@@ -118,7 +117,7 @@ def test_epoch_hook_sees_each_epoch_and_adds_to_its_record():
     seen = []
 
     def hook(objective, record):
-        seen.append((record["phase"], objective.networks(problem().target.inputs).shape))
+        seen.append((record["phase"], objective.networks(problem().target).shape))
         return {"extra": len(seen)}
 
     plain, _ = fit()
@@ -258,11 +257,11 @@ def test_gradient_clipping_bounds_the_gradient(monkeypatch):
 
 
 def test_target_labels_have_no_way_in():
-    """The type that carries target rows has one field, and takes nothing else."""
+    """What carries target rows is a plain tensor, and the problem takes nothing else of them."""
     given = problem()
-    assert not hasattr(given.target, "labels")
-    with pytest.raises(TypeError):
-        Rows(given.target.inputs, torch.zeros(64))
+    assert type(given.target) is torch.Tensor
+    with pytest.raises(TypeError, match="target_labels"):
+        replace(given, target_labels=torch.zeros(64))
 
 
 def test_refinement_of_the_classifier_alone_leaves_the_encoders():

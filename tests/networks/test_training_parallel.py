@@ -13,13 +13,9 @@ from torch import distributed
 from halfseen import OptionError, preset
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.training import (
-    Batch,
-    LabelledRows,
-    ResidentBatches,
-    Rows,
-    Trainer,
-)
+from halfseen.networks.terms.term import Batch
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
+from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.phases import Phase
 from halfseen.options import make_options
 from halfseen.parallel import ALONE, Ranks, present_ranks
@@ -81,7 +77,7 @@ class OneBatch:
 
 def batch_of(rows: int) -> Batch:
     small = problem(rows=rows)
-    return Batch(small.source.inputs, small.source.labels, small.target.inputs)
+    return Batch(small.source.inputs, small.source.labels, small.target)
 
 
 def gradients(case: str, batch: Batch, ranks: Ranks = ALONE) -> dict[str, torch.Tensor]:
@@ -212,7 +208,7 @@ def test_two_go_on_from_a_checkpoint_to_the_same_weights(ranks):
 
 def test_the_parts_of_every_batch_make_up_the_whole():
     rows = torch.arange(50.0)[:, None]
-    batches = ResidentBatches(LabelledRows(rows, rows[:, 0].long() % 2), Rows(rows), balanced=False)
+    batches = ResidentBatches(LabelledRows(rows, rows[:, 0].long() % 2), rows, balanced=False)
     whole = list(batches.epoch(7, seed=1))
     parts = [list(batches.epoch(7, 1, Ranks(rank, 3))) for rank in range(3)]
     assert {len(part) for part in parts} == {len(whole)} == {7}

@@ -7,7 +7,7 @@ from halfseen import Blocks
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms import Part
-from halfseen.networks.training import annealed_rate, plan_phases, ramp
+from halfseen.networks.training.phases import annealed_rate, plan_phases, ramp
 from halfseen.options import make_options, preset
 
 

@@ -65,7 +65,7 @@ def test_a_rehearsal_measures_every_model_with_every_seed(found):
     sentences = []
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
     settings = FitSettings(models=models, **NETWORKS)
-    result = rehearse(found, settings, seeds=2, say=sentences.append)[""]
+    result = rehearse(found, settings, repeats=2, say=sentences.append)[""]
     assert len(result.runs) == 2 * 4
     assert {choice.score for choice in result.choices} == {*ONE_FIT_SCORES, "agreement"}
     for run in result.runs:

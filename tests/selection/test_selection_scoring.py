@@ -11,11 +11,10 @@ import tiny
 from halfseen import Blocks, InputError, OptionError, preset
 from halfseen.evidence import effective_sample_size
 from halfseen.evidence.risk import deep_embedded_validation as dev
-from halfseen.networks import nets
 from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets import build_networks
+from halfseen.networks.nets.networks import Networks, build_networks
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import LabelledRows, Rows
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
@@ -60,9 +59,9 @@ def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor
 
 
 @lru_cache
-def trained_networks(shift: float = 0.5) -> nets.Networks:
+def trained_networks(shift: float = 0.5) -> Networks:
     given = evidence(shift)
-    target = Rows(torch.from_numpy(given.target))
+    target = torch.from_numpy(given.target)
     problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), target, 2)
     method = method_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks

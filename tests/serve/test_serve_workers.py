@@ -83,8 +83,8 @@ def test_bounds_are_those_of_all_workers():
     metrics = Metrics(bytearray(3 * Metrics.SIZE))
     for process in range(3):
         metrics.process = process
-        metrics.requests_under_way += 2
-    assert metrics.requests_under_way == 2
+        metrics["requests_under_way"] += 2
+    assert metrics["requests_under_way"] == 2
     assert metrics.total("requests_under_way") == 6
 
 

@@ -25,6 +25,7 @@ def test_the_estimator_has_every_setting_of_the_fit():
         refine=True,
         options={"training.joint_epochs": 3},
         seed=5,
+        class_weight="balanced",
         device="cpu",
     )
     found = estimator_for("Adaptation-Imputation", SimpleNamespace(schema=schema), settings)

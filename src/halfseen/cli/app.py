@@ -16,64 +16,32 @@ from typer.core import TyperGroup
 from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
 from halfseen.errors import HalfseenError, reason
 
-COMMANDS = {
-    "fit": (
-        "halfseen.cli.fit:fit",
-        "Learn from a complete, labelled table for one that lacks columns and labels.",
-    ),
-    "fit-images": (
-        "halfseen.cli.fit_images:fit_images",
-        "Learn from complete, labelled images for others that lack a part and labels.",
-    ),
-    "tune": (
-        "halfseen.cli.tune:tune",
-        "Search settings by a score that needs no target label.",
-    ),
-    "predict": (
-        "halfseen.cli.predict:predict",
-        "Score the rows of a table or the images of a folder: a "
-        "probability per class, and the class.",
-    ),
-    "evaluate": (
-        "halfseen.cli.evaluate:evaluate",
-        "Measure a model on labelled rows: a few dozen of the target's are worth every estimate.",
-    ),
-    "explain": (
-        "halfseen.cli.explain:explain",
-        "Say which columns move each row's answer, and which move the model overall.",
-    ),
-    "rehearse": (
-        "halfseen.cli.rehearse:rehearse",
-        "Rehearse on your own data which model, and which way of choosing one, would have won.",
-    ),
-    "inspect": (
-        "halfseen.cli.inspect:inspect",
-        "Say what a model expects of a table or of images, what it was trained on, "
-        "and its metrics.",
-    ),
-    "report": (
-        "halfseen.cli.report:report",
-        "Write one HTML page on a model or a benchmark: what is missing, what shifted, "
-        "what to expect.",
-    ),
-    "export": (
-        "halfseen.cli.export:export",
-        "Write a model as one ONNX graph, from raw columns or pixels to probabilities.",
-    ),
-    "serve": (
-        "halfseen.cli.serve:serve",
-        "Score rows over HTTP: JSON records, JSON columns or Arrow streams.",
-    ),
-    "verify": (
-        "halfseen.cli.verify:verify",
-        "Check a model's seal, that it holds finite numbers alone, and its answers to known rows.",
-    ),
-    "sign": (
-        "halfseen.cli.verify:sign",
-        "Sign a model with a private key; the signature goes beside it, as MODEL.sig.",
-    ),
+HELP = {
+    "fit": "Learn from a complete, labelled table for one that lacks columns and labels.",
+    "fit_images": "Learn from complete, labelled images for others that lack a part and labels.",
+    "tune": "Search settings by a score that needs no target label.",
+    "predict": "Score the rows of a table or the images of a folder: a probability per class, and "
+    "the class.",
+    "evaluate": "Measure a model on labelled rows: a few dozen of the target's are worth every "
+    "estimate.",
+    "explain": "Say which columns move each row's answer, and which move the model overall.",
+    "rehearse": "Rehearse on your own data which model, and which way of choosing one, would have "
+    "won.",
+    "inspect": "Say what a model expects of a table or of images, what it was trained on, and its "
+    "metrics.",
+    "report": "Write one HTML page on a model or a benchmark: what is missing, what shifted, what "
+    "to expect.",
+    "export": "Write a model as one ONNX graph, from raw columns or pixels to probabilities.",
+    "serve": "Score rows over HTTP: JSON records, JSON columns or Arrow streams.",
+    "verify": "Check a model's seal, that it holds finite numbers alone, and its answers to known "
+    "rows.",
+    "sign": "Sign a model with a private key; the signature goes beside it, as MODEL.sig.",
 }
-"""Every command: its home, and what the list of commands says of it."""
+"""What the list of commands says of each function; its module has the same name."""
+COMMANDS = {
+    name.replace("_", "-"): (f"halfseen.cli.{name}:{name}", words) for name, words in HELP.items()
+}
+"""Every command: its home, and what is said of it."""
 
 for _entry in entry_points(group="halfseen.commands"):  # `bench`, `data` and `demo` come from one
     _entry.load()(COMMANDS)
@@ -83,13 +51,11 @@ class LazyGroup(TyperGroup):
     """A group that imports a command when it is called: its help and completion wait for none."""
 
     def resolve_command(self, *given: Any) -> tuple[Any, Any, list[str]]:
-        """Return the name, the command and the words that are left for it."""
         name, command, rest = super().resolve_command(*given)
         return name, imported(name) if name else command, rest
 
 
 def imported(name: str) -> Any:
-    """Return a command, or a group of commands, from its home."""
     found = resolve_name(COMMANDS[name][0])
     if not isinstance(found, typer.Typer):
         alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)

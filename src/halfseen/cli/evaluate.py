@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.arguments import Rename
+from halfseen.cli.config import ModelFolder, Rename, part_and_table
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
+    model: ModelFolder,
     labelled: Annotated[Path, typer.Argument(help="Rows of the target with their labels.")],
     label: Annotated[
         str | None, typer.Option(help="Column of the labels, where it is not called as at fit.")
@@ -28,7 +28,6 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.cli.config import part_and_table
     from halfseen.model.patterns import load
     from halfseen.model.scoring import evaluate_table
 

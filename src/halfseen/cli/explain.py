@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.arguments import Rename
+from halfseen.cli.config import ModelFolder, Rename, open_renamed, part_and_table
 from halfseen.cli.report import is_page
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import InputError, OptionError, installed_by
@@ -20,7 +20,7 @@ MOST_TOLD = 3
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
+    model: ModelFolder,
     data: Annotated[Path, typer.Argument(help="Rows to explain: a file or a folder.")],
     source: Annotated[
         Path | None,
@@ -46,7 +46,6 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.cli.config import open_renamed, part_and_table
     from halfseen.model.patterns import load
     from halfseen.model.scoring import TableScorer
 
@@ -89,7 +88,6 @@ def explain(
 
 
 def _first_rows(table: Any, names: list[str], most: int | None) -> Any:
-    """Return the first rows of a table, as one Arrow table."""
     import pyarrow as pa
 
     absent = [name for name in names if name not in table.names]

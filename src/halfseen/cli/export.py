@@ -57,7 +57,6 @@ def export(
 
 
 def _written(model: Path, onnx: Path, card: Path, terminal: Terminal) -> dict[str, Any]:
-    """Write the graph and the card of one model; return what is said of them."""
     with installed_by("onnx", "Export"):
         from halfseen.export import onnx as onnx_export
         from halfseen.export.model_card import model_card

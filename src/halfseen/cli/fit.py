@@ -11,33 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.arguments import Config, FitOptions, with_settings
+from halfseen.cli.config import Config, FitConfig, with_settings
 from halfseen.cli.model_folder import check_place, going_on, save_model
-from halfseen.cli.showing import (
-    print_metrics,
-    print_understanding,
-    show_alarms,
-    understanding,
-    understood_sites,
-)
-from halfseen.cli.sites import (
-    OneSource,
-    OneTarget,
-    Paths,
-    Sources,
-    Targets,
-    given_paths,
-    opened,
-    read_paths,
-)
+from halfseen.cli.showing import print_metrics, print_understanding, show_alarms, understanding
+from halfseen.cli.sites import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal
 
 if TYPE_CHECKING:
-    from halfseen.cli.config import FitConfig
     from halfseen.parallel import Ranks
 
 
-@with_settings(FitOptions)
+@with_settings()
 def fit(
     source: OneSource = None,
     target: OneTarget = None,
@@ -69,36 +53,23 @@ def fit(
     """
     from halfseen.parallel import joined
 
-    paths = given_paths(source, target, sources, targets)
-    read = read_paths(*paths) | {"the settings file": config}
+    sites = Sites.given(source, target, sources, targets)
+    read = sites.read() | {"the settings file": config}
     with joined() as ranks:
         terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
         ranks.from_first(lambda: check_place(output, read, dry_run=dry_run, force=force))
-        _fit(paths, settings, None if dry_run else output, terminal, ranks)
+        _fit(sites, settings, None if dry_run else output, terminal, ranks)
 
 
 def _fit(
-    paths: tuple[Paths, Paths],
-    config: FitConfig,
-    output: Path | None,
-    terminal: Terminal,
-    ranks: Ranks,
+    sites: Sites, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
 ) -> None:
     """Fit every part that was understood; without an output only tell."""
     from halfseen.model.patterns import PatternModel
 
     started = time.perf_counter()
     config.settings()  # says what contradicts itself, before any table is read
-
-    def look() -> Any:
-        with terminal.status("Reading the tables"):
-            sources, targets = (
-                opened(paths[0], config, "source"),
-                opened(paths[1], config, "target"),
-            )
-        return understood_sites(sources, targets, config, terminal.errors)
-
-    parts = ranks.from_first(look)
+    parts = ranks.from_first(lambda: sites.understood(config, terminal))
     models, documents = [], []
     for number, found in enumerate(parts, start=1):
         if len(parts) > 1:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.arguments import Effort, Models, Seed, Seeds, Set, split_names
+from halfseen.cli.config import Effort, Models, Seed, Seeds, Set, parsed_options, split_names
 from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -18,6 +18,8 @@ from halfseen.errors import InputError, OptionError
 if TYPE_CHECKING:
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import ImageFolder
+    from halfseen.model.model import Model
+    from halfseen.model.settings import FitSettings
 
 MOST_BYTES = 4 * 2**30
 """Prepared images of both folders, which are held in memory."""
@@ -37,13 +39,11 @@ class Skipped:
         self.sentences: list[str] = []
 
     def __call__(self, error: InputError) -> None:
-        """Note an image, or stop."""
         if self.strict:
             raise error
         self.sentences.append(str(error))
 
     def tell(self, terminal: Terminal) -> None:
-        """Name what was skipped."""
         for sentence in self.sentences[:MOST_NAMED]:
             terminal.say(f"Skipped: {sentence}")
         if self.sentences:
@@ -79,9 +79,12 @@ def fit_images(
     strict: Strict = False,
     models: Models = None,
     effort: Annotated[
-        Effort | None,
-        typer.Option(help="How long it may take: quick (400 steps), default or best (five folds)."),
-    ] = None,
+        Effort,
+        typer.Option(
+            help="How long it may take: quick (400 steps), default or best (five folds).",
+            show_default=False,
+        ),
+    ] = "default",
     seed: Seed = 0,
     seeds: Seeds = None,
     time_limit: Annotated[
@@ -119,21 +122,28 @@ def fit_images(
         folders = listed[0].looked_at(skipped), listed[1].looked_at(skipped)
     _check_enough(*folders, listed[0].classes)
     front = _front(*folders, missing, mask, size)
-    settings = _settings(front, models, effort, seed, seeds, time_limit, set_)
+    settings = _settings(front, models, effort, seed or 0, seeds or 1, time_limit, set_)
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(front)}.")
     terminal.say(f"Models: {', '.join(settings.models)}; seed {settings.seed}.")
+    document: dict[str, Any] = {
+        "source": {"path": source, "images": len(folders[0].files)},
+        "target": {"path": target, "images": len(folders[1].files)},
+        "classes": {name: folders[0].labels.count(name) for name in folders[0].classes},
+        "shape": front.blocks.shape,
+        "missing_pixels": int(front.blocks.mask.sum()),
+        "skipped": skipped.sentences,
+        "model": None,
+    }
     if dry_run or output is None:
         skipped.tell(terminal)
-        terminal.document(_document(folders, front, skipped) | {"model": None})
-        return
-    fit = _fit(folders, front, settings, output, terminal, skipped)
-    model = fit.model
-    print_metrics(model.metrics, terminal.console)
-    document = _document(folders, front, skipped)
-    document |= {"method": model.title, "metrics": model.metrics}
-    terminal.document(document | save_model(model, output, started, terminal))
+    else:
+        model = _fit(folders, front, settings, output, terminal, skipped)
+        print_metrics(model.metrics, terminal.console)
+        document |= {"method": model.title, "metrics": model.metrics}
+        document |= save_model(model, output, started, terminal)
+    terminal.document(document)
 
 
 def image_sentence(front: ImageFront) -> str:
@@ -151,7 +161,6 @@ def _front(
     source: ImageFolder, target: ImageFolder, missing: str | None, mask: Path | None,
     size: int | None,
 ) -> ImageFront:  # fmt: skip
-    """Return how images become inputs."""
     from halfseen.blocks import Blocks
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import chosen_size, read_mask
@@ -166,9 +175,10 @@ def _front(
             f"{count:,} images of {side} × {side} pixels need {needed / 2**30:.1f} GiB of memory, "
             f"and {MOST_BYTES / 2**30:.0f} are the most: give a smaller --size, or fewer images."
         )
-    if mask is None:
-        return ImageFront(side_blocks(shape, missing or ""), source.classes, of_files=True)
-    return ImageFront(Blocks.pixels(shape, read_mask(mask, side)), source.classes, of_files=True)
+    hidden = (
+        Blocks.pixels(shape, read_mask(mask, side)) if mask else side_blocks(shape, missing or "")
+    )
+    return ImageFront(hidden, source.classes, of_files=True)
 
 
 def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[str]) -> None:
@@ -189,33 +199,27 @@ def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[st
 
 
 def _settings(
-    front: ImageFront, models: list[str] | None, effort: Effort | None, seed: int | None,
-    seeds: int | None, time_limit: float | None, set_: list[str] | None,
-) -> Any:  # fmt: skip
-    from halfseen.cli.config import parsed_options
+    front: ImageFront, models: list[str] | None, effort: Effort, seed: int, seeds: int,
+    time_limit: float | None, set_: list[str] | None,
+) -> FitSettings:  # fmt: skip
     from halfseen.model.settings import FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
 
-    chosen = tuple(dict.fromkeys(split_names(models or []) or ["Adaptation-Imputation"]))
+    chosen = tuple(dict.fromkeys(split_names(models or []))) or FitSettings.models
     if needs_complete_target(chosen):
         raise OptionError("Full models are for benchmarks: they need the target's missing part.")
     options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])
     settings = FitSettings(
-        models=chosen,
-        options=options,
-        seed=seed or 0,
-        seeds=seeds or 1,
-        effort=effort or "default",
-        time_limit=time_limit,
+        chosen, effort=effort, options=options, seed=seed, seeds=seeds, time_limit=time_limit
     )
     settings.check("image")
     return settings
 
 
 def _fit(
-    folders: tuple[ImageFolder, ImageFolder], front: ImageFront, settings: Any, output: Path,
-    terminal: Terminal, skipped: Skipped,
-) -> Any:  # fmt: skip
+    folders: tuple[ImageFolder, ImageFolder], front: ImageFront, settings: FitSettings,
+    output: Path, terminal: Terminal, skipped: Skipped,
+) -> Model:  # fmt: skip
     import numpy as np
 
     from halfseen.members import Sample
@@ -234,7 +238,7 @@ def _fit(
     with going_on(output, terminal) as unfinished:
         hooks = Hooks(terminal.progress, terminal.say, unfinished)
         hidden = front.blocks.hide(others)
-        return fit(front, Sample(pixels, labels), hidden, settings, hooks, data)
+        return fit(front, Sample(pixels, labels), hidden, settings, hooks, data).model
 
 
 def _described(folder: ImageFolder) -> str:
@@ -246,17 +250,3 @@ def _described(folder: ImageFolder) -> str:
     if folder.left_out:
         text += f"; {folder.left_out:,} other files left alone"
     return text
-
-
-def _document(
-    folders: tuple[ImageFolder, ImageFolder], front: ImageFront, skipped: Skipped
-) -> dict[str, Any]:
-    source, target = folders
-    return {
-        "source": {"path": source.path, "images": len(source.files)},
-        "target": {"path": target.path, "images": len(target.files)},
-        "classes": {name: source.labels.count(name) for name in source.classes},
-        "shape": front.blocks.shape,
-        "missing_pixels": int(front.blocks.mask.sum()),
-        "skipped": skipped.sentences,
-    }

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from halfseen.cli.config import ModelFolder
 from halfseen.cli.fit_images import image_sentence
 from halfseen.cli.showing import print_columns, print_metrics
 from halfseen.cli.terminal import Json, Terminal
 
 
 def inspect(
-    model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
+    model: ModelFolder,
     as_json: Json = False,
 ) -> None:
     """Say what a model expects of a table or of images, what it was trained on, and its metrics.

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.arguments import Rename
+from halfseen.cli.config import ModelFolder, Rename, part_and_table
 from halfseen.cli.fit_images import Skipped
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -19,7 +19,7 @@ from halfseen.outputs import Output, check_outputs
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")],
+    model: ModelFolder,
     data: Annotated[
         Path, typer.Argument(help="Rows to score: a file or a folder; images for their models.")
     ],
@@ -51,7 +51,6 @@ def predict(
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
     """
-    from halfseen.cli.config import part_and_table
     from halfseen.front.fronts import ImageFront
     from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table
@@ -85,16 +84,9 @@ def predict(
     terminal.result(
         f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
     )
-    terminal.document(
-        {
-            "output": output,
-            "rows": scored.rows,
-            "seconds": round(scored.seconds, 3),
-            "notes": scored.notes,
-            "alarms": scored.alarms,
-            "class_shares": shares,
-        }
-    )
+    told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    told |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": shares}
+    terminal.document(told)
 
 
 @contextmanager
@@ -114,7 +106,6 @@ def _progress(terminal: Terminal, unit: str) -> Iterator[Callable[[int], None]]:
 def _predict_images(
     model: Any, data: Path, output: Path, skipped: Skipped, terminal: Terminal
 ) -> None:
-    """Score a folder of images."""
     from halfseen.front.image_folders import open_folder
     from halfseen.model.scoring import check_output, score_images
 
@@ -123,14 +114,8 @@ def _predict_images(
         scored = score_images(model, open_folder(data), output, refuse=skipped, on_rows=advance)
     skipped.tell(terminal)
     terminal.result(f"{output}: {scored.rows:,} images in {scored.seconds:.2f} s.")
-    terminal.document(
-        {
-            "output": output,
-            "rows": scored.rows,
-            "seconds": round(scored.seconds, 3),
-            "skipped": skipped.sentences,
-        }
-    )
+    told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    terminal.document(told | {"skipped": skipped.sentences})
 
 
 def _shares(model: Any, given: list[str]) -> dict[str, float]:

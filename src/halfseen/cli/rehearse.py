@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from halfseen.cli.arguments import Config, TableOptions, with_settings
-from halfseen.cli.showing import print_understanding, understanding, understood_sites
-from halfseen.cli.sites import (
-    OneSource,
-    OneTarget,
-    Sources,
-    Targets,
-    given_paths,
-    opened,
-    read_paths,
-)
+from halfseen.cli.config import FIT_ALONE, Config, FitConfig, with_settings
+from halfseen.cli.showing import print_understanding, understanding
+from halfseen.cli.sites import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain_data
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs, head
-
-if TYPE_CHECKING:
-    from halfseen.cli.config import FitConfig
 
 _FOUND = b'{\n "source": {\n  "path": '
 """How the JSON file begins."""
 
 
-@with_settings(TableOptions)
+@with_settings(leave_out=FIT_ALONE)
 def rehearse(
     source: OneSource = None,
     target: OneTarget = None,
@@ -39,7 +28,9 @@ def rehearse(
     targets: Targets = None,
     *,
     settings: FitConfig,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each model.")] = 3,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Trainings of each model, with a seed each.")
+    ] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
     ] = 1 / 3,
@@ -66,17 +57,15 @@ def rehearse(
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
-    paths = given_paths(source, target, sources, targets)
-    if "models" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"models": list(MODELS)})
+    sites = Sites.given(source, target, sources, targets)
+    if settings.models is None:
+        settings.models = list(MODELS)
     if output is not None:
         found_before = Output(output, "what is found", lambda path: head(path).startswith(_FOUND))
-        inputs = read_paths(*paths) | {"the settings file": config}
+        inputs = sites.read() | {"the settings file": config}
         check_outputs([found_before], inputs, force=force)
     training = settings.settings()
-    with terminal.status("Reading the tables"):
-        tables = opened(paths[0], settings, "source"), opened(paths[1], settings, "target")
-    found, *others = understood_sites(*tables, settings, terminal.errors)
+    found, *others = sites.understood(settings, terminal)
     if others:
         raise InputError(
             "The targets lack different columns: rehearse for those that lack the same ones, one "
@@ -88,7 +77,7 @@ def rehearse(
         by_site = run(
             found,
             training,
-            seeds=seeds,
+            repeats=repeats,
             share=share,
             rows=rows,
             progress=terminal.progress,
@@ -114,7 +103,6 @@ def rehearse(
 
 
 def print_rehearsal(result: Any, console: Console) -> None:
-    """Print models, scores and the verdict."""
     from halfseen.rehearsal import shown
 
     loss, *others = result.measures

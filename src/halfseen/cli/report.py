@@ -56,7 +56,6 @@ def report(
 
 
 def is_page(path: Path) -> bool:
-    """Whether a file is a page that halfseen wrote."""
     return b'<meta name="generator" content="halfseen' in head(path)
 
 

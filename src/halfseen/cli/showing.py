@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -15,46 +13,11 @@ from halfseen.cli.terminal import Terminal, new_table, plain
 
 if TYPE_CHECKING:
     from halfseen.alarms import Alarm
-    from halfseen.cli.config import FitConfig
 
 MOST_COLUMNS = 60
 """Columns that are listed; of more,"""
 MANY_COLUMNS = 20
 """the first so many, and how many there are of each kind."""
-
-
-def understood(source: Any, target: Any, config: FitConfig, progress: Console) -> Any:
-    """Look at two tables; ask about doubtful columns in a terminal, refuse them elsewhere."""
-    (found,) = understood_sites({"source": source}, {"target": target}, config, progress)
-    return found
-
-
-def understood_sites(
-    sources: Mapping[str, Any], targets: Mapping[str, Any], config: FitConfig, progress: Console
-) -> Any:
-    """Return what was understood for each missing pattern, once every doubt is settled."""
-    from halfseen.front.inference import Doubt, doubtful
-    from halfseen.front.sites import understand_sites
-    from halfseen.model.settings import needs_complete_target
-
-    complete = needs_complete_target(config.models)
-    while True:
-        with progress.status("Looking at the columns"):
-            found = understand_sites(sources, targets, config.roles(), complete=complete)
-        doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
-        if not doubts:
-            return found
-        if not is_terminal():
-            raise doubtful(doubts, config.roles())
-        for doubt in doubts:
-            question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
-            chosen = config.missing if typer.confirm(question, err=True) else config.keep
-            chosen.append(doubt.name)
-
-
-def is_terminal() -> bool:
-    """Whether somebody is there to answer."""
-    return sys.stdin.isatty()
 
 
 def print_understanding(found: Any, console: Console) -> None:
@@ -98,7 +61,6 @@ def understanding(found: Any) -> dict[str, Any]:
 
 
 def print_columns(schema: Any, console: Console) -> None:
-    """Print what becomes of each column."""
     table = new_table("column", "role", "kind", "preparation")
     shown = schema.columns
     if len(shown) > MOST_COLUMNS:

@@ -1,18 +1,18 @@
-"""Tables of several sites on the command line: ``--source`` and ``--target``."""
+"""The tables of a command, one of each role or several sites: ``--source`` and ``--target``."""
 
 from __future__ import annotations
 
 import glob
+import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
+from halfseen.cli.config import FitConfig
+from halfseen.cli.terminal import Terminal
 from halfseen.errors import InputError, OptionError
-
-if TYPE_CHECKING:
-    from halfseen.cli.config import FitConfig
-    from halfseen.front.tables import Table
 
 OneSource = Annotated[
     Path | None, typer.Argument(help="Complete, labelled rows: a file or a folder.")
@@ -36,25 +36,75 @@ Targets = Annotated[
 Paths = list[tuple[str, Path]]
 
 
-def given_paths(
-    source: Path | None, target: Path | None, sources: list[str] | None, targets: list[str] | None
-) -> tuple[Paths, Paths]:
-    """Return the tables of both roles with their names: two in their places, or by options."""
-    if (source is not None) + bool(sources) != 1 or (target is not None) + bool(targets) != 1:
-        if source is not None and target is None and sources and targets:
-            raise OptionError(
-                f"{source} stands beside --source and --target: put a pattern of several files in "
-                "quotes."
-            )
-        raise OptionError(
-            "Give two tables, SOURCE TARGET; or name sites with --source PATH and --target PATH, "
-            "each as often as needed."
-        )
-    from halfseen.front.sites import site_name
+@dataclass(frozen=True)
+class Sites:
+    """Where the tables of both roles are, by the names of their sites."""
 
-    one = [(site_name(path), path) for path in (source, target) if path is not None]
-    named = [_expanded(given, role) for given, role in ((sources, "source"), (targets, "target"))]
-    return named[0] or one[:1], named[1] or one[-1:]
+    sources: Paths
+    targets: Paths
+
+    @classmethod
+    def given(
+        cls, source: Path | None, target: Path | None,
+        sources: list[str] | None = None, targets: list[str] | None = None,
+    ) -> Sites:  # fmt: skip
+        """Take two tables in their places, or those that options name."""
+        if (source is not None) + bool(sources) != 1 or (target is not None) + bool(targets) != 1:
+            if source is not None and target is None and sources and targets:
+                raise OptionError(
+                    f"{source} stands beside --source and --target: put a pattern of several files "
+                    "in quotes."
+                )
+            raise OptionError(
+                "Give two tables, SOURCE TARGET; or name sites with --source PATH and --target "
+                "PATH, each as often as needed."
+            )
+        from halfseen.front.sites import site_name
+
+        one, other = ([(site_name(p), p)] if p is not None else [] for p in (source, target))
+        return cls(one or _expanded(sources, "source"), other or _expanded(targets, "target"))
+
+    def read(self) -> dict[str, Path | None]:
+        """Return what is read, by what messages call it."""
+        if len(self.sources) == len(self.targets) == 1:
+            return {"the source table": self.sources[0][1], "the target table": self.targets[0][1]}
+        return {
+            f"the {role} table {number}": path
+            for role, paths in (("source", self.sources), ("target", self.targets))
+            for number, (_, path) in enumerate(paths, 1)
+        }
+
+    def understood(self, config: FitConfig, terminal: Terminal) -> list[Any]:
+        """Look at the tables; return what was understood for each missing pattern.
+
+        Doubts are asked about in a terminal, and refused elsewhere.
+        """
+        from halfseen.front.inference import Doubt, doubtful
+        from halfseen.front.sites import understand_sites
+        from halfseen.model.settings import needs_complete_target
+
+        complete = needs_complete_target(config.models or ())
+        with terminal.status("Reading the tables"):
+            sources = _opened(self.sources, config, "source")
+            targets = _opened(self.targets, config, "target")
+        while True:
+            with terminal.status("Looking at the columns"):
+                found = understand_sites(sources, targets, config.roles(), complete=complete)
+            doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
+            if not doubts:
+                return found
+            if not is_terminal():
+                raise doubtful(doubts, config.roles())
+            for doubt in doubts:
+                question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
+                if typer.confirm(question, err=True):
+                    config.missing = [*(config.missing or ()), doubt.name]
+                else:
+                    config.keep = [*(config.keep or ()), doubt.name]
+
+
+def is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _expanded(given: list[str] | None, role: str) -> Paths:
@@ -65,10 +115,7 @@ def _expanded(given: list[str] | None, role: str) -> Paths:
         name, equals, place = entry.partition("=")
         named = bool(equals) and not Path(entry).exists()
         path = Path(place if named else entry)
-        if path.exists():
-            found.append((name if named else site_name(path), path))
-            continue
-        matching = sorted(Path(match) for match in glob.glob(str(path)))
+        matching = [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))
         if not matching:
             raise InputError(f"There is no file {path} (--{role} {entry}).")
         if named and len(matching) > 1:
@@ -77,8 +124,7 @@ def _expanded(given: list[str] | None, role: str) -> Paths:
     return found
 
 
-def opened(paths: Paths, config: FitConfig, role: str) -> dict[str, Table]:
-    """Open the tables of one role, by name."""
+def _opened(paths: Paths, config: FitConfig, role: str) -> Any:
     from halfseen.front.sites import named_sites
 
     try:
@@ -87,13 +133,3 @@ def opened(paths: Paths, config: FitConfig, role: str) -> dict[str, Table]:
         if "are called" not in str(error):
             raise
         raise InputError(f"{str(error)[:-1]}: --{role} NAME=PATH.") from None
-
-
-def read_paths(sources: Paths, targets: Paths) -> dict[str, Path | None]:
-    """Return what is read, by what messages call it."""
-    if len(sources) == len(targets) == 1:
-        return {"the source table": sources[0][1], "the target table": targets[0][1]}
-    found: dict[str, Path | None] = {}
-    for role, paths in (("source", sources), ("target", targets)):
-        found |= {f"the {role} table {number}": path for number, (_, path) in enumerate(paths, 1)}
-    return found

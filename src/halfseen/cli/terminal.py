@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, is_dataclass
@@ -61,7 +60,6 @@ def verbosity() -> int:
 
 
 def set_verbosity(level: int) -> None:
-    """Say how much commands tell from now on."""
     global _verbosity
     _verbosity = level
 
@@ -70,7 +68,6 @@ class SafeConsole(Console):
     """A console on which no text from a file moves the cursor or changes what is shown."""
 
     def render(self, *given: Any, **named: Any) -> Iterable[Segment]:
-        """Yield the pieces that are printed, with a mark for every control character."""
         for piece in super().render(*given, **named):
             yield piece if piece.control else piece._replace(text=printable(piece.text))
 
@@ -96,6 +93,8 @@ _ACTED_ON = dict.fromkeys(
     ],
     "\ufffd",
 )
+_ESCAPED = {code: f"\\u{code:04x}" for code in _ACTED_ON if code >= 0x7F}
+"""As JSON writes them; it escapes those below by itself."""
 
 
 def make_console(*, stderr: bool = False, quiet: bool = False) -> Console:
@@ -122,52 +121,38 @@ class Terminal:
         self.errors = make_console(stderr=True, quiet=quiet)
 
     def say(self, sentence: str) -> None:
-        """Tell what is going on."""
         plain(self.console, sentence)
 
     def detail(self, sentence: str) -> None:
-        """Tell what is of interest with ``-v``."""
         if verbosity() > 0:
             plain(self.errors, sentence)
 
     def settings(self, options: Options) -> None:
-        """Tell every setting, with ``-v``."""
         from halfseen.options import dotted
 
         for name, value in dotted(options.model_dump(exclude_none=True)).items():
             self.detail(f"  {name} = {value!r}")
 
     def result(self, sentence: str) -> None:
-        """Tell what came of it, also with ``--quiet``."""
         plain(self.results, sentence)
 
     def document(self, data: Mapping[str, Any]) -> None:
-        """Print the JSON document, where one is wanted."""
         if self.as_json:
             text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
-            typer.echo(
-                re.sub(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", _escaped, text)
-            )
+            typer.echo(text.translate(_ESCAPED))
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
-        """Show that something short is under way."""
         return self.errors.status(doing)
 
     def fit_progress(self) -> AbstractContextManager[FitBar | None]:
-        """Return the display of a whole fit; with ``--quiet`` there is none."""
         from halfseen.progress import FitBar
 
         return nullcontext() if self.errors.quiet else FitBar()
 
     def progress(self, title: str) -> Progress:
-        """Return the display of one training."""
         from halfseen.progress import Progress, ProgressBar
 
         return Progress() if self.errors.quiet else ProgressBar(title)
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
 
 
 def new_table(*headings: str, title: str | None = None, numbers: bool = False) -> Table:
@@ -179,12 +164,10 @@ def new_table(*headings: str, title: str | None = None, numbers: bool = False) -
 
 
 def plain(console: Console, text: str) -> None:
-    """Print a sentence as it is, without markup or breaking."""
     console.print(escape(text), soft_wrap=True, highlight=False)
 
 
 def print_failures(failures: Iterable[str], console: Console) -> None:
-    """Print what did not work, one sentence each."""
     for failure in failures:
         text = f"[red]failed:[/red] {escape(str(failure))}"
         console.print(text, soft_wrap=True, highlight=False)
@@ -215,23 +198,13 @@ def plain_data(value: Any) -> Any:
 
 def with_shared_options(command: Any) -> Any:
     """Give a command, or a group with all of its commands, ``-v`` and ``-q``."""
-    if hasattr(command, "commands"):
-        for part in command.commands.values():
-            with_shared_options(part)
-    else:
-        command.params += _shared_options()
+    for part in getattr(command, "commands", {}).values():
+        with_shared_options(part)
+    if not hasattr(command, "commands"):
+        nothing_else = typer.Typer(add_completion=False)
+        nothing_else.command()(_shared)
+        command.params += typer.main.get_command(nothing_else).params
     return command
-
-
-def _shared_options() -> list[Any]:
-    """Return the options of a command that has nothing else, as Typer makes them."""
-    options = typer.Typer(add_completion=False)
-    options.command()(_shared)
-    return list(typer.main.get_command(options).params)
-
-
-def _set_verbose(count: int) -> None:
-    set_verbosity(count)
 
 
 def _set_quiet(given: bool) -> None:
@@ -246,7 +219,7 @@ def _shared(
             "--verbose",
             "-v",
             count=True,
-            callback=_set_verbose,
+            callback=set_verbosity,
             expose_value=False,
             is_eager=True,  # before the next one, which replaces it
             help="Say more: -v every setting, -vv also where an error came from.",

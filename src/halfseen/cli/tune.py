@@ -7,28 +7,26 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.arguments import Config, Source, TableOptions, Target, with_settings
-from halfseen.cli.showing import print_understanding, understanding, understood
+from halfseen.cli.config import FIT_ALONE, Config, FitConfig, with_settings
+from halfseen.cli.showing import print_understanding, understanding
+from halfseen.cli.sites import Sites
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.files import write_text, written_whole
 from halfseen.outputs import Output, check_outputs, derived_path, head
 
-if TYPE_CHECKING:
-    from halfseen.cli.config import FitConfig
-
 _FOUND = "# Found by halfseen tune:"
 
 
-@with_settings(TableOptions)
+@with_settings(leave_out=FIT_ALONE)
 def tune(
-    source: Source,
-    target: Target,
+    source: Annotated[Path, typer.Argument(help="Complete, labelled rows: a file or a folder.")],
+    target: Annotated[Path, typer.Argument(help="Unlabelled rows that lack some columns.")],
     *,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="TOML file to write the best settings into.")
@@ -69,12 +67,11 @@ def tune(
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     kept = storage or str(derived_path(output, ".journal"))
-    inputs = {"the source table": source, "the target table": target, "the settings file": config}
+    sites = Sites.given(source, target)
+    inputs = sites.read() | {"the settings file": config}
     check_outputs(_outputs(output, storage, kept), inputs, force=force)
     training, terminal = settings.settings(), Terminal(as_json=as_json)
-    with terminal.status("Reading the tables"):
-        tables = settings.open(source), settings.open(target)
-    found = understood(*tables, settings, terminal.errors)
+    (found,) = sites.understood(settings, terminal)
     print_understanding(found, terminal.console)
     if not is_resident(found, training):
         terminal.say(
@@ -158,7 +155,6 @@ def print_result(result: Any, console: Console) -> None:
 
 
 def write_table(result: Any, path: Path) -> None:
-    """Write one line per trial, the best first."""
     rows = result.table()
     columns = list(dict.fromkeys(name for row in rows for name in row))
     with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
@@ -174,8 +170,10 @@ def best_config(config: FitConfig, result: Any) -> str:
 
     best = result.best
     chosen = members_of(best.settings)
-    settings = config.model_dump(exclude_defaults=True, exclude={"options"})
+    settings = config.model_dump(exclude_none=True, exclude={"options"})
     settings |= {} if best.model == AMOUNTS else {"models": [best.model]}
+    if isinstance(config.class_weight, dict):
+        settings["class_weight"] = [f"{name}={w}" for name, w in config.class_weight.items()]
     settings |= {n: v for n, v in chosen.items() if n in type(config).model_fields}
     found = {n: v for n, v in chosen.items() if n not in settings}
     lines = [

@@ -64,5 +64,4 @@ class _Worker:
         self.scorer = TableScorer.of(model, columns, use_missing=use_missing, where="The dataset")
 
     def __call__(self, rows: Any) -> Any:
-        """Return the scores of an Arrow table."""
         return self.scorer(rows)

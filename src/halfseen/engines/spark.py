@@ -70,8 +70,6 @@ def score_frame(frame: DataFrame, model: str | Path, *, use_missing: bool = Fals
 def _scoring(
     folder: str, columns: list[str], use_missing: bool
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the function that a worker maps over the batches of a partition."""
-
     def score(batches: Iterator[Any]) -> Iterator[Any]:
         model = _loaded(folder)
         scorer = TableScorer.of(model, columns, use_missing=use_missing, where="The frame")

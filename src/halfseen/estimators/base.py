@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 if TYPE_CHECKING:
     from halfseen.explain.telling import Explanation
     from halfseen.front.roles import Missing, Task
-    from halfseen.model.frames import FrameFit
     from halfseen.model.model import Model
     from halfseen.model.settings import FitSettings
     from halfseen.model.training import Hooks
@@ -32,11 +32,38 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
     verbose: int = 0
     checkpoint: str | Path | None = None
 
-    def _settings(self, seed: int) -> FitSettings:
-        raise NotImplementedError
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        X_target: Any = None,
+        *,
+        y_target: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn from a labelled source and a target of which no row, or a few, are labelled.
 
-    def _fit_frames(self, X: Any, y: Any, X_target: Any, **given: Any) -> FrameFit:
-        """Fit, and keep what every estimator tells of it."""
+        Parameters
+        ----------
+        X
+            Complete source inputs: a data frame or a matrix, for classes also images; or, with
+            `sample_domain`, both domains stacked. Columns may hold numbers, texts, categories and
+            booleans, with gaps.
+        y
+            Labels of the source rows; in the stacked form those of target rows are not read.
+        X_target
+            Target inputs, without the missing block or with it empty. When neither this nor
+            `sample_domain` is given, the source's own rows stand in for a target without shift.
+        y_target
+            Labels of the rows of `X_target`, None or NaN where there is none: a few weigh and
+            calibrate the members, more are learned from. Ten are needed.
+        sample_domain
+            One number per row of the stacked form: positive for source, negative for target.
+        sample_weight
+            How much each source row counts (of the stacked form, those of target rows are not
+            read).
+        """
         from halfseen.model.frames import fit_frames
 
         if y is None:
@@ -49,19 +76,34 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
             X_target,
             self._settings(self._seed()),
             self._hooks(),
+            y_target=y_target,
+            sample_domain=sample_domain,
+            sample_weight=sample_weight,
             task=self.task,
             missing=self.missing,
             keep=self.keep or (),
             categorical=self.categorical or (),
             drop=self.drop or (),
-            **given,
         )
         self.model_, self.notes_ = fitted.model, fitted.notes
         self.n_features_in_, self.blocks_ = fitted.features, fitted.model.blocks
         self.__dict__.pop("feature_names_in_", None)
         if fitted.names is not None:
             self.feature_names_in_ = np.asarray(fitted.names, dtype=object)
-        return fitted
+        if self.task == "classification":
+            self.classes_, self.class_prior_ = fitted.classes, fitted.model.class_prior
+        return self
+
+    def _settings(self, seed: int) -> FitSettings:
+        """Return the parameters that settings of a fit have under the same names, as those."""
+        from halfseen.model.settings import FitSettings
+
+        given = {n: v for n, v in self.get_params(deep=False).items() if v is not None}
+        names = [entry.name for entry in fields(FitSettings) if entry.name in given]
+        settings = {name: given[name] for name in names} | {"seed": seed, "memory": 2**62}
+        if "members" in settings:
+            settings["members"] = tuple(settings["members"])
+        return FitSettings(**settings)
 
     def _hooks(self) -> Hooks:
         from halfseen.model.training import Hooks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,16 +22,10 @@ if TYPE_CHECKING:
     from halfseen.front.roles import Missing
     from halfseen.model.settings import Effort, FitSettings
     from halfseen.networks.methods import Method
-    from halfseen.networks.nets import EncoderFactory, Networks
-    from halfseen.networks.training import Augmentation, EpochHook
-
-__all__ = ["AdaptationImputationClassifier"]
-
-_AS_GIVEN = (
-    "effort", "align", "preset", "divergence", "refine", "device", "encoder", "augmentation",
-    "on_epoch", "class_weight", "time_limit", "seeds",
-)  # fmt: skip
-"""Parameters that settings of a fit have under the same name."""
+    from halfseen.networks.nets.encoders import EncoderFactory
+    from halfseen.networks.nets.networks import Networks
+    from halfseen.networks.training.augmentation import Augmentation
+    from halfseen.networks.training.loop import EpochHook
 
 
 class AdaptationImputationClassifier(
@@ -222,68 +217,15 @@ class AdaptationImputationClassifier(
 
     def plan(self, *, image: bool = False) -> tuple[Method, Options]:
         """Return which of the seven models this is, and every setting that ``fit`` would use."""
-        inputs: Inputs = "image" if image else "table"
-        settings = self._settings(0)
-        settings.check(inputs)
-        return self._method, settings.options_for(self._method, inputs=inputs)
-
-    @property
-    def _method(self) -> Method:
         from halfseen.networks.methods import method_named
 
-        return method_named(self.model)
+        inputs: Inputs = "image" if image else "table"
+        settings, method = self._settings(0), method_named(self.model)
+        settings.check(inputs)
+        return method, settings.options_for(method, inputs=inputs)
 
     def _settings(self, seed: int) -> FitSettings:
-        from halfseen.model.settings import FitSettings
-
-        return FitSettings(
-            models=(self.model,),
-            members=None if self.members is None else tuple(self.members),
-            options=self.options or {},
-            seed=seed,
-            memory=2**62,
-            measure=False,
-            **{name: getattr(self, name) for name in _AS_GIVEN},
-        )
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        X_target: Any = None,
-        *,
-        y_target: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Learn from a labelled source and a target of which no row, or a few, are labelled.
-
-        Parameters
-        ----------
-        X
-            Complete source inputs: a data frame, a matrix or images; or, with `sample_domain`,
-            both domains stacked. Columns may hold numbers, texts, categories and booleans, with
-            gaps.
-        y
-            Labels of the source rows; in the stacked form those of target rows are not read.
-        X_target
-            Target inputs, without the missing block or with it empty. When neither this nor
-            `sample_domain` is given, the source's own rows stand in for a target without shift.
-        y_target
-            Labels of the rows of `X_target`, None or NaN where there is none: a few weigh and
-            calibrate the members, more are learned from. Ten are needed.
-        sample_domain
-            One number per row of the stacked form: positive for source, negative for target.
-        sample_weight
-            How much each source row counts (of the stacked form, those of target rows are not
-            read).
-        """
-        fitted = self._fit_frames(
-            X, y, X_target, y_target=y_target, sample_domain=sample_domain,
-            sample_weight=sample_weight,
-        )  # fmt: skip
-        self.classes_, self.class_prior_ = fitted.classes, self.model_.class_prior
-        return self
+        return replace(super()._settings(seed), models=(self.model,), measure=False)
 
     @property
     def networks_(self) -> Networks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,7 @@ from halfseen.estimators.base import FrameEstimator
 
 if TYPE_CHECKING:
     from halfseen.front.roles import Missing
-    from halfseen.model.settings import Effort, FitSettings
-
-__all__ = ["AdaptationImputationRegressor"]
+    from halfseen.model.settings import Effort
 
 
 class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ignore[misc]
@@ -94,40 +92,6 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
         self.time_limit = time_limit
         self.seeds = seeds
         self.random_state = random_state
-
-    def _settings(self, seed: int) -> FitSettings:
-        from halfseen.model.settings import FitSettings
-
-        members = None if self.members is None else tuple(self.members)
-        return FitSettings(
-            members=members,
-            effort=self.effort,
-            time_limit=self.time_limit,
-            seed=seed,
-            seeds=self.seeds,
-            memory=2**62,
-        )
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        X_target: Any = None,
-        *,
-        y_target: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Learn from a source with amounts, and a target of which no row, or a few, have one.
-
-        As :meth:`halfseen.AdaptationImputationClassifier.fit`, with numbers in the place of
-        classes; there are no images.
-        """
-        self._fit_frames(
-            X, y, X_target, y_target=y_target, sample_domain=sample_domain,
-            sample_weight=sample_weight,
-        )  # fmt: skip
-        return self
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the amount of each row."""

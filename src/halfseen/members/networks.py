@@ -20,11 +20,14 @@ from halfseen.members.networks_graph import add_networks
 from halfseen.members.registry import MEMBERS, NETWORKS
 from halfseen.members.tasks import Sample, Task
 from halfseen.networks.methods import Method, method_named
-from halfseen.networks.nets import EncoderFactory, Networks, build_networks
+from halfseen.networks.nets.encoders import EncoderFactory
+from halfseen.networks.nets.networks import Networks, build_networks
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
-from halfseen.networks.training import Augmentation, EpochHook, History, LabelledRows, Rows
+from halfseen.networks.training.augmentation import Augmentation
+from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective, fit_together
+from halfseen.networks.training.loop import EpochHook, History
 from halfseen.networks.training.phases import JOINT_STEPS
 from halfseen.options import Options, make_options
 
@@ -154,7 +157,7 @@ class NetworksLearner:
         plain = self.encoder is None and self.augmentation is None and self.on_epoch is None
         if len(tasks) == 1 or not plain or self.refine:
             return [self.fit(task) for task in tasks]
-        target = Rows(torch.from_numpy(np.ascontiguousarray(first.target)))
+        target = torch.from_numpy(np.ascontiguousarray(first.target))
         trained = fit_together(
             [
                 TrainingProblem.resident(
@@ -176,7 +179,7 @@ class NetworksLearner:
     def fit(self, task: Task) -> NetworksMember:
         """Train on the rows of a task, from its checkpoint where there is one."""
         source = _labelled(task.source)
-        target = Rows(torch.from_numpy(np.ascontiguousarray(task.target)))
+        target = torch.from_numpy(np.ascontiguousarray(task.target))
         if task.stream is None:
             problem = TrainingProblem.resident(task.blocks, source, target, task.label_kind.outputs)
         else:

@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from halfseen.errors import InputError
-from halfseen.networks.nets import CONTRAST, ConvEncoder, Networks, VectorEncoder
+from halfseen.networks.nets.encoders import ConvEncoder, VectorEncoder
+from halfseen.networks.nets.networks import CONTRAST, Networks
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder

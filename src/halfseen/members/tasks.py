@@ -17,7 +17,7 @@ from halfseen.progress import Progress
 
 if TYPE_CHECKING:
     from halfseen.graph import GraphBuilder
-    from halfseen.networks.training import Batches
+    from halfseen.networks.training.batches import Batches
 
 Labels = npt.NDArray[Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from halfseen.model.fitting import fit_images, fit_tables
 from halfseen.model.model import Model
 from halfseen.model.settings import FitSettings, needs_complete_target
 from halfseen.model.training import Hooks
+from halfseen.options import dotted
+from halfseen.options.presets import encoder_for
 
 
 @dataclass(frozen=True)
@@ -133,4 +135,8 @@ def _fit_images(
     shown = Images(source.array, "the target") if target is None else target
     rows = prepare_images(shown, blocks, complete=complete)
     front = ImageFront(blocks, tuple(classes.tolist()))
+    given = dotted(settings.options)
+    if settings.preset == "default" and not any(name.startswith("images.") for name in given):
+        side = min(32, *blocks.shape[1:])  # larger images have the encoder of 32 pixels
+        settings = replace(settings, options=encoder_for(side) | given)
     return fit_images(front, sample, rows, settings, hooks).model

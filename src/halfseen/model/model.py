@@ -30,7 +30,7 @@ from halfseen.weights.combining import Weights
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksMember
     from halfseen.networks.methods import Method
-    from halfseen.networks.nets import Networks
+    from halfseen.networks.nets.networks import Networks
     from halfseen.options import Options
 
 

@@ -34,7 +34,7 @@ from halfseen.saving.folder import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.networks.nets import EncoderFactory
+    from halfseen.networks.nets.encoders import EncoderFactory
 
 
 @dataclass(frozen=True)

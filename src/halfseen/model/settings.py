@@ -16,8 +16,9 @@ from halfseen.options import Inputs, Options, Preset, make_options, preset
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.networks.nets import EncoderFactory
-    from halfseen.networks.training import Augmentation, EpochHook
+    from halfseen.networks.nets.encoders import EncoderFactory
+    from halfseen.networks.training.augmentation import Augmentation
+    from halfseen.networks.training.loop import EpochHook
 
 IN_MEMORY = 256 * 2**20
 """Bytes of prepared rows, of both tables together, up to which they are held in memory."""

@@ -14,7 +14,7 @@ from halfseen.front.streaming import Chunk, RowStream
 from halfseen.parallel import ALONE, Ranks
 
 if TYPE_CHECKING:
-    from halfseen.networks.training import Batch
+    from halfseen.networks.terms.term import Batch
 
 
 class StreamedBatches:
@@ -57,7 +57,7 @@ class StreamedBatches:
         """Yield the batches of one epoch; the same seed yields the same batches."""
         import torch
 
-        from halfseen.networks.training import Batch
+        from halfseen.networks.terms.term import Batch
 
         own = ranks.rows(batch_size)
         source, target = (

@@ -39,7 +39,6 @@ METHODS: tuple[Method, ...] = (
 
 
 def method_named(name: str) -> Method:
-    """Return a row of the table."""
     for method in METHODS:
         if method.name == name:
             return method

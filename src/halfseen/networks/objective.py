@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import EncoderFactory, Networks, build_networks
+from halfseen.networks.nets.encoders import EncoderFactory
+from halfseen.networks.nets.networks import Networks, build_networks
 from halfseen.networks.terms import make_terms
 from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
 from halfseen.options import Options
@@ -49,16 +50,13 @@ class Objective(nn.Module):
         return losses
 
     def terms_in(self, phase: PhaseName) -> list[Term]:
-        """Return the terms of a phase."""
         return [term for term in self._terms() if phase in term.phases]
 
     def total(self, phase: PhaseName, losses: Losses) -> Tensor:
-        """Return the weighted sum that is minimised."""
         weights = self.weights(phase)
         return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
-        """Return the weight of every named loss in a phase."""
         found: dict[str, float] = {}
         for term in self.terms_in(phase):
             found |= term.weights(phase)
@@ -104,7 +102,6 @@ class Objective(nn.Module):
 
 
 def _first(found: Iterable[T | None]) -> T | None:
-    """Return the first that is there."""
     return next((one for one in found if one is not None), None)
 
 
@@ -115,6 +112,5 @@ def build_objective(
     options: Options,
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Objective:
-    """Return networks and terms of one model, sized for its inputs."""
     networks = build_networks(blocks, method, n_classes, options, encoder)
     return Objective(networks, make_terms(Setup(networks, n_classes, options)), options)

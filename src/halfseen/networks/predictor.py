@@ -13,7 +13,7 @@ from torch import Tensor
 
 from halfseen.arrays import Floats, Matrix
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import Networks
+from halfseen.networks.nets.networks import Networks
 from halfseen.options import Options
 
 _CHUNK = 1024
@@ -34,7 +34,6 @@ class Predictor:
 
     @property
     def method(self) -> Method:
-        """Which of the seven models they are."""
         return self.networks.method
 
     def log_probabilities(self, rows: Matrix) -> Floats:

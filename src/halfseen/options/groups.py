@@ -114,7 +114,6 @@ class ObjectiveOptions(Group):
 
     @property
     def divergence_of_imputation(self) -> str:
-        """The divergence inside L2."""
         return self.imputation_divergence or self.divergence
 
 
@@ -198,7 +197,6 @@ class Options(Group):
 
     @property
     def inputs(self) -> Inputs:
-        """The kind of inputs that the options are for."""
         return "image" if self.tables is None else "table"
 
     @model_validator(mode="after")

@@ -26,7 +26,8 @@ GROUPS: dict[str, type[Group]] = {
 """Every group by its name."""
 TERM_SETTINGS: dict[str, type[Group]] = {}
 """Settings of each registered term; filled by ``halfseen.networks.terms.register``."""
-_OTHER: dict[Inputs, str] = {"image": "tables", "table": "images"}
+_OTHER = {"image": "tables", "table": "images"}
+"""The group of the other kind of inputs."""
 
 
 def option_names(inputs: Inputs | None = None) -> list[str]:
@@ -119,7 +120,11 @@ objective, training, refinement.
     given = nested(settings)
     if base is not None:
         start = base.model_dump()
-        _check_inputs(given, "tables" if base.inputs == "table" else "images")
+        own, other = f"{base.inputs}s", _OTHER[base.inputs]
+        if given.get(other):
+            raise OptionError(f"{other}.{next(iter(given[other]))} does not apply to {own}.")
+        if own in given and given[own] is None:
+            raise OptionError(f"{own}=None: these options are for {own}.")
     else:
         start = {} if given.get("tables") is not None else {"images": {}}
     whole = _merged(start, given)
@@ -130,15 +135,6 @@ objective, training, refinement.
         return Options.model_validate(whole)
     except ValidationError as error:
         raise OptionError(_sentence(error, given)) from None
-
-
-def _check_inputs(given: Mapping[str, Any], own: str) -> None:
-    """Refuse settings of the encoders of another kind of inputs."""
-    other = {"images": "tables", "tables": "images"}[own]
-    if given.get(other):
-        raise OptionError(f"{other}.{next(iter(given[other]))} does not apply to {own}.")
-    if own in given and given[own] is None:
-        raise OptionError(f"{own}=None: these options are for {own}.")
 
 
 def _terms(named: Any) -> dict[str, Any]:
@@ -209,7 +205,6 @@ def _sentence(
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
-    """Return a question for the nearest known name, or nothing where none is near."""
     near = _nearest(name, known)
     return f" Did you mean {near!r}?" if near else ""
 

@@ -42,30 +42,13 @@ def create_app(
 ) -> Starlette:
     """Return the application: ``/predict``, ``/schema``, what watchers ask, and the OpenAPI page.
 
-    Parameters
-    ----------
-    scorers
-        What scores tables.
-    limits
-        What requests may ask for.
-    token
-        What clients must show; None lets everybody in.
-    hosts
-        Names by which clients may call the server; empty allows all.
-    metrics
-        Counts to go on with: those of the application that this one takes the place of.
+    No `token` lets everybody in, and no `hosts` allow all names. Given `metrics` go on counting:
+    those of the application that this one takes the place of.
     """
     limits, metrics = limits or Limits(), metrics or Metrics()
     schemas = [scorer.schema for scorer in scorers]
     description = contract.describe(schemas)
     document = contract.openapi(schemas, limits, token=token is not None, hosts=bool(hosts))
-    html = contract.page(document, description)
-
-    async def schema(request: Request) -> Response:
-        return JSONResponse(description)
-
-    async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok"})
 
     async def ready(request: Request) -> Response:
         if metrics.total("requests_under_way") > limits.max_requests:
@@ -75,22 +58,19 @@ def create_app(
     async def counts(request: Request) -> Response:
         return Response(metrics.text(), media_type=MEDIA)
 
-    async def openapi(request: Request) -> Response:
-        return JSONResponse(document)
-
-    async def docs(request: Request) -> Response:
-        policy = "default-src 'none'; style-src 'unsafe-inline'"
-        return HTMLResponse(html, headers={"Content-Security-Policy": policy})
-
+    policy = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+    fixed = {
+        "/schema": JSONResponse(description),
+        "/health": JSONResponse({"status": "ok"}),
+        "/openapi.json": JSONResponse(document),
+        "/docs": HTMLResponse(contract.page(document, description), headers=policy),
+    }
     app = Starlette(
         routes=[
             Route("/predict", _Predict(scorers, limits, metrics).answer, methods=["POST"]),
-            Route("/schema", schema),
-            Route("/health", health),
             Route("/ready", ready),
             Route("/metrics", counts),
-            Route("/openapi.json", openapi),
-            Route("/docs", docs),
+            *(Route(path, answer, methods=["GET"]) for path, answer in fixed.items()),
         ],
         middleware=[
             Middleware(Flow),
@@ -112,7 +92,6 @@ class _Predict:
         self._together = {scorer: Together(scorer, _threads()) for scorer in scorers}
 
     async def answer(self, request: Request) -> Response:
-        """Score the rows of one request."""
         media = _media_type(request)
         arrow_wanted = ARROW in request.headers.get("accept", "")
         body, is_over = bytearray(), threading.Event()
@@ -134,7 +113,7 @@ class _Predict:
                 )
         finally:
             is_over.set()  # after its deadline, a request is not scored on
-            self._metrics.bytes_held -= len(body)
+            self._metrics["bytes_held"] -= len(body)
         request.state.notes.update(rows=rows, bytes=len(body))
         return Response(content, media_type=answered)
 
@@ -147,7 +126,7 @@ class _Predict:
                 self._limits.check_bytes(len(body) + len(chunk))
                 self._limits.check_total(self._metrics.total("bytes_held") + len(chunk))
                 body += chunk
-                self._metrics.bytes_held += len(chunk)
+                self._metrics["bytes_held"] += len(chunk)
         except ClientDisconnect:
             raise RequestError(400, "The client went away before the end of the body.") from None
 
@@ -163,14 +142,13 @@ class _Predict:
             form, values, ignored = read_json(body, self._scorers.columns, self._limits)
             scorer = self._scorers.of(values)
             table = as_table(values, scorer.columns)
-        scores = scorer.score(table, is_over)
+        scores = scorer.score(table, is_over.is_set)
         alarms = scorer.alarms(table, scores[0])
         answers = _answers(scorer, scores)
         return *_written(form, answers, ignored, alarms, arrow_wanted), table.num_rows
 
 
 def _answers(scorer: Scorer, scores: Scores) -> dict[str, list[Any]]:
-    """Return the columns of an answer."""
     shown, prediction = scores
     # Of amounts the prediction is the first column already.
     columns = [*shown.T.tolist(), prediction.tolist()]
@@ -184,7 +162,6 @@ def _written(
     alarms: list[str],
     arrow_wanted: bool,
 ) -> tuple[bytes, str]:
-    """Return an answer as bytes, and their type."""
     if arrow_wanted:
         return write_arrow(answers), ARROW
     answer: Any = answers

@@ -47,7 +47,6 @@ def read_arrow(
 
 
 def write_arrow(columns: dict[str, Any]) -> bytes:
-    """Return columns as an Arrow IPC stream."""
     table = pa.table(columns)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:

@@ -23,7 +23,6 @@ class RequestError(HTTPException):
 
 
 def lacking(name: str, where: str = "The request") -> RequestError:
-    """Return what is said of an absent column."""
     sentence = (
         f"{where} lacks column {name!r}, which the model needs; give null where it is unknown."
     )

@@ -48,7 +48,6 @@ class Gate:
         self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -60,7 +59,7 @@ class Gate:
             status = message.get("status", status)
             await send(message)
 
-        self._metrics.requests_under_way += 1
+        self._metrics["requests_under_way"] += 1
         try:
             refusal = self._refusal(request)
             if refusal is None:
@@ -68,11 +67,15 @@ class Gate:
                     async with asyncio.timeout(self._limits.deadline):
                         await self._app(scope, receive, watched)
                 except TimeoutError:
-                    refusal = self._limits.late()
+                    refusal = RequestError(
+                        408,
+                        f"The request took longer than {self._limits.deadline:g} seconds, the "
+                        "limit of this server; send fewer rows at a time, or send them faster.",
+                    )
             if refusal is not None and status is None:
                 await (await answer_error(request, refusal))(scope, receive, watched)
         finally:
-            self._metrics.requests_under_way -= 1
+            self._metrics["requests_under_way"] -= 1
             seconds = time.perf_counter() - begun
             self._metrics.answered(status or 500, seconds, request.state.notes.get("rows", 0))
             log(
@@ -117,7 +120,6 @@ class Flow:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on."""
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         unread = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
 

@@ -195,7 +195,6 @@ _PLAIN = {
 
 
 def expectation(column: Column) -> CellRule:
-    """Return what JSON may hold in a column."""
     if column.kind == "boolean" and isinstance(column, NumberColumn):
         return _FLAG
     values = "number" if isinstance(column, NumberColumn) else column.values
@@ -204,7 +203,6 @@ def expectation(column: Column) -> CellRule:
 
 
 def _kind(value: Any) -> str:
-    """Say what a JSON value is, for a sentence."""
     if isinstance(value, str):
         return f"the text {_shown(value)}"
     if value is None or isinstance(value, bool):

@@ -27,7 +27,6 @@ class Limits:
     """Seconds from an open connection, or the answer before, to the whole head of a request."""
 
     def check_bytes(self, count: int) -> None:
-        """Refuse a body that is too large."""
         self._check(count, self.max_bytes, "body is larger than {:,} bytes")
 
     def check_unpacked(self, count: int) -> None:
@@ -50,17 +49,8 @@ class Limits:
             )
 
     def crowded(self, most: int, what: str) -> RequestError:
-        """Return what is said where there is too much of something."""
         sentence = f"More than {most} {what}, the limit of this server; try again in a moment."
         return RequestError(429, sentence)
-
-    def late(self) -> RequestError:
-        """Return what is said when the time is over."""
-        return RequestError(
-            408,
-            f"The request took longer than {self.deadline:g} seconds, the limit of this server; "
-            "send fewer rows at a time, or send them faster.",
-        )
 
     def _check(self, count: int, most: int, words: str) -> None:
         if count > most:

@@ -49,7 +49,6 @@ class Lines(logging.Handler):
                 loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        """Write what is kept."""
         with self.lock or nullcontext():
             block = ""
             for line in self._lines:
@@ -75,7 +74,6 @@ class JsonLines(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         content: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

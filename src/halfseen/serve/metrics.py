@@ -21,55 +21,31 @@ _COUNTS = np.dtype(
 )
 
 
-class _Count:
-    """A number of one process, kept where the others see it."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, metrics: Metrics, owner: type) -> int:
-        return int(metrics.counts[self._name][metrics.process])
-
-    def __set__(self, metrics: Metrics, value: int) -> None:
-        metrics.counts[self._name][metrics.process] = value
-
-
 class Metrics:
-    """Counts of one server, through all its reloads.
+    """Counts of one server, through all its reloads: ``metrics["connections"] += 1``.
 
-    Parameters
-    ----------
-    shared
-        Memory of several processes. What each counts lies where all of them see it, so that they
-        tell what they did, and keep to bounds, together.
-
-    Attributes
-    ----------
-    process
-        Which of them this one is.
+    Several processes have `shared` memory: what each counts lies where all of them see it, so that
+    they tell what they did, and keep to bounds, together. `process` is which of them this one is.
     """
 
     SIZE = _COUNTS.itemsize
     """Bytes that one process needs."""
-    requests_under_way = _Count()
-    bytes_held = _Count()
-    """Of all bodies under way."""
-    connections = _Count()
-    rows = _Count()
-    reloads = _Count()
-    failed_reloads = _Count()
 
     def __init__(self, shared: Any = None) -> None:
         memory = bytearray(self.SIZE) if shared is None else shared
         self.counts: np.ndarray[Any, Any] = np.frombuffer(memory, dtype=_COUNTS)
         self.process = 0
 
+    def __getitem__(self, name: str) -> int:
+        return int(self.counts[name][self.process])
+
+    def __setitem__(self, name: str, value: int) -> None:
+        self.counts[name][self.process] = value
+
     def total(self, name: str) -> int:
-        """Return a number of all processes together."""
         return int(self.counts[name].sum())
 
     def answered(self, status: int, seconds: float, rows: int) -> None:
-        """Count one answer."""
         own = self.counts[self.process]
         own["statuses"][status] += 1
         own["seconds"] += seconds

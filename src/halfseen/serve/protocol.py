@@ -44,12 +44,10 @@ class _AtOnce:
             self._flush()
 
     def close(self) -> None:
-        """Close when what is held has been sent."""
         self._is_closing = True
         self._loop.call_soon(self._transport.close)
 
     def is_closing(self) -> bool:
-        """Whether no more is read."""
         return self._is_closing or self._transport.is_closing()
 
     def _flush(self) -> None:
@@ -79,19 +77,17 @@ class Protocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many hears so as soon as it asks for something."""
         super().connection_made(_AtOnce(transport, self.loop))  # type: ignore[arg-type]
-        self._metrics.connections += 1
+        self._metrics["connections"] += 1
         self._is_one_too_many = self._metrics.total("connections") > self._limits.max_connections
         self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
         if self._next_look is not None:
             self._next_look.cancel()
-        self._metrics.connections -= 1
+        self._metrics["connections"] -= 1
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless the connection is being closed."""
         if self._is_one_too_many:
             most = self._limits.max_connections
             self._refuse(429, self._limits.crowded(most, "connections are open").detail)
@@ -109,7 +105,6 @@ class Protocol(HttpToolsProtocol):
             self.send_400_response("")
 
     def on_message_begin(self) -> None:
-        """Begin to read a head."""
         self._is_head = True
         super().on_message_begin()
 
@@ -129,7 +124,6 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body."""
         self._swallowed = 0
         super().on_body(body)
 

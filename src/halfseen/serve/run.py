@@ -44,24 +44,10 @@ def serve(
 ) -> None:
     """Serve a model folder or an exported graph over HTTP; SIGHUP lets it read the model again.
 
-    Parameters
-    ----------
-    model
-        A model folder, or a file that ``halfseen export`` wrote.
-    host, port
-        Where to listen; port 0 takes any free one, which the log states.
-    token
-        What clients must show.
-    limits
-        What requests may ask for.
-    allow_hosts
-        Names by which clients may call the server. Where none is given, a server that this machine
-        alone can reach has the names of this machine, so that no web page can give its own name
-        to 127.0.0.1 and ask; any other has every name.
-    trust_proxies
-        Addresses or networks whose ``X-Forwarded-For`` is believed.
-    workers
-        Processes that answer. They keep to the limits together; one that dies ends the server.
+    Port 0 takes any free one, which the log states. Where no names of hosts are given, a server
+    that this machine alone can reach has the names of this machine, so that no web page can give
+    its own name to 127.0.0.1 and ask; any other has every name. Of proxies that are trusted
+    ``X-Forwarded-For`` is believed. Workers keep to the limits together; one that dies ends all.
     """
     check_token(token)
     _check_names(allow_hosts, trust_proxies)
@@ -133,7 +119,6 @@ class Reloadable:
         self._is_loading = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request by the application of this moment."""
         await self._app(scope, receive, send)
 
     def begin_reload(self) -> None:
@@ -146,10 +131,10 @@ class Reloadable:
         try:
             self._app = self._load()
             gc.collect()  # applications refer to themselves: the former model would stay for long
-            self._metrics.reloads += 1
+            self._metrics["reloads"] += 1
             log("reloaded")
         except Exception as error:
-            self._metrics.failed_reloads += 1
+            self._metrics["failed_reloads"] += 1
             said = str(error) if isinstance(error, HalfseenError) else repr(error)
             log("not reloaded", level=logging.ERROR, error=said)
         finally:
@@ -162,7 +147,6 @@ def configured(
     trust_proxies: Sequence[str] = (),
     metrics: Metrics | None = None,
 ) -> uvicorn.Config:
-    """Return how uvicorn runs the application."""
     return uvicorn.Config(
         app,
         log_config=None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,7 @@ from pydantic import ValidationError
 from halfseen.alarms import FEWEST_ROWS
 from halfseen.alarms.rows import Watch
 from halfseen.errors import InputError, first_fault
-from halfseen.export.onnx import (
-    FORMAT,
-    PREDICTION,
-    is_sealed,
-    onnx_model,
-)
+from halfseen.export.onnx import FORMAT, PREDICTION, is_sealed, onnx_model
 from halfseen.export.onnx_tables import graph_input
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
 from halfseen.model import loading
@@ -36,15 +30,7 @@ CHUNK = 4096
 
 
 class Scorer:
-    """Scores tables with an exported graph.
-
-    Parameters
-    ----------
-    content
-        The bytes of a graph that ``halfseen export`` wrote.
-    source
-        What messages call it.
-    """
+    """Scores tables with a graph that ``halfseen export`` wrote; `source` is what it is called."""
 
     def __init__(self, content: bytes, source: str = "the graph") -> None:
         options = onnxruntime.SessionOptions()
@@ -66,7 +52,7 @@ class Scorer:
         self._test_itself(source)
 
     def score(
-        self, table: Any, is_over: threading.Event
+        self, table: Any, is_over: Callable[[], bool]
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
         """Return what is shown of each row, probabilities or amounts, and what is predicted.
 
@@ -74,7 +60,7 @@ class Scorer:
         """
         parts = []
         for start in range(0, table.num_rows, CHUNK):
-            if is_over.is_set():
+            if is_over():
                 raise TimeoutError
             inputs = self._inputs(table.slice(start, CHUNK), first_row=start + 1)
             parts.append(self._session.run([self.kind.graph_output, PREDICTION], inputs))
@@ -153,7 +139,6 @@ class Scorers:
         return list(self)[place].columns
 
     def of(self, names: Iterable[str]) -> Scorer:
-        """Return the scorer of columns that were read."""
         return self._scorers[tuple(names)]
 
 
@@ -167,7 +152,6 @@ def _check_flags(numbers: npt.NDArray[np.float64], name: str, first_row: int) ->
 
 
 def open_scorers(model: Path) -> Scorers:
-    """Return the scorers of a model folder, or the one of an exported graph."""
     if not model.is_dir():
         return Scorers([open_scorer(model)])
     whole = load(model)
@@ -177,7 +161,6 @@ def open_scorers(model: Path) -> Scorers:
 
 
 def open_scorer(model: Path) -> Scorer:
-    """Return the scorer of the folder of one model or of an exported graph."""
     if model.is_dir():
         return _scorer(loading.load(model), model)
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,17 +19,6 @@ MOST = 64
 """Requests that are scored at once."""
 
 
-class _NobodyWaits(threading.Event):
-    """Is set when every answer has been given up."""
-
-    def __init__(self, answers: list[asyncio.Future[Scores]]) -> None:
-        super().__init__()
-        self._answers = answers
-
-    def is_set(self) -> bool:
-        return all(answer.done() for answer in self._answers)
-
-
 class Together:
     """Scores a few rows of JSON values, as many requests at once as wait."""
 
@@ -38,7 +28,6 @@ class Together:
         self._work: asyncio.Task[None] | None = None
 
     async def score(self, values: Values) -> Scores:
-        """Return what the scorer says of the rows of one request."""
         answer: asyncio.Future[Scores] = asyncio.get_running_loop().create_future()
         self._waiting.append((values, answer))
         if self._work is None:
@@ -51,9 +40,10 @@ class Together:
             while self._waiting:
                 taken, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
                 taken = [(values, answer) for values, answer in taken if not answer.done()]
-                asked, is_over = [v for v, _ in taken], _NobodyWaits([a for _, a in taken])
+                asked, answers = [v for v, _ in taken], [a for _, a in taken]
+                is_over = partial(_nobody_waits, answers)
                 found = await loop.run_in_executor(self._executor, self._scores, asked, is_over)
-                for (_, answer), scores in zip(taken, found, strict=True):
+                for answer, scores in zip(answers, found, strict=True):
                     if answer.done():  # its deadline is over
                         continue
                     if isinstance(scores, Exception):
@@ -63,7 +53,7 @@ class Together:
         finally:
             self._work = None
 
-    def _scores(self, asked: list[Values], is_over: threading.Event) -> list[Scores | Exception]:
+    def _scores(self, asked: list[Values], is_over: Callable[[], bool]) -> list[Scores | Exception]:
         """Return the scores of each request; what is wrong with one is said to that one alone."""
         if not asked:
             return []
@@ -78,3 +68,7 @@ class Together:
             return self._scores(asked[:half], is_over) + self._scores(asked[half:], is_over)
         ends = np.cumsum([len(values[columns[0].name]) for values in asked])[:-1]
         return list(zip(*(np.split(part, ends) for part in scores), strict=True))
+
+
+def _nobody_waits(answers: list[asyncio.Future[Scores]]) -> bool:
+    return all(answer.done() for answer in answers)

@@ -22,9 +22,10 @@ from joblib import Parallel, delayed
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
+from halfseen.front.labels import checked_weights
 from halfseen.front.roles import Task
 from halfseen.labels import LABEL_KINDS, Amounts
-from halfseen.networks.training import derived_seed
+from halfseen.networks.training.loop import derived_seed
 from halfseen.selection import Evidence, evaluate, scores_for
 from halfseen.splitting import held_out_share
 from halfseen.tuning.journal import open_journal
@@ -114,6 +115,7 @@ def search(
     space: Space | None = None,
     trials: int = 20,
     held_out: float = 0.2,
+    sample_weight: Any = None,
     storage: str | Path | None = None,
     n_jobs: int = 1,
     seed: int = 0,
@@ -142,6 +144,8 @@ def search(
         The budget: fits that ran to an end or diverged.
     held_out
         Share of the source rows that is scored on and not trained on.
+    sample_weight
+        How much each source row counts in training.
     storage
         A file that keeps every trial, or a database address as Optuna takes it. A search that was
         stopped continues from it, and several machines may share it. It may keep searches of
@@ -177,7 +181,7 @@ def search(
         raise OptionError(f"The score {score!r} {reason}; choose one of {scores}.")
     if trials < 1 or n_jobs < 1:
         raise OptionError(f"trials={trials} and n_jobs={n_jobs} must be at least 1.")
-    rows = _split(X, y, X_target, held_out, seed, estimator.task)
+    rows = _split(X, y, X_target, sample_weight, held_out, seed, estimator.task)
     name, own, options = Searched.of(estimator, image=getattr(X, "ndim", 2) > 2)
     with _quiet(), _kept(storage) as kept:
         widened, given = with_given(own if space is None else space, estimator, options)
@@ -202,13 +206,16 @@ def search(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What every trial of a search is fitted and scored on."""
-
     X: Any
     y: Any
     X_held_out: Any
     y_held_out: Any
     X_target: Any
+    weights: Any
+
+    def fitted(self, estimator: E) -> E:
+        """Fit an estimator to what is trained on."""
+        return estimator.fit(self.X, self.y, X_target=self.X_target, sample_weight=self.weights)
 
 
 @dataclass(frozen=True)
@@ -297,19 +304,14 @@ class _Runner:
         return [dict(zip(self.space, values, strict=True)) for values in combinations]
 
     def _value(self, settings: Mapping[str, Any]) -> float:
-        """Return the score of an estimator with some settings."""
         rows, estimator = self.rows, with_settings(self.estimator, settings)
         if estimator.random_state is None:
             estimator.set_params(random_state=self.seed)
         if self.score == "agreement":
             seeds = (derived_seed(self.seed, run) for run in range(AGREEING_FITS))
-            fits = (with_settings(estimator, {"random_state": seed}) for seed in seeds)
-            answers = [
-                fit.fit(rows.X, rows.y, X_target=rows.X_target).predict_proba(rows.X_target)
-                for fit in fits
-            ]
-            return agreement(np.stack(answers))
-        model = estimator.fit(rows.X, rows.y, X_target=rows.X_target).model_
+            fits = (rows.fitted(with_settings(estimator, {"random_state": s})) for s in seeds)
+            return agreement(np.stack([fit.predict_proba(rows.X_target) for fit in fits]))
+        model = rows.fitted(estimator).model_
         evidence = Evidence.prepared(
             model.prepare, model.label_kind, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
         )
@@ -336,7 +338,9 @@ def _spent(study: Study) -> list[FrozenTrial]:
     return [t for t in study.trials if t.state.name == "COMPLETE" or "error" in t.user_attrs]
 
 
-def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int, task: Task) -> _Rows:
+def _split(
+    X: Any, y: Any, X_target: Any, weights: Any, held_out: float, seed: int, task: Task
+) -> _Rows:
     labels, _ = label_column(y, len(read_frame(X, "the source")), task)
     if task == Amounts.task:
         labels = Amounts().strata(labels)
@@ -347,8 +351,10 @@ def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int, task: Task
             f"held_out={held_out} of {len(labels)} source rows leaves {is_held.sum()} to measure "
             f"on; at least {FEWEST_HELD_OUT} are needed."
         )
+    if weights is not None:
+        weights = checked_weights(weights, len(labels))[~is_held]
     train = take_rows(X, ~is_held), take_rows(y, ~is_held)
-    return _Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target)
+    return _Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target, weights)
 
 
 def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
@@ -361,6 +367,8 @@ def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
         "seed": runner.seed,
         **{name: parameters.get(name) for name in SAME if not callable(parameters.get(name))},
     }
+    if parameters.get("class_weight") is not None:
+        facts["class_weight"] = parameters["class_weight"]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     rows = runner.rows
     for inputs in (rows.X, rows.X_held_out, rows.X_target):
@@ -369,7 +377,7 @@ def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
             digest.update(read.array.tobytes())
         else:
             digest.update(str(read.fingerprint()).encode())
-    for labels in (rows.y, rows.y_held_out):
+    for labels in (rows.y, rows.y_held_out, *([] if rows.weights is None else [rows.weights])):
         digest.update(json.dumps(np.asarray(labels).tolist(), default=str).encode())
     return digest.hexdigest()
 

@@ -49,7 +49,6 @@ class Searched(NamedTuple):
 
     @classmethod
     def of(cls, estimator: Estimator, *, image: bool) -> Searched:
-        """Return what can be searched of an estimator."""
         if isinstance(estimator, AdaptationImputationRegressor):
             return cls(AMOUNTS, amount_space(), {})
         method, options = estimator.plan(image=image)

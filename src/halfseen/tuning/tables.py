@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
 from halfseen.front.inference import Understanding
-from halfseen.front.tables import Table
+from halfseen.front.labels import row_weights
+from halfseen.front.tables import ArrowTable, Table
 from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
 from halfseen.model.settings import FitSettings
@@ -41,14 +42,20 @@ def search_tables(
     """
     schema, resident = found.schema, is_resident(found, settings)
     names = [column.name for column in schema.columns]
+    apart = [schema.label, *([] if schema.weight is None else [schema.weight])]
     source, target = (
         _rows(part.table, columns, part.rows, resident, settings.seed)
         for part, columns in (
-            (found.source, [*names, schema.label]),
+            (found.source, [*names, *apart]),
             (found.target, [column.name for column in schema.observed]),
         )
     )
     labels = np.array(source.column(schema.label).to_pylist())
+    weights = (
+        None
+        if schema.weight is None
+        else row_weights(ArrowTable(source, found.source.table.where), schema.weight)
+    )
     ended: list[SearchTrial] = []
     models = settings.models if schema.label_kind.networks else settings.models[:1]
     for model in models:
@@ -60,6 +67,7 @@ def search_tables(
             score=score,
             trials=trials,
             held_out=HELD_OUT,
+            sample_weight=weights,
             storage=storage,
             n_jobs=n_jobs,
             seed=settings.seed,
@@ -87,6 +95,7 @@ def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Es
         **shared,
         model=model,
         align=settings.align,
+        class_weight=settings.class_weight,
         preset=settings.preset,
         divergence=settings.divergence,
         refine=settings.refine and method_named(model).adapts,
@@ -96,7 +105,6 @@ def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Es
 
 
 def _rows(table: Table, names: list[str], rows: int, resident: bool, seed: int) -> pa.Table:
-    """Return a table's rows as they are, or a random part of a long one."""
     random = np.random.default_rng(seed)
 
     def some(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import InputError, OptionError
-from halfseen.networks.nets.fast_convolution import channels_last, encode, stages_of
+from halfseen.networks.nets.fast_convolution import channels_last, encode, is_fast
 from halfseen.networks.nets.layers import mlp, normalization
 from halfseen.options import Normalization
 
@@ -69,9 +69,8 @@ class ConvEncoder(nn.Module):
         hidden rows are: these are then computed once instead of for each image.
         """
         x = channels_last(x)
-        stages = stages_of(self.layers, x)
-        if stages is not None:
-            return encode(stages, x, rows)
+        if is_fast(self.layers, x):
+            return encode(self.layers, x, rows)
         latent: Tensor = self.layers(x)
         return latent.flatten(1)
 
@@ -118,7 +117,6 @@ class VectorEncoder(nn.Module):
         """Whether what becomes of a row does not depend on others."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the latent of a batch of rows."""
         latent: Tensor = self.layers(self.drop_inputs(x))
         if self.linear is not None:
             latent = latent + self.linear(x)
@@ -128,8 +126,8 @@ class VectorEncoder(nn.Module):
 
 def make_encoder(
     encoder: nn.Module | EncoderFactory, shape: tuple[int, ...], *, role: str
-) -> nn.Module:
-    """Return a fresh encoder for one block from a factory or from a module to copy.
+) -> tuple[nn.Module, int]:
+    """Return a fresh encoder for one block, by a factory or as a copy, and its latent size.
 
     A module that a user brings is copied, so that g1 and g2 never share weights by accident
     and fitting leaves the user's own object alone.
@@ -143,8 +141,7 @@ def make_encoder(
                 f"The encoder factory returned {type(module).__name__} for the {role} block; "
                 "it must return a torch.nn.Module."
             )
-    latent_size_of(module, shape, role=role)
-    return module
+    return module, latent_size_of(module, shape, role=role)
 
 
 def latent_size_of(encoder: nn.Module, shape: tuple[int, ...], *, role: str = "observed") -> int:

@@ -30,31 +30,50 @@ CACHED_IMAGES = 128
 
 @dataclass(frozen=True)
 class Stage:
-    """One convolution with what follows it."""
+    """One convolution with what follows it, and the weights that it is computed with."""
 
-    convolution: nn.Conv2d
+    weight: Tensor
+    bias: Tensor
     norm: nn.BatchNorm2d | None
+    """Batch normalisation that is left to do, with a scale whose sign is in the weights."""
+    is_padded: bool
     pools: bool
     activation: nn.Module
 
-
-def stages_of(layers: nn.Sequential, x: Tensor) -> list[Stage] | None:
-    """Return the stages of an encoder's layers, or None where only the plain layers will do."""
-    if x.device.type != "cpu" or (layers.training and len(x) == 1):
-        return None
-    stages = []
-    for part in _parts(layers):
-        pools = any(isinstance(layer, nn.MaxPool2d) for layer in part)
-        convolution, norm, activation = part[0], part[1], part[-1]
-        if type(norm) not in (nn.BatchNorm2d, nn.Identity):
-            return None
+    @classmethod
+    def of(cls, layers: list[nn.Module], *, is_grey: bool) -> Stage:
+        """Take a convolution and the layers up to the next one; a grey image has one channel."""
+        convolution = layers[0]
         assert isinstance(convolution, nn.Conv2d)
-        known = norm if isinstance(norm, nn.BatchNorm2d) else None
-        stages.append(Stage(convolution, known, pools, activation))
-    return stages
+        weight, bias = convolution.weight, convolution.bias
+        assert bias is not None
+        if is_grey:
+            weight = weight.sum(1, keepdim=True)
+        norm = layers[1] if isinstance(layers[1], nn.BatchNorm2d) else None
+        if norm is not None and norm.training:
+            sign = _sign(norm.weight)
+            weight, bias = weight * sign.view(-1, 1, 1, 1), bias * sign
+        elif norm is not None:
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+            bias = (bias - norm.running_mean) * scale + norm.bias
+            weight, norm = weight * scale.view(-1, 1, 1, 1), None
+        pools = any(isinstance(layer, nn.MaxPool2d) for layer in layers)
+        return cls(weight, bias, norm, convolution.padding == "same", pools, layers[-1])
 
 
-def encode(stages: list[Stage], x: Tensor, rows: tuple[int, int] | None = None) -> Tensor:
+def is_fast(layers: nn.Sequential, x: Tensor) -> bool:
+    """Whether layers of an encoder can be computed so, or only as they are."""
+    known = (nn.BatchNorm2d, nn.Identity)
+    return (
+        x.device.type == "cpu"
+        and not (layers.training and len(x) == 1)
+        and all(type(part[1]) in known for part in _parts(layers))
+    )
+
+
+def encode(layers: nn.Sequential, x: Tensor, rows: tuple[int, int] | None = None) -> Tensor:
     """Return the flat latents of a batch of images, channels last in memory.
 
     `rows` are first and last plus one of those in which images differ; all others must be the
@@ -64,38 +83,12 @@ def encode(stages: list[Stage], x: Tensor, rows: tuple[int, int] | None = None) 
         rows = None
     elif x.shape[1] > 1 and torch.equal(x[:, 1:], x[:, :1].expand_as(x[:, 1:])):
         x = x[:, :1]
-    kernels = [_Kernel.of(stages[0], x.shape[1]), *(_Kernel.of(stage) for stage in stages[1:])]
-    alone = not torch.is_grad_enabled() and all(kernel.norm is None for kernel in kernels)
+    first, *others = _parts(layers)
+    stages = [Stage.of(first, is_grey=x.shape[1] == 1)]
+    stages += [Stage.of(part, is_grey=False) for part in others]
+    alone = not torch.is_grad_enabled() and all(stage.norm is None for stage in stages)
     parts = torch.split(x, CACHED_IMAGES) if alone else (x,)
-    return torch.cat([_encoded(kernels, _Bands.cut(part, rows)) for part in parts])
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """A stage with the weights that it is computed with."""
-
-    stage: Stage
-    weight: Tensor
-    bias: Tensor
-    norm: nn.BatchNorm2d | None
-    """Batch normalisation that is left to do, with a scale whose sign is in the weights."""
-
-    @classmethod
-    def of(cls, stage: Stage, channels: int | None = None) -> _Kernel:
-        norm, weight, bias = stage.norm, stage.convolution.weight, stage.convolution.bias
-        assert bias is not None
-        if channels == 1:
-            weight = weight.sum(1, keepdim=True)
-        if norm is None:
-            return cls(stage, weight, bias, None)
-        if norm.training:
-            sign = _sign(norm.weight)
-            return cls(stage, weight * sign.view(-1, 1, 1, 1), bias * sign, norm)
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
-        bias = (bias - norm.running_mean) * scale + norm.bias
-        return cls(stage, weight * scale.view(-1, 1, 1, 1), bias, None)
+    return torch.cat([_encoded(stages, _Bands.cut(part, rows)) for part in parts])
 
 
 @dataclass(frozen=True)
@@ -127,7 +120,6 @@ class _Bands:
         return channels_last(parts[0] if len(parts) == 1 else torch.cat(parts, dim=2))
 
     def padded(self, before: int, after: int) -> _Bands:
-        """Surround the images with zeros."""
         return _Bands(
             pad(self.above, (before, after, before, 0)),
             pad(self.middle, (before, after)),
@@ -135,45 +127,45 @@ class _Bands:
         )
 
 
-def _encoded(kernels: list[_Kernel], bands: _Bands) -> Tensor:
-    for kernel in kernels:
-        bands = _convolved(kernel, bands)
-        if kernel.norm is None:
-            pooled = [_pooled(band) if kernel.stage.pools else band for band in bands]
+def _encoded(stages: list[Stage], bands: _Bands) -> Tensor:
+    for stage in stages:
+        bands = _convolved(stage, bands)
+        if stage.norm is None:
+            made = [_pooled(band) if stage.pools else band for band in bands]
         else:
-            pooled = _normalised(kernel, kernel.norm, bands)
-        bands = _Bands(*(kernel.stage.activation(band) for band in pooled))
+            made = _normalised(stage.norm, bands, stage.pools)
+        bands = _Bands(*(stage.activation(band) for band in made))
     height = sum(band.shape[2] for band in bands)
     return bands.between(0, height).flatten(1)
 
 
-def _convolved(kernel: _Kernel, bands: _Bands) -> _Bands:
+def _convolved(stage: Stage, bands: _Bands) -> _Bands:
     """Convolve every band; the middle one grows by the rows that its neighbourhood reaches."""
-    reach = kernel.weight.shape[2] - 1
-    if kernel.stage.convolution.padding == "same":
+    reach = stage.weight.shape[2] - 1
+    if stage.is_padded:
         bands = bands.padded(reach // 2, reach - reach // 2)
     top, middle, bottom = (band.shape[2] for band in bands)
     height = top + middle + bottom - reach
     first, stop = max(top - reach, 0), min(top + middle, height)
-    if kernel.stage.pools:  # no window may lie in two bands
+    if stage.pools:  # no window may lie in two bands
         first, stop = first - first % 2, min(stop + stop % 2, height)
     return _Bands(
-        _convolution(kernel, channels_last(bands.above[:, :, : first + reach])),
-        _convolution(kernel, bands.between(first, stop + reach)),
-        _convolution(kernel, channels_last(bands.below[:, :, max(stop - top - middle, 0) :])),
+        _convolution(stage, channels_last(bands.above[:, :, : first + reach])),
+        _convolution(stage, bands.between(first, stop + reach)),
+        _convolution(stage, channels_last(bands.below[:, :, max(stop - top - middle, 0) :])),
     )
 
 
-def _convolution(kernel: _Kernel, x: Tensor) -> Tensor:
+def _convolution(stage: Stage, x: Tensor) -> Tensor:
     """Convolve without padding; no rows where the kernel does not fit."""
-    weight, size = kernel.weight, kernel.weight.shape[2]
+    weight, size = stage.weight, stage.weight.shape[2]
     if x.shape[2] < size:
         return x.new_empty(len(x), len(weight), 0, x.shape[3] - size + 1)
     if x.shape[2:] == weight.shape[2:]:
         # One output pixel is a matrix product, which is faster. Both views keep their memory.
-        flat = linear(_channels_last_rows(x), _channels_last_rows(weight), kernel.bias)
+        flat = linear(_channels_last_rows(x), _channels_last_rows(weight), stage.bias)
         return flat[:, :, None, None]
-    return conv2d(x, weight, kernel.bias)
+    return conv2d(x, weight, stage.bias)
 
 
 def channels_last(x: Tensor) -> Tensor:
@@ -198,7 +190,7 @@ def _pooled(x: Tensor) -> Tensor:
     return max_pool2d(x, 2)
 
 
-def _normalised(kernel: _Kernel, norm: nn.BatchNorm2d, bands: _Bands) -> list[Tensor]:
+def _normalised(norm: nn.BatchNorm2d, bands: _Bands, pools: bool) -> list[Tensor]:
     """Normalise by the statistics of the whole batch, after pooling; track the statistics."""
     images = len(bands.middle)
     counts, means, variances = [], [], []
@@ -217,8 +209,8 @@ def _normalised(kernel: _Kernel, norm: nn.BatchNorm2d, bands: _Bands) -> list[Te
     _track(norm, mean.detach() * sign, variance.detach() * total / (total - 1))
     scale = norm.weight * sign * (variance + norm.eps).rsqrt()
     shift = norm.bias - mean * scale
-    columns = [(_pooled(band) if kernel.stage.pools else band) for band in bands]
-    return [torch.addcmul(shift[:, None, None], x, scale[:, None, None]) for x in columns]
+    made = [_pooled(band) if pools else band for band in bands]
+    return [torch.addcmul(shift[:, None, None], x, scale[:, None, None]) for x in made]
 
 
 @torch.no_grad()
@@ -259,7 +251,6 @@ def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sign(scale: Tensor) -> Tensor:
-    """-1 where a scale is negative, else 1."""
     return 1.0 - 2.0 * (scale.detach() < 0).to(scale.dtype)
 
 

@@ -12,7 +12,6 @@ from halfseen.options import Initialization, Normalization
 
 
 def normalization(kind: Normalization, features: int, *, image: bool = False) -> nn.Module:
-    """Return a normalisation of `features` units, or of `features` channels of an image."""
     if kind == "batch":
         return nn.BatchNorm2d(features) if image else nn.BatchNorm1d(features)
     if kind == "none":

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +24,6 @@ from halfseen.options import Options
 CONTRAST = 0.1
 """Spread below which a difference within an image is taken for noise; pixels lie in [-1, 1]."""
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
-_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d)
 
 
 @dataclass(frozen=True)
@@ -178,13 +176,23 @@ class Networks(nn.Module):
         used = [self.encoder, self.classifier]
         if self.generator is not None:
             used.append(self.generator)
-        layers = [m for module in used for m in module.modules() if isinstance(m, _BATCH_NORMS)]
+        layers = [m for module in used for m in module.modules() if isinstance(m, _BatchNorm)]
         if not layers:
             return
-        with _averaging_over_batches(self, layers):
+        training, momenta = self.training, [layer.momentum for layer in layers]
+        self.eval()
+        try:
+            for layer in layers:
+                layer.reset_running_stats()
+                layer.momentum = None  # a plain average over all batches
+                layer.train()
             for batch in batches:
                 if len(batch) > 1:  # one row has no spread to learn from
                     self(batch)
+        finally:
+            for layer, momentum in zip(layers, momenta, strict=True):
+                layer.momentum = momentum
+            self.train(training)
 
 
 def _encode(encoder: nn.Module, x: Tensor, shown: tuple[int, int] | None) -> Tensor:
@@ -200,7 +208,6 @@ def build_networks(
     options: Options,
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Networks:
-    """Return the networks of one model, with the sizes in `options` or encoders of one's own."""
     normalize = options.networks.normalization
 
     def default_encoder(shape: tuple[int, ...]) -> nn.Module:
@@ -216,10 +223,10 @@ def build_networks(
 
     def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:
         own = encoder is not None
-        module = make_encoder(encoder if own else default_encoder, shape, role=role)  # type: ignore[arg-type]
+        module, size = make_encoder(encoder if own else default_encoder, shape, role=role)  # type: ignore[arg-type]
         if not own:
             initialize(module, options.networks.initialization)
-        return module, latent_size_of(module, shape, role=role)
+        return module, size
 
     observed_encoder, latent_size = make(blocks.view_shape(method.source_view), "observed")
     missing_encoder: nn.Module | None = None
@@ -258,21 +265,3 @@ def build_networks(
 
 def _pair(observed: Tensor, other: Tensor | None) -> Tensor:
     return observed if other is None else torch.cat([observed, other], dim=-1)
-
-
-@contextmanager
-def _averaging_over_batches(module: nn.Module, layers: list[_BatchNorm]) -> Iterator[None]:
-    """Let the given layers average their statistics anew, with everything else in eval mode."""
-    training = module.training
-    momenta = [layer.momentum for layer in layers]
-    module.eval()
-    try:
-        for layer in layers:
-            layer.reset_running_stats()
-            layer.momentum = None  # a plain average over all batches
-            layer.train()
-        yield
-    finally:
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
-        module.train(training)

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
-from halfseen.networks.nets import Networks
+from halfseen.networks.nets.networks import Networks
 from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
 
 COUNTED = 0.99
@@ -20,8 +20,6 @@ LARGEST_RATIO = 5.0
 
 
 class AveragedTeacherSettings(TermSettings):
-    """Settings of the averaged teacher."""
-
     decay: float = Field(default=0.99, ge=0, lt=1, description="α of the moving average")
     threshold: float = Field(
         default=0.9, ge=0, le=1, description="probability from which the teacher is believed"
@@ -79,7 +77,6 @@ class AveragedTeacher(Term):
             self.register_buffer(name, torch.full((setup.n_classes,), 1.0 / setup.n_classes))
 
     def forward(self, state: State) -> Losses:
-        """Return both losses; none before the start."""
         if self.settings.shares:
             self._count(state.labels, state.target_logits.detach().softmax(1))
         if not self._has_started(state.phase, state.progress):
@@ -95,7 +92,6 @@ class AveragedTeacher(Term):
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
-        """Return those of consistency and class balance."""
         return {"consistency": self.settings.weight, "class_balance": self.settings.balance_weight}
 
     def after_step(self, networks: Networks, phase: PhaseName, progress: float) -> None:
@@ -104,11 +100,9 @@ class AveragedTeacher(Term):
         move_average(self.teacher, networks, self.settings.decay if started else 0.0)
 
     def predicting(self) -> Networks:
-        """Return the teacher."""
         return self.teacher
 
     def class_ratio(self) -> Tensor | None:
-        """Return the ratio of shares, where they are estimated."""
         if self.settings.shares == 0:
             return None
         ratio = self._believed_shares() / self.source_shares

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from halfseen.networks.divergences import reverse_gradient, scale_gradient
-from halfseen.networks.nets import initialize, mlp
+from halfseen.networks.nets.layers import initialize, mlp
 from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
 
 LARGEST_PRODUCT = 4096
@@ -21,8 +21,6 @@ RANDOM_SIZE = 1024
 
 
 class ConditionalAlignmentSettings(TermSettings):
-    """Settings of conditional alignment."""
-
     entropy: bool = Field(default=True, description="whether sure rows count more")
 
 
@@ -75,7 +73,6 @@ class ConditionalAlignment(Term):
         return {"conditional_alignment": on_source.sum() + on_target.sum()}
 
     def parts(self) -> list[Part]:
-        """Return the critic."""
         return [Part("conditional_alignment", self.critic, self.options.training.rate_decay)]
 
     def _seen(self, latent: Tensor, probability: Tensor, strength: float) -> Tensor:

@@ -44,11 +44,9 @@ class Adaptation(Term):
         return {"adaptation": self.divergence(source, target)}
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
-        """λ1."""
         return {"adaptation": self.options.objective.adaptation_weight}
 
     def parts(self) -> list[Part]:
-        """D1."""
         return [Part("adaptation", self.divergence, self.options.training.rate_decay)]
 
 
@@ -81,7 +79,6 @@ class Imputation(Term):
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
-        """Return that of the divergence, and λ_MSE."""
         objective = self.options.objective
         return {
             "imputation": objective.imputation_weight,
@@ -89,7 +86,6 @@ class Imputation(Term):
         }
 
     def parts(self) -> list[Part]:
-        """D2."""
         return [Part("imputation", self.divergence, self.options.training.imputation_rate_decay)]
 
 
@@ -119,7 +115,6 @@ class Classification(Term):
     needs_target = False
 
     def forward(self, state: State) -> Losses:
-        """Return L3."""
         shown = self.options.objective.classifier_latent
 
         def loss(logits: Tensor) -> Tensor:
@@ -164,11 +159,9 @@ class Refinement(Term):
     phases = ("refine",)
 
     def forward(self, state: State) -> Losses:
-        """Return the losses of the confident rows and of the others."""
         return refinement_losses(state.target_logits, self.options.refinement.threshold)
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
-        """One, and λ of the entropy."""
         return {"pseudo_label": 1.0, "entropy": self.options.refinement.entropy_weight}
 
 

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from halfseen.networks.nets import Latents, Networks
+from halfseen.networks.nets.networks import Latents, Networks
 from halfseen.options import Group, Options
 
 PhaseName = Literal["warm-up", "joint", "refine"]
@@ -29,7 +29,6 @@ class Batch(NamedTuple):
     """How much each source row counts, one on average; equally by default."""
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch on a device."""
         return Batch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +85,6 @@ class MaskNoise:
     probability: float = 0.1
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """Return rows with cells masked."""
         mask = torch.rand(rows.shape, device=rows.device) < self.probability
         return torch.where(mask, rows.mean(-2, keepdim=True).expand_as(rows), rows)
 
@@ -110,7 +110,6 @@ class Appearance:
     highest: float = 1.0
 
     def __call__(self, images: Tensor) -> Tensor:
-        """Return images that show the same under another light."""
         rows, channels = images.shape[:2]
 
         def uniform(low: float, high: float, columns: int) -> Tensor:
@@ -171,21 +170,13 @@ def nearest_measured(missing: npt.NDArray[np.bool_]) -> Tensor:
     return torch.from_numpy(np.ravel_multi_index(tuple(places), missing.shape))
 
 
-@dataclass(frozen=True, eq=False)
-class _Extended:
+def _extended(images: Tensor, nearest: Tensor) -> Tensor:
     """Continue what was measured into the gaps, so that no gap moves into it."""
-
-    nearest: Tensor
-
-    def __call__(self, images: Tensor) -> Tensor:
-        positions = self.nearest.flatten().to(images.device)
-        return images.flatten(2)[:, :, positions].view(images.shape)
+    return images.flatten(2)[:, :, nearest.flatten().to(images.device)].view(images.shape)
 
 
 @dataclass(frozen=True)
 class _Both:
-    """One augmentation after another."""
-
     first: Augmentation
     second: Augmentation
 
@@ -228,4 +219,6 @@ def make_augmentation(
             f"{list(AUGMENTATIONS)}, or give a callable."
         )
     made = AUGMENTATIONS[name](known)
-    return made if known.nearest is None else _Both(_Extended(known.nearest), made)
+    if known.nearest is None:
+        return made
+    return _Both(partial(_extended, nearest=known.nearest), made)

@@ -17,20 +17,6 @@ from halfseen.parallel import ALONE, Ranks
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Target rows. There is no field for labels: training cannot be given any."""
-
-    inputs: Tensor
-
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def to(self, device: torch.device) -> Rows:
-        """Return the rows on a device."""
-        return Rows(self.inputs.to(device))
-
-
-@dataclass(frozen=True)
 class LabelledRows:
     """Source rows with their labels: class positions, or class probabilities (soft labels)."""
 
@@ -51,7 +37,6 @@ class LabelledRows:
         return self.labels.argmax(1) if self.labels.ndim == 2 else self.labels
 
     def to(self, device: torch.device) -> LabelledRows:
-        """Return the rows on a device."""
         weights = None if self.weights is None else self.weights.to(device)
         return LabelledRows(self.inputs.to(device), self.labels.to(device), weights)
 
@@ -75,7 +60,7 @@ class ResidentBatches:
     one on average.
     """
 
-    def __init__(self, source: LabelledRows, target: Rows, *, balanced: bool) -> None:
+    def __init__(self, source: LabelledRows, target: Tensor, *, balanced: bool) -> None:
         self.source = source
         self.target = target
         self.balanced = balanced
@@ -86,12 +71,10 @@ class ResidentBatches:
         self._epoch_rows = int(counts.max() * len(counts)) if balanced else len(source)
 
     def steps(self, batch_size: int) -> int:
-        """Return how many steps an epoch takes."""
         self._check(batch_size)
         return self._epoch_rows // batch_size
 
     def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
-        """Yield the batches of one epoch, of which each rank gets its part."""
         source_index, target_index = self.orders(batch_size, seed)
         own = ranks.rows(batch_size)
         for first in range(0, len(target_index), batch_size):
@@ -100,7 +83,7 @@ class ResidentBatches:
             yield Batch(
                 self.source.inputs[chosen],
                 self.source.labels[chosen],
-                self.target.inputs[target_index[rows]],
+                self.target[target_index[rows]],
                 None if self.weights is None else self.weights[chosen],
             )
 

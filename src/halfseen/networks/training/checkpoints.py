@@ -40,14 +40,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Write to a partial name, then rename: a reader never meets half a file."""
     tensors = {f"model/{name}": tensor for name, tensor in checkpoint.model.items()}
     tensors |= {f"optimizer/{name}": tensor for name, tensor in checkpoint.optimizer.items()}
-    header = {
-        "format": FORMAT,
-        "run": checkpoint.run,
-        "phase": checkpoint.phase,
-        "epoch": checkpoint.epoch,
-        "history": checkpoint.history,
-    }
     owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    names = ("run", "phase", "epoch", "history")
+    header = {"format": FORMAT} | {name: getattr(checkpoint, name) for name in names}
     text = json.dumps(header)
     content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
     with written_whole(path) as partial:
@@ -95,7 +90,6 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
 
 
 def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
-    """Hash all that a run goes on with."""
     found = hashlib.sha256(header.encode("utf-8", "surrogatepass"))
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from halfseen.blocks import Blocks
 from halfseen.errors import OptionError
 from halfseen.networks.methods import Method
-from halfseen.networks.nets import EncoderFactory
+from halfseen.networks.nets.encoders import EncoderFactory
 from halfseen.networks.objective import Objective, build_objective
 from halfseen.networks.terms.term import Views
 from halfseen.networks.training.augmentation import (
@@ -27,7 +27,7 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
-from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches, Rows
+from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
 from halfseen.networks.training.stacking import StackedBatches, can_be_stacked, stacked, unstacked
@@ -59,13 +59,12 @@ class TrainingProblem:
     rows: int
     """How many rows the smaller domain has."""
     source: LabelledRows
-    target: Rows
+    target: Tensor
     fingerprint: str = ""
     """What tells streamed rows from others."""
 
     @classmethod
-    def resident(cls, blocks: Blocks, source: LabelledRows, target: Rows, n_classes: int) -> Self:
-        """Return a problem whose rows are all in memory."""
+    def resident(cls, blocks: Blocks, source: LabelledRows, target: Tensor, n_classes: int) -> Self:
         return cls(blocks, n_classes, None, min(len(source), len(target)), source, target)
 
     def batches_for(self, options: Options, device: torch.device) -> Batches:
@@ -81,9 +80,8 @@ class TrainingProblem:
         return self.batches
 
     def digest(self) -> str:
-        """Return what tells the rows from others."""
         found = hashlib.sha256(self.fingerprint.encode())
-        rows = [self.source.inputs, self.source.labels, self.target.inputs]
+        rows = [self.source.inputs, self.source.labels, self.target]
         for tensor in rows if self.source.weights is None else [*rows, self.source.weights]:
             found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
         return found.hexdigest()
@@ -117,7 +115,7 @@ def fit_objective(
     def match_target_statistics() -> None:
         if options.networks.prediction_statistics == "target" and method.adapts:
             size = phases[-1].batch_size if phases else problem.rows
-            rows = torch.split(sample_of(problem.target.inputs, STATISTICS_ROWS), size)
+            rows = torch.split(sample_of(problem.target, STATISTICS_ROWS), size)
             objective.networks.estimate_statistics(chunk.to(place) for chunk in rows)
 
     trainer = Trainer(
@@ -186,7 +184,6 @@ def _initial(
     encoder: nn.Module | EncoderFactory | None = None,
     augmentation: Augmentation | None = None,
 ) -> Objective:
-    """Return a model as it is before training."""
     pixels = _pixels(problem)
     if options.images is not None and options.images.standardize == "auto":
         # Other sources are shown in the light of others: both at once was worse.
@@ -205,11 +202,11 @@ def sample_of(rows: Tensor, most: int) -> Tensor:
 
 
 def _pixels(problem: TrainingProblem) -> Pixels:
-    """Return what is to be known of the images of both domains."""
     blocks = problem.blocks
     if blocks.is_table:
         return Pixels()
-    images = [sample_of(rows.inputs, PIXEL_ROWS).cpu() for rows in (problem.source, problem.target)]
+    both = problem.source.inputs, problem.target
+    images = [sample_of(rows, PIXEL_ROWS).cpu() for rows in both]
     source, target = (blocks.flat(rows, "observed") for rows in images)
     lowest = float(min(source.min(), target.min()))
     highest = float(max(source.max(), target.max()))

@@ -86,7 +86,6 @@ class Trainer:
 
     @cached_property
     def _shared(self) -> nn.Module:
-        """The objective as all ranks train it."""
         return self.ranks.wrapped(self.objective)
 
     @cached_property
@@ -127,7 +126,6 @@ class Trainer:
                 write_checkpoint(self.checkpoint, state)
 
     def _look(self, record: dict[str, Any]) -> None:
-        """Show an epoch to the hook."""
         if self.on_epoch is None:
             return
         self.objective.eval()  # looking must not move running statistics
@@ -138,7 +136,6 @@ class Trainer:
         record |= told or {}
 
     def _epoch(self, phase: Phase, epoch: int, optimizer: Adam, seed: int) -> dict[str, Any]:
-        """Run one epoch and return its record."""
         # Dropout and augmentation are each rank's own; the batches follow the common seed.
         torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
         started = time.perf_counter()

@@ -16,8 +16,6 @@ from halfseen.networks.training.phases import Phase
 
 @dataclass
 class ParameterGroup:
-    """The parameters of one part, and their learning rate."""
-
     part: Part
     rate: float
     parameters: list[nn.Parameter]
@@ -37,14 +35,12 @@ class Adam:
     """Moments and step counter of each parameter that has had a gradient."""
 
     def clear(self) -> None:
-        """Forget the gradients of the last step."""
         for group in self.groups:
             for parameter in group.parameters:
                 parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """Move every parameter that has a gradient."""
         for group in self.groups:
             moved = [p for p in group.parameters if p.grad is not None]
             if not moved:
@@ -95,7 +91,6 @@ class Adam:
 
 
 def make_optimizer(objective: Objective, phase: Phase) -> Adam:
-    """Return one Adam with a group per part, so that each can have its own rate."""
     options = objective.options.training
     parts = [part for part in objective.network_parts() if part.name in phase.networks]
     parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]

@@ -53,11 +53,9 @@ class Phase:
     """Steps after which an epoch ends, where a pass over the source has more."""
 
     def steps(self, batches: Batches) -> int:
-        """Return how many steps an epoch takes."""
         return _at_most(self.epoch_steps, batches.steps(self.batch_size))
 
     def rate(self, part: Part, progress: float) -> float:
-        """Return one part's learning rate at some progress through the phase."""
         initial = self.learning_rate * part.rate_factor
         return annealed_rate(initial, progress, part.decay if self.anneals else 0.0)
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.networks.divergences import AdversarialDivergence
-from halfseen.networks.nets import Networks, VectorEncoder
+from halfseen.networks.nets.encoders import VectorEncoder
 from halfseen.networks.nets.layers import RowWise
+from halfseen.networks.nets.networks import Networks
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms import BUILT_IN
 from halfseen.networks.terms.term import Batch
@@ -45,7 +46,6 @@ class StackedLinear(nn.Module):
 
     @torch.no_grad()
     def copy_to(self, layer: nn.Linear, network: int) -> None:
-        """Give a linear layer the weights of one network."""
         layer.weight.copy_(self.weight[network].T)
         layer.bias.copy_(self.bias[network, 0])
 
@@ -68,11 +68,9 @@ class StackedBatches:
         self._weights = torch.cat(known) if known else None
 
     def steps(self, batch_size: int) -> int:
-        """Return how many steps an epoch takes."""
         return min(part.steps(batch_size) for part in self.parts)
 
     def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
-        """Yield the batches of one epoch, of which each rank gets its part."""
         rows = self.steps(batch_size) * batch_size
         orders = [part.orders(batch_size, seed) for part in self.parts]
         source = torch.stack([order[:rows] for order, _ in orders])
@@ -84,7 +82,7 @@ class StackedBatches:
             yield Batch(
                 self._inputs[chosen],
                 self._labels[chosen],
-                self.parts[0].target.inputs[target[:, first + own.start : first + own.stop]],
+                self.parts[0].target[target[:, first + own.start : first + own.stop]],
                 None if self._weights is None else self._weights[chosen],
             )
 
