@@ -25,8 +25,7 @@ Rename = Annotated[
 Models = Annotated[
     Names,
     typer.Option(
-        help="The paper's models to choose from or to rehearse; Adaptation-Imputation by default, "
-        "three for a rehearsal."
+        help="The paper's models to choose from or to rehearse; Adaptation-Imputation by default."
     ),
 ]
 Set = Annotated[
@@ -78,6 +77,17 @@ class TableOptions(TypedDict):
     ]
     drop: Annotated[Names, typer.Option(help="Columns not to use.")]
     id: Annotated[Names, typer.Option(help="Columns to carry through to predictions.")]
+    weight: Annotated[
+        str | None,
+        typer.Option(help="Column of the source that says how much each row counts."),
+    ]
+    class_weight: Annotated[
+        Names,
+        typer.Option(
+            metavar="balanced|CLASS=WEIGHT",
+            help="How much rows of each class count: balanced, or class by class.",
+        ),
+    ]
     positive: Annotated[str | None, typer.Option(help="The class of two that metrics speak of.")]
     models: Models
     members: Annotated[
@@ -106,17 +116,6 @@ class FitOptions(TableOptions):
         typer.Option(
             "--target-labels/--no-target-labels",
             help="Whether labels of target rows are used; by default where some rows have none.",
-        ),
-    ]
-    weight: Annotated[
-        str | None,
-        typer.Option(help="Column of the source that says how much each row counts."),
-    ]
-    class_weight: Annotated[
-        Names,
-        typer.Option(
-            metavar="balanced|CLASS=WEIGHT",
-            help="How much rows of each class count: balanced, or class by class.",
         ),
     ]
     time_limit: Annotated[

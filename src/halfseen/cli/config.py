@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -91,13 +92,16 @@ class FitConfig(BaseModel):
 
     def settings(self) -> FitSettings:
         """Return what is said of the training."""
-        from halfseen.model.settings import FitSettings
+        from halfseen.members import NETWORKS
+        from halfseen.model.settings import TREES_AND_LINES, FitSettings
 
-        own = {
+        own: dict[str, Any] = {
             "models": tuple(dict.fromkeys(self.models)),
             "memory": self.memory_mib * 2**20,
             "class_weight": _class_weight(self.class_weight),
         }
+        if "models" in self.model_fields_set and self.members is None and self.preset == "default":
+            own["members"] = (NETWORKS, *TREES_AND_LINES)
         settings = FitSettings(**self._shared_with(FitSettings) | own)
         settings.check()
         return settings
@@ -168,7 +172,8 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     from halfseen.front.files import open_table
 
     found = {}
-    for entry in renames or ():
+    parts = ",(?=[^,=]+=)"  # a name may have a comma
+    for entry in (part for given in renames or () for part in re.split(parts, given)):
         old, equals, new = entry.partition("=")
         if not equals or not new.strip():
             raise OptionError(f"--rename {entry}: write it as OLD=NEW.")

@@ -278,7 +278,7 @@ def ordered_classes(
     chosen = [value for value in classes if class_name(value) == positive]
     if not chosen:
         raise InputError(
-            f"--positive {positive} is no value of label {name!r}; it has "
+            f"{roles.said('positive', positive)} is no value of label {name!r}; it has "
             f"{', '.join(class_name(value) for value in classes)}."
         )
     if len(classes) > 2:

@@ -149,6 +149,7 @@ class ColumnSummary:
     ) -> None:
         """Take in one batch of the column; `numeric` takes texts for gaps among numbers."""
         kind = decoded(column, self.name, where).type
+        categorical = categorical or (pa.types.is_dictionary(column.type) and not numeric)
         if self.values == "nothing" and not pa.types.is_null(kind):
             is_boolean = pa.types.is_boolean(kind)
             self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"

@@ -22,6 +22,7 @@ from joblib import Parallel, delayed
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.frames import Images, label_column, read_frame, take_rows
+from halfseen.front.labels import checked_weights
 from halfseen.front.roles import Task
 from halfseen.labels import LABEL_KINDS, Amounts
 from halfseen.networks.training import derived_seed
@@ -41,7 +42,7 @@ MOST_PROPOSALS = 10
 """Proposals that may turn out to be old ones before a trial is given up."""
 PROCESS = "process"
 """Attribute of a trial: the machine and the process that work on it."""
-SAME = ("members", "effort", "align", "refine", "random_state", "seeds")
+SAME = ("members", "effort", "align", "refine", "random_state", "seeds", "class_weight")
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 
@@ -110,6 +111,7 @@ def search(
     y: Any,
     X_target: Any,
     *,
+    sample_weight: Any = None,
     score: str = "dev",
     space: Space | None = None,
     trials: int = 20,
@@ -129,6 +131,8 @@ def search(
     ----------
     estimator, X, y, X_target
         What is fitted, to which source rows with labels and which target rows.
+    sample_weight
+        How much each source row counts in a fit; scores count every row once.
     score
         What decides: ``agreement`` (of three fits) or one of
         :data:`~halfseen.selection.ONE_FIT_SCORES`. The default is the paper's; on the pairs we
@@ -137,7 +141,7 @@ def search(
     space
         What may be varied: choices, or a distribution of ``optuna.distributions``, by name of an
         option, such as ``training.learning_rate``, or of an estimator's parameter. By default the
-        paper's grids, :func:`paper_space`; of amounts, members and effort.
+        paper's grids, :func:`paper_space`; without networks members and effort.
     trials
         The budget: fits that ran to an end or diverged.
     held_out
@@ -177,7 +181,7 @@ def search(
         raise OptionError(f"The score {score!r} {reason}; choose one of {scores}.")
     if trials < 1 or n_jobs < 1:
         raise OptionError(f"trials={trials} and n_jobs={n_jobs} must be at least 1.")
-    rows = _split(X, y, X_target, held_out, seed, estimator.task)
+    rows = _split(X, y, X_target, sample_weight, held_out, seed, estimator.task)
     name, own, options = Searched.of(estimator, image=getattr(X, "ndim", 2) > 2)
     with _quiet(), _kept(storage) as kept:
         widened, given = with_given(own if space is None else space, estimator, options)
@@ -206,9 +210,15 @@ class _Rows:
 
     X: Any
     y: Any
+    weights: Any
     X_held_out: Any
     y_held_out: Any
     X_target: Any
+
+    def fit(self, estimator: Estimator) -> Estimator:
+        """Fit an estimator to the rows that are not held out."""
+        given = {"X_target": self.X_target, "sample_weight": self.weights}
+        return estimator.fit(self.X, self.y, **given)
 
 
 @dataclass(frozen=True)
@@ -304,12 +314,9 @@ class _Runner:
         if self.score == "agreement":
             seeds = (derived_seed(self.seed, run) for run in range(AGREEING_FITS))
             fits = (with_settings(estimator, {"random_state": seed}) for seed in seeds)
-            answers = [
-                fit.fit(rows.X, rows.y, X_target=rows.X_target).predict_proba(rows.X_target)
-                for fit in fits
-            ]
+            answers = [rows.fit(each).predict_proba(rows.X_target) for each in fits]
             return agreement(np.stack(answers))
-        model = estimator.fit(rows.X, rows.y, X_target=rows.X_target).model_
+        model = rows.fit(estimator).model_
         evidence = Evidence.prepared(
             model.prepare, model.label_kind, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
         )
@@ -336,7 +343,9 @@ def _spent(study: Study) -> list[FrozenTrial]:
     return [t for t in study.trials if t.state.name == "COMPLETE" or "error" in t.user_attrs]
 
 
-def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int, task: Task) -> _Rows:
+def _split(
+    X: Any, y: Any, X_target: Any, weights: Any, held_out: float, seed: int, task: Task
+) -> _Rows:
     labels, _ = label_column(y, len(read_frame(X, "the source")), task)
     if task == Amounts.task:
         labels = Amounts().strata(labels)
@@ -347,7 +356,8 @@ def _split(X: Any, y: Any, X_target: Any, held_out: float, seed: int, task: Task
             f"held_out={held_out} of {len(labels)} source rows leaves {is_held.sum()} to measure "
             f"on; at least {FEWEST_HELD_OUT} are needed."
         )
-    train = take_rows(X, ~is_held), take_rows(y, ~is_held)
+    kept = None if weights is None else checked_weights(weights, len(labels))[~is_held]
+    train = take_rows(X, ~is_held), take_rows(y, ~is_held), kept
     return _Rows(*train, take_rows(X, is_held), take_rows(y, is_held), X_target)
 
 
@@ -369,7 +379,7 @@ def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
             digest.update(read.array.tobytes())
         else:
             digest.update(str(read.fingerprint()).encode())
-    for labels in (rows.y, rows.y_held_out):
+    for labels in (rows.y, rows.y_held_out, *([] if rows.weights is None else [rows.weights])):
         digest.update(json.dumps(np.asarray(labels).tolist(), default=str).encode())
     return digest.hexdigest()
 
