@@ -128,6 +128,14 @@ def test_dates_as_texts_are_no_categories(form):
     halfseen.fit(*pair(visit=dates), "sick", categorical="visit", **QUICK)
 
 
+def test_makes_and_years_are_no_dates():
+    def makes(table, rows):
+        return [("Audi Quattro 2010", "Fiat Panda 1999", "Jan 5")[k % 3] for k in range(rows)]
+
+    model = halfseen.fit(*pair(car=makes), "sick", **QUICK)
+    assert {c.name: c.kind for c in model.schema.columns}["car"] == "categorical"
+
+
 def test_of_a_time_the_hour_is_read():
     source, target = pair(at=lambda t, rows: [datetime.time(k % 24) for k in range(rows)])
     with pytest.raises(InputError, match="--dates at=hour; in Python dates="):
@@ -156,6 +164,7 @@ def test_categories_of_numbers_are_categories():
     source, target = pair(ward=codes)
     model = halfseen.fit(source, target, "sick", **QUICK)
     assert {c.name: c.kind for c in model.schema.columns}["ward"] == "categorical"
+    assert halfseen.fit(source, target, "ward", task="regression", **QUICK).schema.amounts
     plain = target.set_column(2, "ward", target["ward"].cast(pa.int64()))
     np.testing.assert_array_equal(model.predict_proba(plain), model.predict_proba(target))
 

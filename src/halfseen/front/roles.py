@@ -29,8 +29,8 @@ FEWEST_NUMBERS = 10
 """Different numbers from which a column of texts looks like numbers,"""
 MOST_STRAYS = 0.2
 """where at most this share of its rows holds other texts."""
-_MONTH = r"(\d{1,2}|[A-Za-z]{3,9}\.?)"
-DATE = rf"(\d\d?/\d\d?/\d\d|{_MONTH}[-/. ]{_MONTH}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)"
+_DAY = r"(\d\d?[-/. ](\d\d?|[A-Za-z]{3,9})|[A-Za-z]{3,9}\.? \d\d?)"
+DATE = rf"(\d\d?/\d\d?/\d\d|{_DAY}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)"
 """How dates begin that are read as texts: 5/17/24, 17 May 2024, May 17, 2024."""
 
 

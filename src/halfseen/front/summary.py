@@ -248,7 +248,8 @@ def _add_labels(summary: TableSummary, column: Any, label: str, where: str, firs
     if any(isinstance(value, str | bool) for value in found):
         summary.amounts = None
     if summary.amounts is not None:
-        summary.amounts.add(column, where=where, first_row=first_row)
+        numbers = decoded(column, label, where)
+        summary.amounts.add(numbers, where=where, first_row=first_row)
     if len(summary.labels) <= MOST_VALUES:
         summary.labels += found
     elif summary.amounts is None:
