@@ -20,11 +20,12 @@ from halfseen.evidence.carving import Carving, carve_pseudo_target
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.front.fronts import TableFront
 from halfseen.front.inference import Understanding
+from halfseen.front.labels import row_weights
 from halfseen.front.schema import TableSchema
 from halfseen.front.streaming import Chunk, RowStream
 from halfseen.front.tables import PooledTable, Table, each_site
 from halfseen.labels import LABEL_KINDS, Classes, LabelKind
-from halfseen.members import Sample
+from halfseen.members import NETWORKS, Sample
 from halfseen.model.fitting import fit_rows
 from halfseen.model.model import Model
 from halfseen.model.rows import Fold, PreparedRows
@@ -34,10 +35,8 @@ from halfseen.progress import Progress
 from halfseen.selection import Evidence, Observed, score_of, scores_for
 from halfseen.splitting import held_out_count
 
-MODELS = ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-IgnoreComponent")
-"""The models of a rehearsal, unless others are named."""
 TAUGHT, UNTAUGHT = "Members taught by the missing block", "Members of the observed columns"
-"""The models of amounts, which have no networks: with teachers that see the source, and without."""
+"""The models without networks: with teachers that see the complete source, and without."""
 MOST_ROWS = 10_000
 """Rows of each table that a rehearsal reads, unless told otherwise."""
 HELD_OUT = 0.2
@@ -257,10 +256,10 @@ def rehearse(
         )
     table, observed = found.source.table, list(found.schema.blocks.observed)
     parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
-    source = Sample(
-        np.concatenate([part.inputs for part in parts]),
-        np.concatenate([part.labels for part in parts]),
+    inputs, labels = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("inputs", "labels")
     )
+    source = Sample(inputs, labels, _weights(found, settings, labels))
     target, _ = _rows(found.target.table, found, rows, is_source=False)
     both = source.inputs[:, observed], target[:, observed]
     if not isinstance(table, PooledTable):
@@ -279,6 +278,19 @@ def rehearse(
 def _rows(table: Table, found: Understanding, most: int, *, is_source: bool) -> Chunk:
     summary = found.source if is_source else found.target
     return RowStream(table, found.schema, is_source=is_source).at_most(most, summary.rows)
+
+
+def _weights(found: Understanding, settings: FitSettings, labels: Any) -> Floats | None:
+    """Return how much each source row counts, as a fit would have it."""
+    schema, given = found.schema, None
+    if schema.weight is not None:
+        if len(labels) < found.source.rows:
+            raise InputError(
+                f"Column {schema.weight!r} weighs rows, and a rehearsal that reads a part of them "
+                f"cannot: let it read all {found.source.rows:,} (--rows)."
+            )
+        given = row_weights(found.source.table, schema.weight)
+    return schema.label_kind.class_weights(labels, given, settings.class_weight)
 
 
 def _rehearsed(
@@ -320,7 +332,7 @@ def _rehearsed(
 
 def candidates(settings: FitSettings, kind: LabelKind) -> dict[str, FitSettings]:
     members = settings.members_for("table", kind)
-    if kind.networks:
+    if NETWORKS in members:
         # All have the same members, also the one that alone would go without networks.
         return {n: replace(settings, models=(n,), members=members) for n in settings.models}
     taught = replace(settings, models=settings.models[:1], members=members)
@@ -352,8 +364,7 @@ def _choices(
 ) -> tuple[RehearsedChoice, ...]:
     """Return what each score chooses among the models, the least loss first.
 
-    `predicted` holds the networks' predictions: only they differ from seed to seed, so that only
-    they can agree.
+    `predicted` holds predictions of the models that are rehearsed, one for each seed.
     """
     names = list(dict.fromkeys(run.model for run in runs))
     own = [[run for run in runs if run.model == name] for name in names]

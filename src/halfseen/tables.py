@@ -89,8 +89,7 @@ def fit(
     -------
     Model or PatternModel
         With ``predict_proba`` (for amounts ``predict_interval``), ``predict``, ``evaluate``,
-        ``save``, and ``metrics``, whose
-        ``alarms`` are what looked wrong.
+        ``save``, and ``metrics``, whose ``alarms`` are what looked wrong.
 
     Examples
     --------
@@ -110,11 +109,11 @@ def fit(
     if unknown:
         raise OptionError(f"There is no setting {unknown[0]!r}; there are {', '.join(known)}.")
     several = {name for name in ("models", "members") if settings.get(name) is not None}
-    chosen = FitSettings(**settings | {name: tuple(settings[name]) for name in several})
+    chosen = FitSettings(**settings | {name: _names(settings[name]) for name in several})
     chosen.check("table")
     roles = Roles(
-        label, tuple(missing), tuple(keep), tuple(categorical), tuple(drop), tuple(id), positive,
-        in_python=True, numeric=tuple(numeric), target_labels=target_labels,
+        label, _names(missing), _names(keep), _names(categorical), _names(drop), _names(id),
+        positive, in_python=True, numeric=_names(numeric), target_labels=target_labels,
         dates=read_dates(dates or {}), task=task, weight=weight,
     )  # fmt: skip
     if task not in get_args(Task):
@@ -127,11 +126,10 @@ def fit(
     doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
     if doubts:
         raise doubtful(doubts, roles)
-    models = [
-        _fitted(part, chosen, strict=strict, report=report)
-        for part in found
-        if isinstance(part, Understanding)
-    ]
+    understood = [part for part in found if isinstance(part, Understanding)]
+    for note in dict.fromkeys(note for part in understood for note in part.notes):
+        warnings.warn(note, stacklevel=2)
+    models = [_fitted(part, chosen, strict=strict, report=report) for part in understood]
     for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
         warnings.warn(alarm, stacklevel=2)
     return models[0] if len(models) == 1 else PatternModel(tuple(models))
@@ -168,10 +166,19 @@ def _sites(given: Any, role: str, dates: Dates) -> dict[str, Table]:
 def _table(given: Any, where: str) -> ArrowTable | TableFiles:
     if isinstance(given, str | Path):
         return open_table(given)
-    read = read_frame(given, where)
+    try:
+        read = read_frame(given, where)
+    except InputError:
+        raise
+    except (TypeError, ValueError):  # of arrays that are none
+        read = None
     if not isinstance(read, ArrowTable) or read.positional:
         raise InputError(
             f"{where.capitalize()} has no column names: give data frames, Arrow tables or paths of "
             "files, or use AdaptationImputationClassifier for arrays and images."
         )
     return read
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -218,3 +218,22 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     assert config.label == "click"
     assert config.settings().options_for(METHODS[-1], resident=True).training.joint_epochs == 40
     assert config.memory_mib * 2**20 == IN_MEMORY
+
+
+def test_a_model_of_the_paper_that_is_named_has_networks():
+    given = {"label": "click", "models": ["Adaptation-Imputation"]}
+    assert "networks" in read_config(None, given).settings().members_for("table")
+    assert "networks" not in read_config(None, {"label": "click"}).settings().members_for("table")
+
+
+def test_names_behind_each_other_are_renamed(tmp_path):
+    source, target = source_table(), target_table()
+    named = {"basket": "Basket", "shop": "SHOP"}
+    other = target.rename_columns([named.get(name, name) for name in target.column_names])
+    run = halfseen(
+        "fit", write(source, tmp_path / "source.csv"), write(other, tmp_path / "target.csv"),
+        "--label", "click", "--id", "user", "--rename", "Basket=basket,SHOP=shop",
+        "--dry-run", "--json",
+    )  # fmt: skip
+    roles = {column["name"]: column["role"] for column in json.loads(run.out)["columns"]}
+    assert roles["basket"] == roles["shop"] == "observed"

@@ -226,7 +226,7 @@ SOURCE_VALUES: dict[str, tuple[str, object, str]] = {
     "dates": ("basket", pa.array(range(ROWS), pa.date32()), "--drop basket"),
     "timestamps": ("basket", pa.array(range(ROWS), pa.timestamp("us")), "--drop basket"),
     "times": ("basket", pa.array(range(ROWS), pa.time32("s")), "dates or times"),
-    "durations": ("basket", pa.array(range(ROWS), pa.duration("s")), "dates or times"),
+    "durations": ("basket", pa.array(range(ROWS), pa.duration("s")), "a table needs numbers"),
     "lists": ("basket", [[1, 2]] * ROWS, "Flatten it"),
     "structs": ("basket", [{"a": 1}] * ROWS, "Flatten it"),
     "bytes": ("basket", [b"x"] * ROWS, "binary"),

@@ -7,7 +7,7 @@ import json
 import tomllib
 
 import pytest
-from tables_cli import TINY, halfseen
+from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.cli.config import FitConfig
@@ -144,3 +144,20 @@ def test_settings_of_every_kind_become_toml():
     assert written["refine"] is True
     config.options["training"]["learning_rate"] = 1e-7
     assert written["options"] == config.options
+
+
+def test_what_is_said_of_columns_and_rows_holds_in_a_search(tmp_path):
+    source = source_table(160)
+    texts = ["unknown" if k == 7 else str(v) for k, v in enumerate(source["basket"].to_pylist())]
+    run = halfseen(
+        "tune", write(replaced(source, "basket", texts), tmp_path / "source.csv"),
+        write(target_table(120), tmp_path / "target.csv"), "--label", "click", "--id", "user",
+        "--numeric", "basket", "--weight", "visits", "--class-weight", "balanced", "--trials", 2,
+        "--score", "source_loss", "-o", tmp_path / "best.toml",
+    )  # fmt: skip
+    assert run.code == 0, run.err
+    assert "2 fits of each of Trees and regression" in run.out
+    best = tomllib.loads((tmp_path / "best.toml").read_text())
+    assert "members" in best, "without networks members are searched"
+    assert (best["numeric"], best["weight"]) == (["basket"], "visits")
+    assert "models" not in best

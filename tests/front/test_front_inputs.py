@@ -142,7 +142,8 @@ CASES = {
             np.tile(LABELS, 3),
         ),
         r"Column 'age' has 120 different texts in 120 rows: is it an identifier or free text "
-        r"\(drop=\['age'\]\), or numbers with a stray text among them\? categorical=\['age'\] ",
+        r"\(drop=\['age'\]\), or numbers with other texts among them \(make them numbers, other "
+        r"texts NaN\)\? categorical=\['age'\] ",
     ),
     "values of several kinds": (
         lambda: fit(X=source(age=[1, "old"] * (ROWS // 2))),

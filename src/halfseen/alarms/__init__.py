@@ -26,8 +26,7 @@ class Alarm:
     """One thing that looks wrong."""
 
     kind: str
-    """Unit, range, outlier, constant, gaps, categories, sentinel, swapped, drift, one class, and
-    others."""
+    """Unit, range, outlier, constant, categories, sentinel, swapped, drift, leak, and others."""
     says: str
     """A sentence with the figures, and what to do."""
     columns: tuple[str, ...] = ()

@@ -57,7 +57,7 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
     for name, pair in pairs.items():
         checks = [_mostly_empty]
         if name in known and name not in swapped:
-            checks += [_constant, _categories, _sentinel, _unit, _outlier, _range]
+            checks += [_row_number, _constant, _categories, _sentinel, _unit, _outlier, _range]
         # The first that fits explains the others.
         found = (check(name, *pair) for check in checks)
         alarms += [alarm for alarm in found if alarm is not None][:1]
@@ -75,6 +75,20 @@ def _mostly_empty(name: str, source: Shape, target: Shape) -> Alarm | None:
         "source's: was it measured?"
     )
     return Alarm("gaps", says, (name,), {"target": target.gaps, "source": source.gaps})
+
+
+def _row_number(name: str, source: Shape, target: Shape) -> Alarm | None:
+    """Find whole numbers, each of which the source has once."""
+    if not source.quantiles or source.distinct < source.rows:
+        return None
+    first, last = source.quantiles[0], source.quantiles[-1]
+    if first != round(first) or last - first != source.rows - 1:
+        return None
+    says = (
+        f"{name} numbers the source's rows from {first:.0f} to {last:.0f}, and says nothing of "
+        "others: name it as an id, or drop it."
+    )
+    return Alarm("row number", says, (name,), {"first": first, "last": last})
 
 
 def _constant(name: str, source: Shape, target: Shape) -> Alarm | None:

@@ -27,6 +27,10 @@ RARE = 0.2
 """A class that is rarer may well be predicted nowhere."""
 COPIES = 0.05
 """Share of source rows that are copies of others."""
+LEAK = 0.02
+"""Part of the errors of the most frequent class that one column alone leaves."""
+LEAK_ROWS = 500
+"""Rows from which that is told."""
 
 
 def table_alarms(found: Understanding) -> list[Alarm]:
@@ -111,6 +115,33 @@ def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> l
         "learned from too, and what is measured on them is too good. Keep one of each."
     )
     return [Alarm("copies", says, figures={"share": share})]
+
+
+def leak_alarms(schema: TableSchema, rows: Matrix, labels: npt.NDArray[Any]) -> list[Alarm]:
+    """Say so where one observed column alone tells the class of nearly every source row."""
+    some = np.random.default_rng(0).permutation(len(rows))[:LEAK_ROWS]
+    rows, labels = rows[some], labels[some]
+    if schema.amounts is not None or len(rows) < 2 * FEWEST_ROWS:
+        return []
+    from sklearn.tree import DecisionTreeClassifier
+
+    allowed = LEAK * (len(rows) - np.bincount(labels).max())
+    alarms, start = [], 0
+    for column in schema.columns:
+        own = rows[:, start : start + len(column.inputs)]
+        start += len(column.inputs)
+        if column.role == "missing":
+            continue
+        tree = DecisionTreeClassifier(max_leaf_nodes=len(schema.classes), random_state=0)
+        wrong = int((tree.fit(own, labels).predict(own) != labels).sum())
+        if wrong <= allowed:
+            says = (
+                f"{column.name} alone tells the class of {1 - wrong / len(rows):.1%} of the "
+                "source's rows: was it known before the label, and does it mean the same on the "
+                "target? If not, drop it."
+            )
+            alarms.append(Alarm("leak", says, (column.name,), {"wrong": wrong / len(rows)}))
+    return alarms
 
 
 def drift_alarms(distance: float, outside: float) -> list[Alarm]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -34,8 +35,7 @@ Rename = Annotated[
 Models = Annotated[
     Names,
     Option(
-        help="The paper's models to choose from or to rehearse; Adaptation-Imputation by default, "
-        "three for a rehearsal."
+        help="The paper's models to choose from or to rehearse; Adaptation-Imputation by default."
     ),
 ]
 Set = Annotated[
@@ -168,11 +168,14 @@ class FitConfig(BaseModel):
         return open_renamed(path, self.rename).with_dates(read_dates(self.dates or ()))
 
     def settings(self) -> FitSettings:
-        from halfseen.model.settings import FitSettings
+        from halfseen.members import NETWORKS
+        from halfseen.model.settings import TREES_AND_LINES, FitSettings
 
         said = self._said_of(FitSettings) | {"class_weight": _class_weight(self.class_weight)}
         if self.models is not None:
             said["models"] = tuple(dict.fromkeys(self.models))
+            if self.members is None and self.preset in (None, "default"):
+                said["members"] = (NETWORKS, *TREES_AND_LINES)
         if self.memory_mib is not None:
             said["memory"] = self.memory_mib * 2**20
         settings = FitSettings(**said)
@@ -321,7 +324,8 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     from halfseen.front.files import open_table
 
     found = {}
-    for entry in renames or ():
+    parts = ",(?=[^,=]+=)"  # a name may have a comma
+    for entry in (part for given in renames or () for part in re.split(parts, given)):
         old, equals, new = entry.partition("=")
         if not equals or not new.strip():
             raise OptionError(f"--rename {entry}: write it as OLD=NEW.")

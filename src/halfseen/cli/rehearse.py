@@ -45,21 +45,19 @@ def rehearse(
 ) -> None:
     """Rehearse on your own data which model, and which way of choosing one, would have won.
 
-    The source rows that look like the target play it: their labels and missing block are known,
-    and hidden from the models. No label of the target is needed, nor used. Of several sources
+    What `halfseen fit` would fit stands beside simpler tools. The source rows that look like the
+    target play it: their labels and missing block are known, and hidden from the models. No label
+    of the target is needed, nor used. Of several sources
     (--source) each plays the target in turn, and the others are learned from.
 
     Example: halfseen rehearse source.csv target.csv --label click
     """
     from halfseen.files import write_text
     from halfseen.networks.methods import method_named
-    from halfseen.rehearsal import MODELS
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
     sites = Sites.given(source, target, sources, targets)
-    if settings.models is None:
-        settings.models = list(MODELS)
     if output is not None:
         found_before = Output(output, "what is found", lambda path: head(path).startswith(_FOUND))
         inputs = sites.read() | {"the settings file": config}

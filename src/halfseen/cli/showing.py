@@ -129,6 +129,5 @@ def _preparation(column: Any) -> str:
     else:
         steps = ["log"] if column.log else []
         steps += [f"mean {column.mean:.4g}, scale {column.scale:.4g}"]
-    return "; ".join(
-        [*steps, *([f"gaps marked, {column.fill} for them"] if column.indicator else [])]
-    )
+    fill = column.fill if column.kind == "categorical" else f"{column.fill:g}"
+    return "; ".join([*steps, *([f"gaps marked, {fill} for them"] if column.indicator else [])])

@@ -54,16 +54,17 @@ def tune(
 ) -> None:
     """Search settings by a score that needs no target label.
 
-    Of networks learning rate and loss weights; of amounts members, and whether they are taught.
+    By default members, and whether they are taught; of networks learning rate and loss weights.
 
     Every model gets the same number of fits, the settings as given among them. A search that was
     stopped goes on when the same command is run again; with a larger --trials it is extended.
 
     Example: halfseen tune source.csv target.csv --label click -o best.toml
     """
+    from halfseen.members import NETWORKS
     from halfseen.model.fitting import is_resident
     from halfseen.networks.methods import method_named
-    from halfseen.tuning.spaces import AMOUNTS
+    from halfseen.tuning.spaces import MEMBERS
     from halfseen.tuning.tables import MOST_ROWS, search_tables
 
     kept = storage or str(derived_path(output, ".journal"))
@@ -77,8 +78,8 @@ def tune(
         terminal.say(
             f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
-    networks = found.schema.label_kind.networks
-    names = ", ".join(training.models if networks else [AMOUNTS])
+    networks = NETWORKS in training.members_for("table", found.schema.label_kind)
+    names = ", ".join(training.models if networks else [MEMBERS])
     terminal.say(f"{trials} fits of each of {names}, kept in {kept}.")
     terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
 
@@ -166,12 +167,12 @@ def write_table(result: Any, path: Path) -> None:
 def best_config(config: FitConfig, result: Any) -> str:
     """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
     from halfseen.options import dotted
-    from halfseen.tuning.spaces import AMOUNTS, members_of
+    from halfseen.tuning.spaces import MEMBERS, members_of
 
     best = result.best
     chosen = members_of(best.settings)
     settings = config.model_dump(exclude_none=True, exclude={"options"})
-    settings |= {} if best.model == AMOUNTS else {"models": [best.model]}
+    settings |= {} if best.model == MEMBERS else {"models": [best.model]}
     if isinstance(config.class_weight, dict):
         settings["class_weight"] = [f"{name}={w}" for name, w in config.class_weight.items()]
     settings |= {n: v for n, v in chosen.items() if n in type(config).model_fields}

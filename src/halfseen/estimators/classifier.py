@@ -215,6 +215,10 @@ class AdaptationImputationClassifier(
             self.options = {**dotted(self.options or {}), **given}
         return self
 
+    def has_networks(self, *, image: bool = False) -> bool:
+        """Whether ``fit`` would train networks."""
+        return "networks" in self._settings(0).members_for("image" if image else "table")
+
     def plan(self, *, image: bool = False) -> tuple[Method, Options]:
         """Return which of the seven models this is, and every setting that ``fit`` would use."""
         from halfseen.networks.methods import method_named

@@ -15,10 +15,10 @@ import pyarrow.csv
 
 from halfseen.errors import InputError
 
-NULLS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
+NULLS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
 """Texts that stand for no value."""
-DATES = [pa.csv.ISO8601, "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"]
-"""How dates are written; what has slashes may begin with the day or the month."""
+DATES = [pa.csv.ISO8601, "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"]
+"""How dates are written; with slashes, 05/06/2024 may begin with the day or the month."""
 BLOCK = 4 * 2**20
 NOT_UTF8 = "the text is not UTF-8. Convert the file first, for example with iconv -t UTF-8."
 WIDER = {"null": pa.int64(), "int64": pa.float64()}
@@ -91,15 +91,18 @@ def find_format(files: Sequence[Path]) -> tuple[CsvFormat, tuple[str, ...]]:
     delimiter = header_format(files[0]).delimiter
     format = CsvFormat(delimiter, encodings=encodings)
     sample = _FirstTexts(files[0], format)
-    if delimiter != "," and sample.have_decimal_commas():
+    if sample.have_decimal_commas(delimiter):
         format = replace(format, decimal=",")
         notes.append(f"{files[0]} writes numbers with decimal commas.")
-    # Numbers that begin with 0 would lose it.
-    led = sample.matching(r"^0\d", every=False)
+    # Numbers that begin with 0 would lose it, and those of twenty digits their last ones.
+    led = sample.matching(r"^0\d|^\d{20}", every=False)
     texts = [name for name in sample.matching(r"^\d+$") if name in led]
     types = _types(files, replace(format, types=dict.fromkeys(texts, pa.string())))
     if texts:
-        notes.append(f"Kept as text, because numbers in them begin with 0: {', '.join(texts)}.")
+        notes.append(
+            "Kept as text, because numbers in them begin with 0 or are too long: "
+            f"{', '.join(texts)}."
+        )
     format = replace(format, types=types)
     candidates = set(sample.matching(format.number)) - set(texts)
     signed = [n for n, kind in types.items() if pa.types.is_string(kind) and n in candidates]
@@ -134,13 +137,17 @@ class _FirstTexts:
         found = {n: pc.match_substring_regex(c, pattern) for n, c in self.columns.items()}
         return [name for name, matches in found.items() if len(matches) and count(matches).as_py()]
 
-    def have_decimal_commas(self) -> bool:
-        """Whether some column has decimal commas, and none has decimal points."""
+    def have_decimal_commas(self, delimiter: str) -> bool:
+        """Whether some column has decimal commas, and none has decimal points.
+
+        Where commas also part the columns, 1,234 in quotes may be a thousand.
+        """
+        comma = r",(\d{1,2}|\d{4,})$" if delimiter == "," else r"\d,\d"
         commas = self.matching(CsvFormat(decimal=",").number)
         points = self.matching(r"^[-+]?\d+(\.\d+)?$")
         if set(points) & set(self.matching(r"\.", every=False)) - set(commas):
             return False
-        return bool(set(commas) & set(self.matching(r"\d,\d", every=False)))
+        return bool(set(commas) & set(self.matching(comma, every=False)))
 
 
 def header_format(path: Path) -> CsvFormat:
@@ -156,7 +163,7 @@ def header_format(path: Path) -> CsvFormat:
             code = "cp1252"
     text = header.decode(code or "utf-8", errors="ignore").partition("\n")[0]
     is_tab = path.name.lower().endswith((".tsv", ".tsv.gz"))
-    delimiter = "\t" if is_tab else max((",", ";", "\t"), key=text.count)
+    delimiter = "\t" if is_tab else max((",", ";", "\t", "|"), key=text.count)
     return CsvFormat(delimiter, encodings={path: code} if code else {})
 
 
@@ -181,6 +188,9 @@ def _marked(start: bytes, path: Path) -> str | None:
     """Return the encoding that a byte order mark tells."""
     if start[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):  # UTF-32
         raise InputError(f"{path}: {NOT_UTF8}")
+    for mark, ending in ((b"\x1f\x8b", ".csv.gz"), (b"PK\x03\x04", ".xlsx")):
+        if start.startswith(mark):
+            raise InputError(f"{path} is no text but packed: should its name end in {ending}?")
     return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else None
 
 

@@ -56,7 +56,9 @@ def with_date_parts(table: Any, dates: Dates, where: str) -> Any:
     for made, (name, part) in date_names(own).items():
         values = table.column(name)
         kind = values.type
-        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_null(kind)):
+        is_hour = part == "hour" and pa.types.is_time(kind)
+        is_date = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+        if not (is_date or is_hour or pa.types.is_null(kind)):
             raise InputError(
                 f"Column {name!r} of {where} holds {kind} values where dates are needed: write "
                 "them as 2024-05-17, 17.05.2024 or 2024-05-17 13:45:00."

@@ -179,7 +179,10 @@ def open_table(path: str | Path) -> TableFiles:
             if len(names) > 1
         )
         table = replace(table, notes=notes)
-    names = [_without_index(_names(table, file)) for file in files]
+    written = [_names(table, file) for file in files]
+    if table.csv.types.get("") == pa.null():  # separators at the ends of lines
+        written = [[name for name in names if name] for names in written]
+    names = [_without_index(those) for those in written]
     for file, those in zip(files, names, strict=True):
         _check_names(file, those)
         if set(those) != set(names[0]):
@@ -191,7 +194,7 @@ def open_table(path: str | Path) -> TableFiles:
         if format == "Arrow":
             ipc.check_batches(file)
     opened = _unpadded(replace(table, names=tuple(names[0])))
-    if len(_names(opened, files[0])) > len(names[0]):
+    if len(written[0]) > len(names[0]):
         note = f"The first column of {path} is taken for an index, and left out."
         opened = replace(opened, notes=(*opened.notes, note))
     with _reading(path, format):
@@ -281,19 +284,19 @@ def _names(table: TableFiles, file: Path) -> list[str]:
 def _check_names(file: Path, names: list[str]) -> None:
     if not names:
         raise InputError(f"{file} has no columns.")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InputError(f"{file} has column {twice[0]!r} more than once; rename one of them.")
     for position, name in enumerate(names, start=1):
         if not name.strip():
             raise InputError(
-                f"Column {position} of {file} has no name. An index that pandas wrote? Write the "
-                "table with index=False, or name the column."
+                f"Column {position} of {file} has no name: the first line must name every column. "
+                "An index that pandas wrote? Write the table with index=False."
             )
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
             raise InputError(f"Column {position} of {file}: {NOT_UTF8}") from None
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{file} has column {twice[0]!r} more than once; rename one of them.")
 
 
 @contextmanager

@@ -36,11 +36,13 @@ def read_frame(X: Any, where: str) -> ArrowTable | Images:
     if isinstance(X, pa.RecordBatch):
         X = pa.Table.from_batches([X])
     try:
-        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        frame = nw.from_native(X, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise InputError(
             f"{capitalized(where)} has a column more than once: {one_line(error)}."
         ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
         return _from_frame(frame, where)
     array = check_array(

@@ -20,6 +20,7 @@ from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
 from halfseen.front.preprocessing import transform
+from halfseen.front.roles import similar
 from halfseen.front.schema import TableSchema
 from halfseen.labels import Classes, LabelKind, Scalar, class_name
 
@@ -77,7 +78,10 @@ class TableFront:
         rows = named_like(rows, schema.order, [n for n in schema.order if n in set(observed)])
         absent = [name for name in observed if name not in rows.names]
         if absent:
-            raise InputError(f"{where} lacks column {absent[0]!r}, which the model observes.")
+            raise InputError(
+                f"{where} lacks column {absent[0]!r}, which the model observes"
+                f"{similar(absent[0], rows.names)}."
+            )
         return rows.table, rows.first_row
 
     def warn_about_names(self, X: Any, model: str, *, named: bool, stacklevel: int) -> None:

@@ -22,6 +22,7 @@ from halfseen.front.roles import (
     check_spelling,
     check_strays,
     listed,
+    spelling,
 )
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
@@ -102,7 +103,7 @@ def understand(
     read = partial(
         summarize, columns=candidates, categorical=roles.categorical, numeric=roles.numeric
     )
-    notes = [*source.notes, *target.notes]
+    notes = list(dict.fromkeys([*source.notes, *target.notes]))
     try:
         seen = read(source, label=roles.label)
     except EmptyLabelError:
@@ -126,6 +127,12 @@ def understand(
     extra = [name for name in target.names if name not in source.names]
     if extra:
         notes.append(f"Ignored, because the source lacks them: {listed(extra)}.")
+        respelled = [name for name in extra if spelling(name) == spelling(roles.label)]
+        if respelled and roles.label not in target.names:
+            notes.append(
+                f"{respelled[0]!r} of the target looks like the label {roles.label!r}: rename it "
+                "if its labels are to be used."
+            )
     useless = _useless(seen, roles, notes)
     names = [name for name in candidates if name not in useless]
     missing: list[str] = []
@@ -194,9 +201,9 @@ def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
                 f"Column {name!r} has {'over ' if column.has_more else ''}"
                 f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier"
                 + (" or" if roles.in_python else f" ({roles.option('id', name)}),")
-                + f" free text ({roles.option('drop', name)}), or numbers with a stray text among "
-                f"them? {roles.option('categorical', name)} keeps its {MOST_CATEGORIES} most "
-                "frequent ones."
+                + f" free text ({roles.option('drop', name)}), or numbers with other texts among "
+                f"them ({as_gaps(name, roles)})? {roles.option('categorical', name)} keeps its "
+                f"{MOST_CATEGORIES} most frequent ones."
             )
     if empty:
         notes.append(f"Dropped, because the source has no value in them: {listed(empty)}.")

@@ -237,7 +237,8 @@ def ordered_classes(
     names = [class_name(value) for value in classes]
     if positive not in names:
         raise InputError(
-            f"--positive {positive} is no value of label {name!r}; it has {', '.join(names)}."
+            f"{roles.said('positive', positive)} is no value of label {name!r}; it has "
+            f"{', '.join(names)}."
         )
     if len(classes) > 2:
         raise InputError(f"--positive needs a label with two classes; {name!r} has {len(classes)}.")

@@ -124,11 +124,12 @@ def decoded(column: Any, name: str, where: str) -> Any:
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0)
     check_text_bytes(values, name, where)
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if pa.types.is_temporal(kind):
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+        parts = ["hour"] if pa.types.is_time(kind) else ["month", "weekday"]
         raise InputError(
             f"Column {name!r} of {where} holds dates or times ({kind}), which a model cannot use "
-            f"as they are: name the parts that mean something on both sides (--dates {name}=month,"
-            f"weekday; in Python dates={{{name!r}: ['month', 'weekday']}}), or drop it (--drop "
+            f"as they are: name the parts that mean something on both sides (--dates {name}="
+            f"{','.join(parts)}; in Python dates={{{name!r}: {parts}}}), or drop it (--drop "
             f"{name}; in Python drop=[{name!r}])."
         )
     if not (is_number(kind) or is_text(kind) or pa.types.is_null(kind)):

@@ -29,6 +29,9 @@ FEWEST_NUMBERS = 10
 """Different numbers from which a column of texts looks like numbers,"""
 MOST_STRAYS = 0.2
 """where at most this share of its rows holds other texts."""
+_DAY = r"(\d\d?[-/. ](\d\d?|[A-Za-z]{3,9})|[A-Za-z]{3,9}\.? \d\d?)"
+DATE = rf"(\d\d?/\d\d?/\d\d|{_DAY}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)"
+"""How dates begin that are read as texts: 5/17/24, 17 May 2024, May 17, 2024."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
     if roles.label not in source.names:
         raise InputError(
             f"The {called} has no column {roles.label!r} to take labels from"
-            f"{_similar(roles.label, source.names)}."
+            f"{similar(roles.label, source.names)}."
         )
     given = {
         "missing": roles.missing,
@@ -115,7 +118,7 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
             if name not in known:
                 raise InputError(
                     f"{flag}{option} names column {name!r}, which the {called} does not have"
-                    f"{_similar(name, known)}."
+                    f"{similar(name, known)}."
                 )
             # What is seen or missing may be of any kind.
             other = roles_of.setdefault(name, option)
@@ -150,11 +153,18 @@ def spelling(name: str) -> str:
 
 
 def check_strays(seen: TableSummary, roles: Roles) -> None:
-    """Refuse a column of numbers among which there are a few texts."""
+    """Refuse a column of numbers among which there are a few texts, and dates as texts."""
     for name, column in seen.columns.items():
         if column.values != "text" or column.has_more or name in roles.categorical:
             continue
         texts = list(column.counts)
+        if texts and all(re.match(DATE, text) for text in texts):
+            raise InputError(
+                f"Column {name!r} holds dates as texts such as {texts[0]!r}, which can be read in "
+                f"several ways: write them as 2024-05-17, or leave it out "
+                f"({roles.option('drop', name)}); {roles.option('categorical', name)} takes each "
+                "for a category."
+            )
         numbers = are_numbers(pa.array(texts, pa.string())).to_pylist()
         strays = [text for text, is_number in zip(texts, numbers, strict=True) if not is_number]
         rows = sum(column.counts[text] for text in strays)
@@ -171,13 +181,15 @@ def check_strays(seen: TableSummary, roles: Roles) -> None:
 def as_gaps(name: str, roles: Roles) -> str:
     """Return how texts among numbers become gaps."""
     if roles.in_python:
-        return "replace such texts by NaN"
+        return "make them numbers, other texts NaN"
     return f"{roles.option('numeric', name)} takes such texts for gaps"
 
 
-def _similar(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else f"; it has {listed(names)}"
+def similar(name: str, names: Sequence[str]) -> str:
+    """Return how a sentence ends on a column that is not there: one like it, or all there are."""
+    alike = {spelling(other): other for other in names}
+    close = difflib.get_close_matches(spelling(name), alike, n=1)
+    return f" (did you mean {alike[close[0]]!r}?)" if close else f"; it has {listed(names)}"
 
 
 def listed(names: Sequence[object], most: int = 8) -> str:

@@ -127,6 +127,7 @@ class ColumnSummary:
     ) -> None:
         """Take in one batch of the column; `numeric` takes texts for gaps among numbers."""
         kind = decoded(column, self.name, where).type
+        categorical = categorical or (pa.types.is_dictionary(column.type) and not numeric)
         if self.values == "nothing" and not pa.types.is_null(kind):
             is_boolean = pa.types.is_boolean(kind)
             self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"
@@ -223,7 +224,8 @@ def _add_labels(summary: TableSummary, column: Any, label: str, where: str, firs
     if any(isinstance(value, str | bool) for value in found):
         summary.amounts = None
     if summary.amounts is not None:
-        summary.amounts.add(column, where=where, first_row=first_row)
+        numbers = decoded(column, label, where)
+        summary.amounts.add(numbers, where=where, first_row=first_row)
     if len(summary.labels) <= MOST_VALUES:
         summary.labels += found
     elif summary.amounts is None:

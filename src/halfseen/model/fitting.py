@@ -15,6 +15,7 @@ from halfseen.alarms.rows import (
     answer_alarms,
     copy_alarms,
     drift_alarms,
+    leak_alarms,
     prediction_alarms,
     table_alarms,
 )
@@ -373,13 +374,15 @@ class Fit:
         else:
             alarms = prediction_alarms(shown, model.metrics["class_prior"], self._class_names())
         drift = drift_alarms(*self.far.distance) if self.far is not None else []
-        return [alarm.to_dict() for alarm in self._copies() + drift + alarms]
+        return [alarm.to_dict() for alarm in self._source_alarms() + drift + alarms]
 
-    def _copies(self) -> list[Alarm]:
-        rows = self.rows
-        if rows.whole is None or rows.measured is None or not rows.folds:
+    def _source_alarms(self) -> list[Alarm]:
+        rows, front = self.rows, self.front
+        whole, measured = rows.whole, rows.measured
+        if whole is None or measured is None or not isinstance(front, TableFront) or not rows.folds:
             return []
-        return copy_alarms(rows.whole.inputs, rows.whole.labels, rows.measured.positions)
+        copies = copy_alarms(whole.inputs, whole.labels, measured.positions)
+        return copies + leak_alarms(front.schema, whole.inputs, whole.labels)
 
     def _final_members(self, chosen: Candidate) -> tuple[list[tuple[Member, ...]], str]:
         """Return what answers in the end for each learner, and the rows it learned from.

@@ -26,6 +26,7 @@ from halfseen.front.files import FORMATS, TableFiles, column_names
 from halfseen.front.fronts import ImageFront
 from halfseen.front.labels import some_labels
 from halfseen.front.preprocessing import check_text_bytes
+from halfseen.front.roles import similar
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
@@ -118,7 +119,8 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     name = model.schema.label if label is None else label
     if name not in table.names:
         raise InputError(
-            f"{table.where} has no column {name!r} to take labels from (--label names another)."
+            f"{table.where} has no column {name!r} to take labels from"
+            f"{similar(name, table.names)}: --label names another."
         )
     scorer = TableScorer.of(model, table.names, where=table.where)
     watch = Watch(model.schema, model.metrics)

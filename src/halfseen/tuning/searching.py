@@ -42,7 +42,7 @@ MOST_PROPOSALS = 10
 """Proposals that may turn out to be old ones before a trial is given up."""
 PROCESS = "process"
 """Attribute of a trial: the machine and the process that work on it."""
-SAME = ("members", "effort", "align", "refine", "random_state", "seeds")
+SAME = ("members", "effort", "align", "refine", "random_state", "seeds", "class_weight")
 """Parameters of an estimator, beside its options, that a search must go on with."""
 
 
@@ -111,11 +111,11 @@ def search(
     y: Any,
     X_target: Any,
     *,
+    sample_weight: Any = None,
     score: str = "dev",
     space: Space | None = None,
     trials: int = 20,
     held_out: float = 0.2,
-    sample_weight: Any = None,
     storage: str | Path | None = None,
     n_jobs: int = 1,
     seed: int = 0,
@@ -131,6 +131,8 @@ def search(
     ----------
     estimator, X, y, X_target
         What is fitted, to which source rows with labels and which target rows.
+    sample_weight
+        How much each source row counts in a fit; scores count every row once.
     score
         What decides: ``agreement`` (of three fits) or one of
         :data:`~halfseen.selection.ONE_FIT_SCORES`. The default is the paper's; on the pairs we
@@ -139,13 +141,11 @@ def search(
     space
         What may be varied: choices, or a distribution of ``optuna.distributions``, by name of an
         option, such as ``training.learning_rate``, or of an estimator's parameter. By default the
-        paper's grids, :func:`paper_space`; of amounts, members and effort.
+        paper's grids, :func:`paper_space`; without networks members and effort.
     trials
         The budget: fits that ran to an end or diverged.
     held_out
         Share of the source rows that is scored on and not trained on.
-    sample_weight
-        How much each source row counts in training.
     storage
         A file that keeps every trial, or a database address as Optuna takes it. A search that was
         stopped continues from it, and several machines may share it. It may keep searches of

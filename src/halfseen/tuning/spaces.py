@@ -1,6 +1,6 @@
 """What a search may vary, and how a setting reaches an estimator.
 
-Of networks the paper's grids; of amounts, which have none, members and whether they are taught.
+Of networks the paper's grids; without networks members, and whether they are taught.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ TRANSPORT_WEIGHTS = (1e-1, 1e-2, 1e-3)
 RECONSTRUCTION_WEIGHTS = (1.0, 1e-1, 1e-2, 7.5e-3, 5e-3, 1e-3)
 """λ_MSE."""
 
-AMOUNTS = "Trees and ridge regression"
-"""What a model of amounts is called."""
+MEMBERS = "Trees and regression"
+"""What a model without networks is called."""
 PLUS = "+"
 """Joins members to one choice."""
 
@@ -49,18 +49,20 @@ class Searched(NamedTuple):
 
     @classmethod
     def of(cls, estimator: Estimator, *, image: bool) -> Searched:
-        if isinstance(estimator, AdaptationImputationRegressor):
-            return cls(AMOUNTS, amount_space(), {})
+        if isinstance(estimator, AdaptationImputationRegressor) or not estimator.has_networks(
+            image=image
+        ):
+            return cls(MEMBERS, member_space(), {})
         method, options = estimator.plan(image=image)
         return cls(method.name, paper_space(method, options), options.model_dump(mode="json"))
 
 
-def amount_space() -> dict[str, Sequence[Any]]:
+def member_space() -> dict[str, Sequence[Any]]:
     """Return every choice of members, with teachers that see the missing block and without.
 
     Examples
     --------
-    >>> amount_space()["members"][:2], amount_space()["effort"]
+    >>> member_space()["members"][:2], member_space()["effort"]
     (('boosted_trees+forest+regression', 'boosted_trees+forest'), ('default', 'quick'))
     """
     sizes = range(len(TREES_AND_LINES), 0, -1)

@@ -13,7 +13,11 @@ import pyarrow as pa
 from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
 from halfseen.front.inference import Understanding
 from halfseen.front.labels import row_weights
-from halfseen.front.tables import ArrowTable, Table
+from halfseen.front.preprocessing import as_numbers
+from halfseen.front.schema import NumberColumn, TableSchema
+from halfseen.front.summary import TableSummary
+from halfseen.front.tables import ArrowTable
+from halfseen.members import NETWORKS
 from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
 from halfseen.model.settings import FitSettings
@@ -37,14 +41,14 @@ def search_tables(
 ) -> SearchResult:
     """Search the settings of the models asked for, one after another.
 
-    Those of networks over the paper's grids; amounts, which have none, over members and effort.
+    Those of networks over the paper's grids; without networks over members and effort.
     Tables that :func:`~halfseen.model.fitting.fit_tables` would stream are sampled.
     """
     schema, resident = found.schema, is_resident(found, settings)
     names = [column.name for column in schema.columns]
     apart = [schema.label, *([] if schema.weight is None else [schema.weight])]
     source, target = (
-        _rows(part.table, columns, part.rows, resident, settings.seed)
+        _rows(part, columns, schema, resident, settings.seed)
         for part, columns in (
             (found.source, [*names, *apart]),
             (found.target, [column.name for column in schema.observed]),
@@ -57,17 +61,17 @@ def search_tables(
         else row_weights(ArrowTable(source, found.source.table.where), schema.weight)
     )
     ended: list[SearchTrial] = []
-    models = settings.models if schema.label_kind.networks else settings.models[:1]
-    for model in models:
+    networks = NETWORKS in settings.members_for("table", schema.label_kind)
+    for model in settings.models if networks else settings.models[:1]:
         result = search(
             estimator_for(model, found, settings),
             source.select(names),
             labels,
             target,
+            sample_weight=weights,
             score=score,
             trials=trials,
             held_out=HELD_OUT,
-            sample_weight=weights,
             storage=storage,
             n_jobs=n_jobs,
             seed=settings.seed,
@@ -104,11 +108,21 @@ def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Es
     )
 
 
-def _rows(table: Table, names: list[str], rows: int, resident: bool, seed: int) -> pa.Table:
+def _rows(
+    part: TableSummary, names: list[str], schema: TableSchema, resident: bool, seed: int
+) -> pa.Table:
+    """Return a table's rows, or a random part of a long one; texts among numbers are gaps."""
     random = np.random.default_rng(seed)
 
     def some(batch: pa.RecordBatch) -> pa.RecordBatch:
-        chosen: npt.NDArray[np.bool_] = random.random(batch.num_rows) < MOST_ROWS / rows
+        chosen: npt.NDArray[np.bool_] = random.random(batch.num_rows) < MOST_ROWS / part.rows
         return batch if resident else batch.filter(pa.array(chosen))
 
-    return pa.Table.from_batches([some(batch) for batch in table.batches(names)])
+    rows = pa.Table.from_batches([some(batch) for batch in part.table.batches(names)])
+    for column in schema.columns:
+        if isinstance(column, NumberColumn) and column.strays and column.name in names:
+            texts = rows.column(column.name)
+            numbers = as_numbers(texts, column.name, where=part.table.where, strays=True)
+            place = names.index(column.name)
+            rows = rows.set_column(place, column.name, pa.array(numbers, from_pandas=True))
+    return rows
