@@ -39,7 +39,7 @@ def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
 def test_what_fit_would_fit_is_rehearsed(tables, tmp_path):
     output = tmp_path / "found.json"
     weighed = ("--weight", "visits", "--class-weight", "balanced")
-    run = halfseen("rehearse", *tables[:4], "--id", "user", "--seeds", 1, "-o", output, *weighed)
+    run = halfseen("rehearse", *tables[:4], "--id", "user", "--repeats", 1, "-o", output, *weighed)
     assert run.code == 0, run.err
     models = {run["model"] for run in json.loads(output.read_text())["runs"]}
     assert models == {TAUGHT, UNTAUGHT, *baselines(Classes.of(2))}

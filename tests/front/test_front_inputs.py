@@ -232,8 +232,8 @@ CASES = {
         lambda: fit(IMAGES * np.nan, X_target=IMAGES, missing="bottom"),
         "Image 0 of the source holds NaN or an infinite value in pixel row 0, column 0; replace it",
     ),
-    "an image too small": (
-        lambda: fit(IMAGES, X_target=IMAGES, missing="bottom"),
+    "an image too small for the authors' encoder": (
+        lambda: fit(IMAGES, X_target=IMAGES, missing="bottom", preset="reference"),
         "A 8x8 image is too small for 3 5x5 convolutions",
     ),
     "an unknown side": (

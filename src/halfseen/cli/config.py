@@ -188,9 +188,7 @@ class FitConfig(BaseModel):
         return {n: tuple(v) if isinstance(v, list) else v for n, v in said.items() if v is not None}
 
 
-FIT_ALONE = (
-    "target_labels", "weight", "class_weight", "time_limit", "seeds", "report_data", "strict",
-)  # fmt: skip
+FIT_ALONE = ("target_labels", "time_limit", "seeds", "report_data", "strict")
 """Settings that are no options of `tune` and `rehearse`."""
 _AS_OPTIONS = {"positive": str, "class_weight": list[str]}
 """Types of options whose settings may be of more types in a file."""
