@@ -213,6 +213,20 @@ def test_held_out_rows_and_the_others_are_the_whole_table(found):
     assert rows_of(held) + rows_of(kept) == rows_of(whole)
     assert 0.15 < len(held) / len(whole) < 0.35
     np.testing.assert_array_equal(held, source.all(held_out=True)[0])
+    (once, _), (some, labels) = source.held_out_and_some(0.5)
+    np.testing.assert_array_equal(held, once)
+    assert rows_of(some) <= rows_of(kept)
+    assert 0.3 < len(labels) / len(kept) < 0.7
+
+
+def test_trees_of_streamed_tables_learn_from_as_many_rows_as_memory_holds(found, monkeypatch):
+    monkeypatch.setattr(rows, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(rows, "TRAINING_ROWS", 200)
+    few, many = (
+        len(rows.prepared_streams(found, seed=0, memory=memory).folds[0].training)
+        for memory in (0, 2**30)
+    )
+    assert few < 50 < 100 < many < 300
 
 
 def test_a_streamed_epoch_sees_every_training_row_once(found, monkeypatch):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sklearn.linear_model import RidgeCV
 
 from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
@@ -118,6 +117,8 @@ def expected_columns(
     of them predict. `seen` and `asked` are what is known of source rows and of those to say
     something about: imputed latents or observed inputs.
     """
+    from sklearn.linear_model import RidgeCV  # which takes its time to import, and few fits need
+
     half = np.random.default_rng(0).permutation(len(source)) % 2 == 0
     found, start = [], 0
     for column in schema.columns:

@@ -95,7 +95,7 @@ def fit_tables(found: Understanding, settings: FitSettings, hooks: Hooks | None 
             "more memory, or leave the weights out."
         )
     else:
-        rows = prepared_streams(found, seed=settings.seed)
+        rows = prepared_streams(found, seed=settings.seed, memory=settings.memory)
     data = {
         "source": found.source.table.fingerprint() | {"rows": found.source.rows},
         "target": found.target.table.fingerprint() | {"rows": found.target.rows},

@@ -34,6 +34,8 @@ REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
 """Rows of a streamed table that stand for all where a few will do."""
+TRAINING_ROWS = 200_000
+"""Source rows of a streamed table that trees and regression learn from, where memory holds them."""
 
 
 @dataclass(frozen=True)
@@ -143,15 +145,17 @@ def _labelled(chunks: Iterable[Chunk], kind: LabelKind) -> Sample:
     return Sample(inputs[:MOST_HELD_OUT], labels[:MOST_HELD_OUT])
 
 
-def prepared_streams(found: Understanding, *, seed: int) -> PreparedRows:
+def prepared_streams(found: Understanding, *, seed: int, memory: int) -> PreparedRows:
     """Return both tables as streams from disk, with samples of them in memory."""
+    at_hand = memory // (2 * np.float32().nbytes * len(found.schema.inputs))
+    most = max(SAMPLE_ROWS, min(TRAINING_ROWS, at_hand))
     share, kind = min(HELD_OUT, MOST_HELD_OUT / found.source.rows), found.schema.label_kind
     source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
     target = _target_stream(found)
 
     def samples() -> tuple[Fold, Matrix, Sample | None]:
         held_out = Sample(*source.all(held_out=True))
-        training = Sample(*source.at_most(SAMPLE_ROWS, found.source.rows))
+        training = Sample(*source.at_most(most, found.source.rows))
         some = target.at_most(SAMPLE_ROWS, found.target.rows)[0]
         labelled = _labelled(target.chunks(), kind) if found.labelled else None
         return Fold(training, held_out), some, labelled
