@@ -285,7 +285,7 @@ def test_target_values(name, command, tmp_path, out, fit, predict):
 
 FIT_TARGETS: dict[str, tuple[pa.Table, str]] = {
     "constant": (replaced(GOOD_TARGET, "basket", [0.0] * 70), "--keep basket"),
-    "constant text": (replaced(GOOD_TARGET, "shop", ["north"] * 70), "is 'north' in every"),
+    "constant text": (replaced(GOOD_TARGET, "shop", ["nowhere"] * 70), "is 'nowhere' in every"),
     "mostly empty": (replaced(GOOD_TARGET, "basket", [None] * 50 + [1.0, 2.0] * 10), "71%"),
     "nothing missing": (GOOD_SOURCE.drop_columns("click").slice(0, 60), "--missing"),
     "nothing shared": (pa.table({"other": [1.0] * 70}), "nothing to predict from"),
@@ -340,7 +340,7 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "unknown model": (["--models", "Magic"], "Magic"),
     "full and others": (["--models", "Adaptation-Full,Adaptation-Imputation"], "together"),
     "full without columns": (["--models", "Source-Full"], "lacks spend, grade"),
-    "no model": (["--models", ","], "models"),
+    "no model": (["--models", ","], "Name at least one model"),
 }
 
 

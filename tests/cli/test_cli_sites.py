@@ -71,9 +71,9 @@ def test_one_report_shows_every_part(sites, tmp_path):
     assert len(set(re.findall(r' id="[^"]+"', page))) == len(re.findall(r' id="[^"]+"', page))
 
 
-def test_tables_and_rehearsals_belong_to_one_part(sites, out):
-    tables = ("--source", sites / "sources" / "north.csv", "--target", sites / "poor.csv")
-    run = halfseen("report", sites / "model", *tables, "-o", out / "page.html")
+def test_a_rehearsal_belongs_to_one_part(sites, out):
+    rehearsed = ("--rehearsal", sites / "poor.csv")
+    run = halfseen("report", sites / "model", *rehearsed, "-o", out / "page.html")
     check_refused(run, out, "holds one model for each missing pattern; name one of its parts")
     assert str(sites / "model" / "part-1") in run.err
 
