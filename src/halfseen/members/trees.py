@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from halfseen.arrays import Floats, Tensor
+from halfseen.arrays import Floats, Integers, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
@@ -183,14 +183,18 @@ class BoostedTreesLearner:
         strata = kind.strata(source.labels)
         if rarest_class(strata) < FOLDS:
             return self
-        training, others = next(folds(strata, FOLDS, task.seed).split(strata, strata))
-        part, held_out = replace(task, source=source[training]), source[others]
+        splits = list(folds(strata, FOLDS, task.seed).split(strata, strata))
+        splits = splits if len(source) < FOLDS * SMALL else splits[:1]
 
-        def losses(large: bool) -> Floats:
-            grown = replace(self, large=large).fit(part)
+        def losses(split: tuple[Integers, Integers], large: bool) -> Floats:
+            training, others = split
+            grown = replace(self, large=large).fit(replace(task, source=source[training]))
+            held_out = source[others]
             return kind.row_losses(kind.shown(grown.answer(held_out.inputs)), held_out.labels)
 
-        small, large = at_once([partial(losses, size) for size in (False, True)])
+        pairs = [(split, large) for large in (False, True) for split in splits]
+        found = at_once([partial(losses, *pair) for pair in pairs])
+        small, large = map(np.concatenate, (found[: len(splits)], found[len(splits) :]))
         gain = small - large
         error = gain.std(ddof=1) / np.sqrt(len(gain))
         return replace(self, large=bool(gain.mean() > CLEAR * error))

@@ -193,9 +193,9 @@ class Trainings:
         }
         if rows.whole is not None:
             parts[None] = self.task(method, None, rows.whole)
-        first_part = next(iter(parts.values()))
+        every = parts[None] if None in parts else parts[0]
         others = [
-            learner.settled(first_part) if isinstance(learner, BoostedTreesLearner) else learner
+            learner.settled(every) if isinstance(learner, BoostedTreesLearner) else learner
             for learner in learners
             if learner.name != NETWORKS
         ]
