@@ -62,6 +62,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no change of the source": {"training.augmentation": "none"},
     "no teacher": {"objective.terms.averaged_teacher": None},
     "no critic": {"objective.adaptation_weight": 0.0},
+    "critic 0.3": {"objective.adaptation_weight": 0.3},
     "running statistics": {"networks.prediction_statistics": "running"},
     "narrow": NARROW,
     "previous default": {**PREVIOUS, "training.target_augmentation": "mild"},
@@ -114,6 +115,11 @@ RUNS = [
         Run(part, FEW, "usps:mnist", IGNORE, seed)
         for seed in range(3)
         for part in ("default", *PARTS)
+    ),
+    *(
+        Run(part, FEW, pair, IGNORE)
+        for pair in ("svhn:mnistm", "mnist:mnistm")
+        for part in ("default", "no critic", "critic 0.3")
     ),
     *(Run("default", STEPS, pair, IMPUTE) for pair in PAIRS),
 ]
