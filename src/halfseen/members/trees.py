@@ -39,7 +39,7 @@ START = "start/"
 """Before the names of the tensors of what trees start with."""
 MOST_ROWS = 200_000
 """Rows that trees are grown on, drawn from all: more would hardly change them."""
-MOST_COMPARED = 10_000
+MOST_COMPARED = 5_000
 """Rows that large trees are compared with small ones on."""
 CLEAR = 2.0
 """Standard errors by which large trees must be better."""
