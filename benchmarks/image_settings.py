@@ -31,9 +31,11 @@ from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.fitting import TrainingProblem, fit_objective
-from halfseen.options import make_options, preset
+from halfseen.options import Options, make_options, preset
+from halfseen.options.presets import Preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair
+from halfseen_bench.models import target_inputs
 
 IGNORE, IMPUTE = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
 DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm")
@@ -54,6 +56,12 @@ PREVIOUS: dict[str, Any] = {
     "images.standardize": False,
     "objective.terms.averaged_teacher.view": "augmented",
 }
+REFERENCE: dict[str, Any] = {
+    "training.epoch_steps": EPOCH,
+    "training.warmup_epochs": 2,
+    "training.batch_size": 128,
+}
+"""What differs from the preset of that name: as many steps as asked for, 200 of warm-up."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "shares estimated": {"objective.terms.averaged_teacher.shares": 1.0},
@@ -64,6 +72,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "no critic": {"objective.adaptation_weight": 0.0},
     "critic 0.3": {"objective.adaptation_weight": 0.3},
     "running statistics": {"networks.prediction_statistics": "running"},
+    "transport": {},
+    "reference": REFERENCE,
     "narrow": NARROW,
     "previous default": {**PREVIOUS, "training.target_augmentation": "mild"},
     "previous default, light": {**PREVIOUS, "training.target_augmentation": "mild+light"},
@@ -107,6 +117,18 @@ PARTS = (
 """What the ablation leaves out."""
 FEW = 1_200
 """Steps of the ablation and of models beside the default."""
+OTHERS = (
+    ("default", "Adaptation-Full"),
+    ("transport", IMPUTE),
+    ("transport", IGNORE),
+    ("default", "Adaptation-ZeroImputation"),
+    ("transport", "Adaptation-Full"),
+    ("transport", "Adaptation-ZeroImputation"),
+    ("default", "Source-Full"),
+    ("default", "Source-IgnoreComponent"),
+    ("default", "Source-ZeroImputation"),
+)
+"""The rest of the paper's table."""
 
 RUNS = [
     *(Run("default", STEPS, pair, IGNORE, seed) for seed in range(3) for pair in PAIRS),
@@ -122,7 +144,19 @@ RUNS = [
         for part in ("default", "no critic", "critic 0.3")
     ),
     *(Run("default", STEPS, pair, IMPUTE) for pair in PAIRS),
+    *(Run(setting, FEW, pair, model) for setting, model in OTHERS for pair in PAIRS),
+    *(Run("reference", FEW, pair, model) for model in (IMPUTE, IGNORE) for pair in PAIRS),
 ]
+
+
+def options_of(run: Run) -> Options:
+    """Return the preset that a run has, and what it changes."""
+    method = method_named(run.model)
+    divergence = "transport" if run.setting == "transport" else "adversarial"
+    name: Preset = "reference" if run.setting == "reference" else "default"
+    base = preset(name, divergence=divergence, imputes=method.imputes, adapts=method.adapts)
+    settings = {"training.joint_epochs": run.steps // EPOCH, "training.batch_size": 64}
+    return make_options(settings | SETTINGS[run.setting], base)
 
 
 def load(run: Run) -> DomainPair:
@@ -133,13 +167,12 @@ def load(run: Run) -> DomainPair:
 
 def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     """Train, and return what was found."""
-    imputes = run.model == IMPUTE
-    settings = {"training.joint_epochs": run.steps // EPOCH, "training.batch_size": 64}
-    options = make_options(settings | SETTINGS[run.setting], preset("default", imputes=imputes))
+    method, options = method_named(run.model), options_of(run)
+    imputes = method.imputes
     inputs = torch.from_numpy(np.ascontiguousarray(pair.source_train.inputs))
     source = LabelledRows(inputs, torch.from_numpy(pair.source_train.labels))
-    target = torch.from_numpy(np.ascontiguousarray(pair.target_train))
-    test = np.ascontiguousarray(pair.target_test)
+    shown, test = map(np.ascontiguousarray, target_inputs(pair, method))
+    target = torch.from_numpy(shown)
     problem = TrainingProblem.resident(pair.blocks, source, target, len(pair.classes))
     curve: list[dict[str, float]] = []
     started = time.process_time()
@@ -158,7 +191,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
 
     objective, history = fit_objective(
         problem,
-        method_named(run.model),
+        method,
         options,
         seed=run.seed,
         on_epoch=look if run.pair in DEVELOPMENT else None,
@@ -182,7 +215,8 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     with predictor.source_statistics(inputs[: 2 * SHOWN].numpy()):
         others = np.ascontiguousarray(pair.source_test.inputs[: 2 * SHOWN])
         labels = pair.source_test.labels[: 2 * SHOWN]
-        hidden = predictor.log_probabilities(pair.blocks.hide(others))
+        seen = others if method.needs_complete_target else pair.blocks.hide(others)
+        hidden = predictor.log_probabilities(seen)
         found["source_accuracy"] = share(hidden.argmax(1), labels)
         if imputes:
             complete = predictor.complete_log_probabilities(others)
