@@ -64,8 +64,6 @@ REFERENCE: dict[str, Any] = {
 """What differs from the preset of that name: as many steps as asked for, 200 of warm-up."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "shares estimated": {"objective.terms.averaged_teacher.shares": 1.0},
-    "shares half trusted": {"objective.terms.averaged_teacher.shares": 0.5},
     "no change of the target": {"training.target_augmentation": "none"},
     "no change of the source": {"training.augmentation": "none"},
     "no teacher": {"objective.terms.averaged_teacher": None},
