@@ -140,6 +140,7 @@ FORMER_IMAGES: dict[str, Any] = {
     "training.augmentation": "none",
     "training.target_augmentation": "none",
     "objective.adaptation_latent": "both",
+    "objective.fading_adaptation": False,
     "objective.detach_generator_input": False,
     "objective.terms": {"averaged_teacher": None},
 }

@@ -178,6 +178,20 @@ def test_the_ramp_scales_what_reaches_the_networks(ramped, batch):
     assert bool(reached) is not ramped
 
 
+@pytest.mark.parametrize(("fades", "share"), [(True, 0.25), (False, 1.0)])
+def test_a_fading_adaptation_lets_go_of_the_networks_and_not_of_its_critic(fades, share, batch):
+    def gradients(progress):
+        objective = objective_for(**{"objective.fading_adaptation": fades})
+        objective("joint", batch, progress=progress)["adaptation"].backward()
+        critic = objective.terms["adaptation"].divergence.critic
+        return [next(m.parameters()).grad for m in (objective.networks.encoder, critic)]
+
+    (encoder, critic), (later, its_critic) = gradients(0.0), gradients(0.75)
+    assert torch.allclose(later, share * encoder, rtol=1e-4)
+    assert encoder.any()
+    assert torch.equal(critic, its_critic)
+
+
 def test_detached_true_latent_leaves_g2_to_the_labels(batch):
     objective = objective_for(**{"objective.detach_true_latent": True})
     losses = objective("joint", batch, strength=1.0)

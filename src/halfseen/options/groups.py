@@ -100,6 +100,11 @@ class ObjectiveOptions(Group):
         description="what L1 compares of source and target: (z1, ẑ2), or z1, of which ẑ2 is a "
         "function",
     )
+    fading_adaptation: bool = Field(
+        default=False,
+        description="whether the pull of L1 on the encoders falls to zero until the joint phase "
+        "ends: by then an averaged teacher knows more of the target than a critic",
+    )
     detach_generator_input: bool = Field(
         default=False, description="whether ẑ_S2 = r(z_S1) keeps its gradient from reaching g1"
     )

@@ -153,6 +153,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "training.target_augmentation": "auto",
         },
         "image-adapting": {
+            "objective.fading_adaptation": True,
             "objective.terms": {
                 "averaged_teacher": {
                     "start": 0.3,

@@ -35,8 +35,11 @@ class Adaptation(Term):
         source, target = state.latents.source, state.latents.target
         if self.observed_alone:
             source, target = state.latents.observed_source, state.latents.observed_target
-        source = scale_gradient(source, state.strength)
-        target = scale_gradient(target, state.strength)
+        strength = state.strength
+        if self.options.objective.fading_adaptation:
+            strength *= 1.0 - state.progress
+        source = scale_gradient(source, strength)
+        target = scale_gradient(target, strength)
         return {"adaptation": self.divergence(source, target)}
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
