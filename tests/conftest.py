@@ -1,14 +1,12 @@
 """Small tensors on many threads mostly wait for each other; workers run one thread each."""
 
 import os
+from dataclasses import replace
 
 # For what is started from here, too: the workers, and commands in processes of their own.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import pytest
-import torch
-
-torch.set_num_threads(1)
 
 
 @pytest.fixture
@@ -17,6 +15,7 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     import lightgbm
 
     from halfseen.cli import config
+    from halfseen.members import trees
     from halfseen.model import rows
     from halfseen.model.settings import FitSettings
     from halfseen.options import make_options, option_names
@@ -39,10 +38,13 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(config, "read_config", without_facts)  # facts take seconds
     monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds
-    grow = lightgbm.train
+    forest, boost = trees.ForestLearner._grown, lightgbm.train
+
+    def small(learner, task):
+        return forest(replace(learner, size=8), task)
 
     def few(settings, data, rounds, **more):
-        is_forest = settings.get("boosting") == "rf"  # its size is part of its answer
-        return grow(settings, data, rounds if is_forest else min(rounds, 20), **more)
+        return boost(settings, data, min(rounds, 20), **more)
 
+    monkeypatch.setattr(trees.ForestLearner, "_grown", small)
     monkeypatch.setattr(lightgbm, "train", few)

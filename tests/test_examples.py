@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import sklearn
 
+from halfseen_bench.data import demo
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 SAYS = {
     "grid_search": r"The chosen one is right on \d",
@@ -24,9 +26,10 @@ SAYS = {
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short_and_runs(path, small_budget, capsys, monkeypatch):
     monkeypatch.delenv("HALFSEEN_DATA", raising=False)
+    monkeypatch.setattr(demo, "SOURCE_TEST", 1_200)  # which leaves few digits to train on
     assert len(path.read_text().splitlines()) < 80
     if path.stem == "with_skada":
         pytest.importorskip("skada", reason="pip install 'halfseen-bench[baselines]'")
     with sklearn.config_context():  # skada changes the configuration when it is imported
-        runpy.run_path(str(path))["main"](1)
+        runpy.run_path(str(path))["main"](1, *([300] if path.stem == "prospecting" else []))
     assert re.search(SAYS[path.stem], capsys.readouterr().out)

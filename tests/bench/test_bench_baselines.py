@@ -4,10 +4,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 import sklearn
+from sklearn.ensemble import RandomForestClassifier
 from small_pair import small_pair
 
 from halfseen import InputError, OptionError
 from halfseen.options import make_options, preset
+from halfseen_bench import baselines
 from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.data import Labelled
 from halfseen_bench.data.demo import demo_pair
@@ -22,6 +24,17 @@ SHORT = make_options(
     | {"training.warmup_epochs": 2, "training.joint_epochs": 5, "training.learning_rate": 0.01},
     preset("default", inputs="table", imputes=False),
 )
+
+
+@pytest.fixture(autouse=True)
+def small_forests_and_searches(monkeypatch):
+    """Grow a tenth of the trees, and choose among fewer strengths: it is done in many baselines."""
+    monkeypatch.setattr(baselines, "STRENGTHS", baselines.STRENGTHS[::3])
+    monkeypatch.setattr(
+        baselines, "RandomForestClassifier", lambda size, **s: RandomForestClassifier(30, **s)
+    )
+
+
 IMAGE_ONLY = ("Source-only network on x1, augmented",)
 
 

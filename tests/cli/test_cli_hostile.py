@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
-from tables_cli import Result, check_refused, halfseen, replaced, source_table, target_table, write
+from tables_cli import check_refused, halfseen, replaced, source_table, target_table, write
 
 from halfseen.front.ipc import LARGEST_BATCH
 
@@ -449,25 +449,6 @@ def test_what_nobody_expected_of_the_system_is_a_sentence(error, out, predict, t
     monkeypatch.setattr("halfseen.model.loading.read_folder", failing)
     says = "a/b: Permission denied; name another" if error.args else "not enough memory"
     check_refused(predict(tables / "target.parquet"), out, says)
-
-
-# --- by a real process ------------------------------------------------------------------------
-
-
-def test_in_a_process_of_its_own(tables, tmp_path, out):
-    content, says = BYTES["short row"][:2]
-    path = tmp_path / "bad.csv"
-    path.write_bytes(content)
-    command = "from halfseen.cli import main; main()"
-    arguments = ["predict", tables / "model", path, "-o", out / "scores.csv"]
-    run = subprocess.run(
-        [sys.executable, "-c", command, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-    check_refused(Result(run.returncode, run.stdout, run.stderr), out, says)
 
 
 def test_there_are_enough_of_them():

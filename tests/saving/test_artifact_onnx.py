@@ -291,15 +291,13 @@ def test_the_card_states_what_the_model_holds():
         assert fact in card
 
 
-def test_the_cards_example_runs(tmp_path):
+def test_the_cards_example_runs(tmp_path, monkeypatch, capsys):
     model = table_model()
     onnx_export.write_onnx(onnx_export.onnx_model(model), tmp_path / "model.onnx")
     code = model_card(model, "model.onnx").split("```python\n")[1].split("```")[0]
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("[[")
+    monkeypatch.chdir(tmp_path)
+    exec(code, {})
+    assert capsys.readouterr().out.startswith("[[")
 
 
 def test_a_hostile_column_name_stays_inside_its_cell():

@@ -37,7 +37,8 @@ def scorer_of(model=None) -> Scorer:
 def serving(scorer=None, limits: Limits | None = None, token: str | None = None, hosts=()):
     """Run a server on a thread and give its address."""
     limits = limits or Limits()
-    app = create_app(Scorers([scorer or scorer_of()]), limits, token, hosts)
+    scorers = scorer if isinstance(scorer, Scorers) else Scorers([scorer or scorer_of()])
+    app = create_app(scorers, limits, token, hosts)
     server = uvicorn.Server(configured(app, limits))
     listener = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)

@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from local_server import Process
+from local_server import Process, serving
 
 import halfseen
+from halfseen.serve import open_scorers
 from halfseen.serve.arrow_body import ARROW, write_arrow
 
 
@@ -38,13 +39,11 @@ def server(model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("sites") / "model"
     model.save(folder)
     with Process(folder) as process:
-        yield process
+        yield f"http://127.0.0.1:{process.port}"
 
 
-def ask(server: Process, path: str, body: bytes | None = None, media: str = "application/json"):
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{server.port}{path}", body, {"Content-Type": media}
-    )
+def ask(server: str, path: str, body: bytes | None = None, media: str = "application/json"):
+    request = urllib.request.Request(f"{server}{path}", body, {"Content-Type": media})
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
             return answer.status, json.load(answer)
@@ -96,7 +95,7 @@ def test_a_pattern_between_the_trained_ones_is_named(tmp_path):
     source = rows(0).assign(sick=lambda t: np.where(t.a > 0, "yes", "no"))
     targets = [rows(1).drop(columns="b"), rows(2).drop(columns="c")]
     halfseen.fit(source, targets, "sick", members=["regression"]).save(tmp_path / "model")
-    with Process(tmp_path / "model") as server:
+    with serving(open_scorers(tmp_path / "model")) as server:
         for body, media in forms(rows(7, 5).drop(columns=["b", "c"])):
             status, found = ask(server, "/predict", body, media)
             assert status == 422
@@ -113,5 +112,5 @@ def test_the_patterns_are_told(server):
     _, document = ask(server, "/openapi.json")
     body = document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
     assert len(body["schema"]["anyOf"]) == 2
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/docs") as page:
+    with urllib.request.urlopen(f"{server}/docs") as page:
         assert "Columns of a row that lacks b, c" in page.read().decode()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import signal
-import subprocess
 import sys
+import time
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
@@ -15,15 +16,11 @@ optuna = pytest.importorskip("optuna")
 from halfseen.errors import HalfseenError  # noqa: E402
 from halfseen.tuning.journal import open_journal  # noqa: E402
 
-HOLDS = """
-import sys, time
-from pathlib import Path
-from halfseen.tuning.journal import open_journal
-journal = open_journal(Path(sys.argv[1]))
-journal._backend.backend._lock.acquire()
-print("locked", flush=True)
-time.sleep(60)
-"""
+
+def hold(path: Path, locked: Event) -> None:
+    open_journal(path)._backend.backend._lock.acquire()
+    locked.set()
+    time.sleep(60)
 
 
 def add_trial(path: Path) -> int:
@@ -37,12 +34,14 @@ def test_a_killed_search_leaves_no_lock(tmp_path):
     """Optuna's lock is a file; whoever came next waited for half a minute, and called it stale."""
     path = tmp_path / "trials.journal"
     add_trial(path)
-    command = [sys.executable, "-c", HOLDS, str(path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "locked\n"
+    fork = multiprocessing.get_context("fork")  # a process that has everything imported already
+    locked = fork.Event()
+    process = fork.Process(target=hold, args=(path, locked))
+    process.start()
+    assert locked.wait(60)
     assert [file.name for file in tmp_path.iterdir()] == ["trials.journal"]
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.kill()
+    process.join()
     assert add_trial(path) == 2
 
 
