@@ -56,8 +56,6 @@ PREVIOUS: dict[str, Any] = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
-    "shares estimated": {"objective.terms.averaged_teacher.shares": 1.0},
-    "shares half trusted": {"objective.terms.averaged_teacher.shares": 0.5},
     "no change of the target": {"training.target_augmentation": "none"},
     "no change of the source": {"training.augmentation": "none"},
     "no teacher": {"objective.terms.averaged_teacher": None},

@@ -11,14 +11,13 @@ from torch import nn
 from halfseen import OptionError
 from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
-from halfseen.networks.terms import averaged_teacher
 from halfseen.networks.terms.averaged_teacher import (
     AveragedTeacher,
     class_balance_loss,
     consistency_loss,
     move_average,
 )
-from halfseen.networks.terms.term import Batch, State
+from halfseen.networks.terms.term import Batch
 from halfseen.options import make_options
 
 
@@ -85,11 +84,10 @@ def test_labels_are_those_that_the_teacher_is_sure_of():
 
 def test_class_balance_is_the_divergence_of_the_mean_answer():
     answer = np.random.default_rng(0).dirichlet(np.ones(3), size=20)
-    shares = np.array([0.5, 0.3, 0.2])
-    found = class_balance_loss(torch.tensor(answer), torch.tensor(shares))
-    assert found.item() == pytest.approx(entropy(shares, answer.mean(0)))
+    found = class_balance_loss(torch.tensor(answer))
+    assert found.item() == pytest.approx(entropy(np.full(3, 1 / 3), answer.mean(0)))
     gone = torch.tensor([[1.0, 0.0]], requires_grad=True)
-    assert torch.isfinite(class_balance_loss(gone, torch.tensor([0.5, 0.5])))
+    assert torch.isfinite(class_balance_loss(gone))
 
 
 def objective_of(**settings):
@@ -181,39 +179,3 @@ def test_the_teacher_sees_rows_as_they_are_or_augmented(monkeypatch, view):
     monkeypatch.setattr(AveragedTeacher, "forward", watched)
     fit(options_with({"training.joint_epochs": 1}, view=view), refine=False)
     assert set(seen) == {view == "plain"}
-
-
-def test_shares_follow_answers_and_labels(monkeypatch):
-    monkeypatch.setattr(averaged_teacher, "COUNTED", 0.95)
-    objective, batch = objective_of(threshold=0.0, shares=0.5)
-    teacher = objective.terms["averaged_teacher"]
-    uneven = Batch(batch.source, torch.tensor([0] * 7 + [1]), batch.target)
-    with torch.no_grad():
-        for _ in range(120):
-            objective("joint", uneven)
-        drawn = [objective.networks(batch.target).softmax(1).mean(0) for _ in range(60)]
-    answer = torch.stack(drawn).mean(0)  # dropout draws anew
-    torch.testing.assert_close(
-        teacher.source_shares, torch.tensor([7 / 8, 1 / 8]), atol=0.01, rtol=0
-    )
-    torch.testing.assert_close(teacher.target_shares, answer, atol=0.05, rtol=0)
-    believed = 0.25 + 0.5 * teacher.target_shares
-    expected = (believed / teacher.source_shares).clamp(0.2, 5.0)
-    torch.testing.assert_close(teacher.class_ratio(), expected)
-
-
-def test_equal_shares_draw_nothing():
-    objective, batch = objective_of()
-    objective("joint", batch)
-    assert objective.terms["averaged_teacher"].class_ratio() is None
-
-
-@pytest.mark.parametrize("soft", [False, True])
-def test_source_rows_are_drawn_as_often_as_their_class_on_the_target(soft):
-    objective, batch = objective_of()
-    labels = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
-    given = torch.eye(2)[labels] if soft else labels
-    rows = Batch(batch.source, given, batch.target)
-    ratio = torch.tensor([0.5, 1.5])
-    state = State("joint", objective.networks, objective.options, rows, class_ratio=ratio)
-    assert labels[state.drawn].tolist() == [0, 0, 1, 1, 1, 1, 1, 1]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -16,8 +15,6 @@ from halfseen.networks.nets.networks import Networks, build_networks
 from halfseen.networks.terms import make_terms
 from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
 from halfseen.options import Options
-
-T = TypeVar("T")
 
 
 class Objective(nn.Module):
@@ -40,10 +37,7 @@ class Objective(nn.Module):
         λ2: it scales the gradients that the divergences send into the latents, and leaves the
         critics at full strength.
         """
-        ratio = _first(term.class_ratio() for term in self.terms_in(phase))
-        state = State(
-            phase, self.networks, self.options, batch, self.views, progress, strength, ratio
-        )
+        state = State(phase, self.networks, self.options, batch, self.views, progress, strength)
         losses: Losses = {}
         for term in self.terms_in(phase):
             losses |= term(state)
@@ -95,14 +89,11 @@ class Objective(nn.Module):
             self.networks.load_state_dict(self._chosen().state_dict())
 
     def _chosen(self) -> Networks:
-        return _first(term.predicting() for term in self._terms()) or self.networks
+        found = (term.predicting() for term in self._terms())
+        return next((networks for networks in found if networks is not None), self.networks)
 
     def _terms(self) -> list[Term]:
         return list(self.terms.values())  # type: ignore[arg-type]
-
-
-def _first(found: Iterable[T | None]) -> T | None:
-    return next((one for one in found if one is not None), None)
 
 
 def build_objective(

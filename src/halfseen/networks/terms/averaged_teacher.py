@@ -8,15 +8,10 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, one_hot
+from torch.nn.functional import cross_entropy
 
 from halfseen.networks.nets.networks import Networks
 from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
-
-COUNTED = 0.99
-"""Of the moving average of class shares: some hundred batches count."""
-LARGEST_RATIO = 5.0
-"""No class is taken to be more times as frequent, or rare, on the target."""
 
 
 class AveragedTeacherSettings(TermSettings):
@@ -29,12 +24,6 @@ class AveragedTeacherSettings(TermSettings):
         description="whether it sees another augmented view of target rows, or them as they are",
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
-    shares: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="the target's class shares: 0 is equal, 1 as the networks have answered lately",
-    )
     start: float = Field(
         default=0.0, ge=0, lt=1, description="progress of the joint phase at which it starts"
     )
@@ -47,9 +36,8 @@ class AveragedTeacher(Term):
     After each step the teacher's weights become :math:`\alpha \theta' + (1 - \alpha) \theta`,
     with θ those of the networks. On target rows the networks are to give an augmented view the
     class that the teacher gives, where the teacher is sure; and their mean answer in a batch is to
-    show every class equally often, for else all rows could agree on one class; or, as far as
-    `shares` says, as often as they have shown it lately, and L1 draws source rows by these shares.
-    The teacher predicts in the end.
+    show every class equally often, for else all rows could agree on one class. The teacher
+    predicts in the end.
 
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
     target batches, as they do, and uses no dropout. Its running statistics are theirs.
@@ -67,18 +55,12 @@ class AveragedTeacher(Term):
     }
     phases = ("joint", "refine")
     Settings = AveragedTeacherSettings
-    source_shares: Tensor
-    target_shares: Tensor
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
         self.teacher = deepcopy(setup.networks).requires_grad_(False)
-        for name in ("source_shares", "target_shares"):
-            self.register_buffer(name, torch.full((setup.n_classes,), 1.0 / setup.n_classes))
 
     def forward(self, state: State) -> Losses:
-        if self.settings.shares:
-            self._count(state.labels, state.target_logits.detach().softmax(1))
         if not self._has_started(state.phase, state.progress):
             return {}
         rows = state.plain.target if self.settings.view == "plain" else state.another_target
@@ -86,9 +68,7 @@ class AveragedTeacher(Term):
             believed = self.teacher(rows).softmax(1)
         return {
             "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
-            "class_balance": class_balance_loss(
-                state.target_logits.softmax(1), self._believed_shares()
-            ),
+            "class_balance": class_balance_loss(state.target_logits.softmax(1)),
         }
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
@@ -102,12 +82,6 @@ class AveragedTeacher(Term):
     def predicting(self) -> Networks:
         return self.teacher
 
-    def class_ratio(self) -> Tensor | None:
-        if self.settings.shares == 0:
-            return None
-        ratio = self._believed_shares() / self.source_shares
-        return ratio.clamp(1 / LARGEST_RATIO, LARGEST_RATIO)
-
     def train(self, mode: bool = True) -> Self:
         """Set the mode, the teacher's dropout staying off."""
         super().train(mode)
@@ -115,19 +89,6 @@ class AveragedTeacher(Term):
             if isinstance(layer, nn.Dropout):
                 layer.eval()
         return self
-
-    def _count(self, labels: Tensor, answer: Tensor) -> None:
-        """Move both domains' shares towards those of a batch."""
-        if labels.ndim == 1:
-            labels = one_hot(labels, answer.shape[1])
-        for shares, batch in ((self.source_shares, labels), (self.target_shares, answer)):
-            shares.lerp_(batch.to(shares).mean(0), 1.0 - COUNTED)
-
-    def _believed_shares(self) -> Tensor:
-        """Return the target's shares, as far from equal ones as they are trusted."""
-        return torch.full_like(self.target_shares, 1.0 / len(self.target_shares)).lerp(
-            self.target_shares, self.settings.shares
-        )
 
     def _has_started(self, phase: PhaseName, progress: float) -> bool:
         return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
@@ -148,20 +109,18 @@ def consistency_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tens
     return ((probability >= threshold) * cross_entropy(logits, label, reduction="none")).mean()
 
 
-def class_balance_loss(answer: Tensor, shares: Tensor) -> Tensor:
-    r"""Return :math:`\sum_k \pi_k \log(\pi_k / \bar p_k)`, with p̄ the mean answer and π shares.
+def class_balance_loss(answer: Tensor) -> Tensor:
+    r"""Return :math:`-\frac1K \sum_k \log(K \bar p_k)`, with p̄ the mean answer on K classes.
 
     Examples
     --------
-    >>> equal = torch.tensor([0.5, 0.5])
-    >>> float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]]), equal))
+    >>> abs(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.1, 0.9]]))))
     0.0
-    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]), equal)), 4)
+    >>> round(float(class_balance_loss(torch.tensor([[0.9, 0.1], [0.9, 0.1]]))), 4)
     0.5108
     """
     mean = answer.mean(0).clamp_min(torch.finfo(answer.dtype).tiny)
-    entropy: Tensor = -torch.special.xlogy(shares, shares).sum()
-    return -(shares * mean.log()).sum() - entropy
+    return -(len(mean) * mean).log().mean()
 
 
 @torch.no_grad()

@@ -16,9 +16,7 @@ class Adaptation(Term):
     """L1 = D(ẑ_S, ẑ_T), with any registered divergence D (section 4.2).
 
     ``objective.adaptation_latent`` may narrow it to z_S1 and z_T1: what r makes of two latents
-    that look alike looks alike as well. Where a term estimates the target's class shares, source
-    rows are drawn by them: else rows of a class that is frequent on the target alone would be
-    pushed among those of other classes.
+    that look alike looks alike as well.
     """
 
     words: ClassVar = {"adaptation": "adaptation (L1: source against target latents)"}
@@ -37,8 +35,6 @@ class Adaptation(Term):
         source, target = state.latents.source, state.latents.target
         if self.observed_alone:
             source, target = state.latents.observed_source, state.latents.observed_target
-        if state.drawn is not None:
-            source = source[state.drawn]
         source = scale_gradient(source, state.strength)
         target = scale_gradient(target, state.strength)
         return {"adaptation": self.divergence(source, target)}

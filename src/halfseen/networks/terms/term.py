@@ -59,8 +59,6 @@ class State:
     """Through the phase, in [0, 1]."""
     strength: float = 1.0
     """The ramp of λ1 and λ2: the factor of gradients that divergences send into the latents."""
-    class_ratio: Tensor | None = None
-    """How many times as often each class occurs on the target, where a term estimates it."""
 
     def __post_init__(self) -> None:
         self.source = _augmented(self.plain.source, self.views.source)
@@ -82,15 +80,6 @@ class State:
     def another_target(self) -> Tensor:
         """A second, independent view of the target rows."""
         return _augmented(self.plain.target, self.views.target)
-
-    @cached_property
-    def drawn(self) -> Tensor | None:
-        """Places of source rows, drawn so that classes are as frequent as on the target."""
-        if self.class_ratio is None:
-            return None
-        labels = self.labels
-        ratio = self.class_ratio[labels] if labels.ndim == 1 else labels @ self.class_ratio
-        return evenly_drawn(ratio)
 
     @property
     def pairs_domains(self) -> bool:
@@ -132,24 +121,6 @@ class State:
 
 def _augmented(rows: Tensor, view: Callable[[Tensor], Tensor] | None) -> Tensor:
     return rows if view is None else view(rows)
-
-
-def evenly_drawn(weights: Tensor) -> Tensor:
-    """Return as many places as there are weights, each about as often as its weight says.
-
-    Systematic sampling: of all ways of drawing the one that repeats least; equal weights draw
-    every place once.
-
-    Examples
-    --------
-    >>> evenly_drawn(torch.tensor([1.0, 1.0, 1.0])).tolist()
-    [0, 1, 2]
-    >>> evenly_drawn(torch.tensor([3.0, 0.5, 0.5, 4.0])).tolist()
-    [0, 0, 3, 3]
-    """
-    ends = weights.cumsum(0)
-    steps = (torch.arange(len(weights), device=weights.device) + 0.5) / len(weights)
-    return torch.searchsorted(ends, steps * ends[-1]).clamp_max(len(weights) - 1)
 
 
 @dataclass(frozen=True)
@@ -217,8 +188,4 @@ class Term(nn.Module):
 
     def predicting(self) -> Networks | None:
         """Return the networks that are to predict in place of the trained ones, if any."""
-        return None
-
-    def class_ratio(self) -> Tensor | None:
-        """Return how many times as often each class occurs on the target, if it estimates that."""
         return None
