@@ -41,10 +41,6 @@ WHOLE = {
     "an uneven batch": ("joint", {"training.batch_size": 15}),
     "warm-up": ("warm-up", {}),
     "clipped": ("joint", {"training.gradient_clip": 1e-3}),
-    "conditional alignment": (
-        "joint",
-        {"objective.terms": {"conditional_alignment": {"entropy": False}}},
-    ),
     "averaged teacher": (
         "joint",
         {"objective.terms": {"averaged_teacher": {"threshold": 0.0, "balance_weight": 0.0}}},

@@ -29,10 +29,7 @@ __all__ = [
     "register",
 ]
 
-FURTHER: tuple[str, ...] = (
-    "averaged_teacher",
-    "conditional_alignment",
-)
+FURTHER = ("averaged_teacher",)
 """Files of terms that options can switch on."""
 
 BUILT_IN: dict[str, type[Term]] = {
