@@ -5,9 +5,9 @@ import pytest
 from sklearn import metrics as oracle
 
 from halfseen.errors import OptionError
+from halfseen.labels import Amounts
 from halfseen.metrics import (
     accuracy,
-    amount_metrics,
     auc,
     balanced_accuracy,
     expected_calibration_error,
@@ -61,4 +61,4 @@ def test_what_is_shown_is_rounded():
     }  # fmt: skip
     amounts = np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 3.5]])
     found = {"rows": 2, "rmse": 1.0, "mae": 1.0, "r2": 0.75, "coverage": 0.5}
-    assert amount_metrics(amounts, np.array([0.0, 4.0])) == found
+    assert Amounts().metrics_of(amounts, np.array([0.0, 4.0])) == found

@@ -113,15 +113,3 @@ def coverage(shown: Floats, y: Floats) -> float | None:
     if shown.shape[1] < 3:
         return None
     return float(((shown[:, 1] <= y) & (y <= shown[:, 2])).mean())
-
-
-def amount_metrics(shown: Floats, y: Floats) -> dict[str, Any]:
-    """Return what is shown of predicted amounts, to five digits."""
-    found = {
-        "rmse": root_mean_squared_error(shown, y),
-        "mae": mean_absolute_error(shown, y),
-        "r2": r_squared(shown, y),
-        "coverage": coverage(shown, y),
-    }
-    rounded = {n: None if value is None else float(f"{value:.5g}") for n, value in found.items()}
-    return {"rows": len(y), **rounded}

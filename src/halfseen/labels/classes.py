@@ -75,11 +75,14 @@ class Classes:
 
     task: ClassVar[str] = "classification"
     loss: ClassVar[str] = "cross_entropy"
+    """The measure that models are compared by; lower is better."""
     row_loss_words: ClassVar[str] = "cross-entropy"
+    """What a row costs, in words; differences of its mean are told."""
     unit: ClassVar[str] = " nats"
     linear_words: ClassVar[str] = "logistic regression"
     baseline_words: ClassVar[str] = "the source's class shares"
     own_words: ClassVar[str] = "these rows' own class shares"
+    """The simplest predictions, the same for every row: the source's, and the rows' own."""
     measures: ClassVar[Mapping[str, Measure]] = {
         "accuracy": Measure("accuracy", accuracy),
         "auc": Measure("AUC", auc),
@@ -87,10 +90,15 @@ class Classes:
         "calibration_error": Measure("calibration error", expected_calibration_error),
     }
     constant_name: ClassVar[str] = "class_prior"
+    """Where a model's metrics keep the source's."""
     graph_output: ClassVar[str] = "probabilities"
+    """What an exported graph calls what is shown."""
     networks: ClassVar[bool] = True
+    """Whether the paper's networks predict it."""
     answers_tell: ClassVar[bool] = True
+    """Whether answers alone tell which model, or map of drifted columns, is plausible."""
     bounds_inputs: ClassVar[bool] = False
+    """Whether a straight line would run away beyond the source's rows."""
     values: tuple[Scalar, ...]
 
     @classmethod

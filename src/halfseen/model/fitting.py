@@ -48,7 +48,7 @@ from halfseen.model.training import Hooks, Trainings
 from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small, present_ranks
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksLearner

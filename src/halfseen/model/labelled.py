@@ -22,7 +22,7 @@ from halfseen.labels.kind import Labels
 from halfseen.members import LEARNERS, Aligned, Learner, Member, RegressionLearner, Sample, Task
 from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""

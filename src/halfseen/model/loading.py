@@ -15,7 +15,7 @@ from halfseen.members import member_named
 from halfseen.members.tasks import Member
 from halfseen.model.model import Model
 from halfseen.saving.folder import DESCRIPTION, Description, read_folder
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from torch import nn

@@ -18,7 +18,7 @@ from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
 from halfseen.labels import LabelKind, Target
 from halfseen.members import Member
 from halfseen.model.rows import Fold, PreparedRows
-from halfseen.weights.combining import Weights, across_halves
+from halfseen.weights import Weights, across_halves
 
 MOST_WEIGHED = 5_000
 """Rows of each domain that the domain classifier of :func:`held_out_weights` is fitted on."""
