@@ -33,8 +33,6 @@ SHARE = 0.5
 FEW = 2_000
 """Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
 
-Teachers = Sequence[Learner]
-
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
@@ -68,8 +66,8 @@ def is_student(learner: Learner) -> bool:
     return inner.name in STUDENTS
 
 
-def _teachers(task: Task, large: bool) -> Teachers:
-    """Return what teaches by default; the regression's penalty serves all folds."""
+def _teachers(task: Task, large: bool) -> Sequence[Learner]:
+    """Return what teaches; the regression's penalty serves all folds."""
     return (
         ForestLearner(size=50),
         BoostedTreesLearner(rounds=100, rate=0.08, large=large),
@@ -83,7 +81,6 @@ def lessons(
     *,
     control: bool = True,
     large: bool = False,
-    teachers: Teachers | None = None,
 ) -> list[Lessons | None]:
     """Return soft labels of each task's source rows; None where a class is too rare for folds.
 
@@ -97,16 +94,10 @@ def lessons(
         Whether teachers that see x1 alone teach beside the others.
     large
         Whether their boosted trees are large.
-    teachers
-        What teaches, instead of trees and a regression whose penalty suits the first task.
     """
     asked = [task.source.inputs[:0] for task in tasks] if held_out is None else held_out
     complete = [replace(t, blocks=Blocks(t.blocks.shape, (), t.blocks.names)) for t in tasks]
-    knowing, ignorant = (
-        (teachers, teachers)
-        if teachers is not None
-        else at_once([partial(_teachers, part[0], large) for part in (complete, tasks)])
-    )
+    knowing, ignorant = at_once([partial(_teachers, p[0], large) for p in (complete, tasks)])
 
     def taught_rows(number: int) -> Lessons | None:
         task, whole = tasks[number], complete[number]
@@ -179,7 +170,7 @@ def what_was_taught(student: Member, control: Member, held_out: Sample, task: Ta
 
 
 def _out_of_fold(
-    task: Task, teachers: Teachers, beyond: Matrix, parts: int = FOLDS
+    task: Task, teachers: Sequence[Learner], beyond: Matrix, parts: int = FOLDS
 ) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
     """Return places and soft labels of the rows of some folds, and those of rows beyond.
 

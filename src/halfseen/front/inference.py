@@ -179,9 +179,8 @@ def understand(
         dates=dict(roles.dates),
         weight=roles.weight,
     )
-    if roles.scale:
-        schema, note = settle_scales(schema, source, seen.rows)
-        notes += [note] if note else []
+    schema, note = settle_scales(schema, source, seen.rows)
+    notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
 
@@ -272,7 +271,7 @@ def _fitted(
         )
     is_count = column.is_whole and column.least >= 0
     is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
-    log = roles.scale and is_count and not is_boolean and column.moments().skewness > SKEWED
+    log = is_count and not is_boolean and column.moments().skewness > SKEWED
     moments = column.moments(log=log)
     if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
         raise InputError(
@@ -287,8 +286,8 @@ def _fitted(
         fill=column.median,
         indicator=column.gaps > 0,
         log=log,
-        mean=moments.mean if roles.scale else 0.0,
-        scale=moments.spread if roles.scale and moments.spread > 0 else 1.0,
+        mean=moments.mean,
+        scale=moments.spread if moments.spread > 0 else 1.0,
         strays=column.name in roles.numeric,
         shape=shape,
     )

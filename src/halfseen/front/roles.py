@@ -52,8 +52,6 @@ class Roles:
         Columns of dates, of which the tables show parts.
     positive
         The class of two that metrics speak of.
-    scale
-        Whether numbers are centred and scaled by the source's mean and standard deviation.
     target_labels
         Whether labels that target rows have are used; None uses them where some rows lack one.
     in_python
@@ -71,7 +69,6 @@ class Roles:
     drop: tuple[str, ...] = ()
     id: tuple[str, ...] = ()
     positive: str | None = None
-    scale: bool = True
     in_python: bool = False
     numeric: tuple[str, ...] = ()
     dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

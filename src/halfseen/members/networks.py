@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from halfseen.arrays import Floats, Matrix, Tensor
+from halfseen.arrays import Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
@@ -55,10 +55,6 @@ class NetworksMember(Predictor):
     history: History = field(default_factory=list)
     own_encoder: bool = False
     objective: Objective | None = None
-
-    def complete_answer(self, rows: Matrix) -> Floats | None:
-        """Return the same with the missing block; None if the model makes no use of it."""
-        return self.complete_log_probabilities(rows)
 
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
