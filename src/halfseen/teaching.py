@@ -36,24 +36,16 @@ FEW = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """What teachers say of source rows, none of a row that it was fitted on.
-
-    Parameters
-    ----------
-    complete
-        Soft labels by teachers that see (x1, x2).
-    beyond
-        What the same teachers say of rows that were held out from all of them.
-    controlled
-        Places of the rows that have a control.
-    control
-        Their soft labels by teachers that see x1 alone: what soft labels bring by themselves.
-    """
+    """What teachers say of source rows, none of a row that it was fitted on."""
 
     complete: Floats
+    """Soft labels by teachers that see (x1, x2)."""
     beyond: Floats
+    """What the same teachers say of rows that were held out from all of them."""
     controlled: npt.NDArray[np.intp]
+    """Places of the rows that have a control."""
     control: Floats
+    """Their soft labels by teachers that see x1 alone: what soft labels bring by themselves."""
 
 
 STUDENTS = frozenset({BoostedTrees.kind, Forest.kind})
@@ -84,16 +76,9 @@ def lessons(
 ) -> list[Lessons | None]:
     """Return soft labels of each task's source rows; None where a class is too rare for folds.
 
-    Parameters
-    ----------
-    tasks
-        Trainings on parts of one table.
-    held_out
-        Complete rows that a task holds out; its teachers are asked about them too.
-    control
-        Whether teachers that see x1 alone teach beside the others.
-    large
-        Whether their boosted trees are large.
+    The tasks are trainings on parts of one table. Their teachers, whose boosted trees may be
+    `large`, are asked about complete rows that a task holds out too; as a `control` others teach
+    that see x1 alone.
     """
     asked = [task.source.inputs[:0] for task in tasks] if held_out is None else held_out
     complete = [replace(t, blocks=Blocks(t.blocks.shape, (), t.blocks.names)) for t in tasks]

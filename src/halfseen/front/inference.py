@@ -80,16 +80,9 @@ def understand(
 ) -> Understanding | list[Doubt]:
     """Look at both tables and return what was understood, or the doubts to be settled first.
 
-    Parameters
-    ----------
-    source, target
-        The tables. The target may have labels in some rows.
-    roles
-        What the user says; a doubt is settled by naming its column in `missing` or `keep`.
-    complete
-        Whether the models to be trained need a target that has every column.
-    fewest
-        Rows that each class must have.
+    A doubt is settled by naming its column in `missing` or `keep`. `complete` says that the models
+    to be trained need a target that has every column, `fewest` how many rows each class must have.
+    The target may have labels in some rows.
     """
     check_roles(source, target, roles)
     if complete and roles.missing:

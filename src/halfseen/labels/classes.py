@@ -65,13 +65,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Classes:
-    """One of several classes.
-
-    Parameters
-    ----------
-    values
-        The class labels, in the order of the probabilities.
-    """
+    """One of several classes."""
 
     task: ClassVar[str] = "classification"
     loss: ClassVar[str] = "cross_entropy"
@@ -100,6 +94,7 @@ class Classes:
     bounds_inputs: ClassVar[bool] = False
     """Whether a straight line would run away beyond the source's rows."""
     values: tuple[Scalar, ...]
+    """The class labels, in the order of the probabilities."""
 
     @classmethod
     def of(cls, count: int) -> Classes:
@@ -270,18 +265,8 @@ class Classes:
         """Return the shares with the highest likelihood on held-out rows, held near equal ones.
 
         Expectation and maximisation with :data:`PRIOR_ROWS` rows that every member explains
-        equally well: where few rows speak, none is left out.
-
-        Parameters
-        ----------
-        answers
-            What each member says of rows that it was not fitted on.
-        labels
-            Their classes.
-        start
-            The shares to be held near, instead of equal ones.
-        weights
-            How much each row counts.
+        equally well: where few rows speak, none is left out. Members were not fitted on the rows;
+        `start` are shares to be held near instead of equal ones.
 
         Examples
         --------

@@ -26,25 +26,16 @@ MOST_WEIGHED = 5_000
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What members say of source rows that they were not fitted on.
-
-    Parameters
-    ----------
-    label_kind, labels
-        What is predicted, and the truth of each row.
-    answers
-        Each member's answer, the missing block hidden.
-    complete
-        The answer with the missing block, where a member uses it.
-    counted
-        How much each row counts; equally by default.
-    """
+    """What members say of source rows that they were not fitted on."""
 
     label_kind: LabelKind
     labels: npt.NDArray[Any]
     answers: tuple[Floats, ...]
+    """Each member's answer, the missing block hidden."""
     complete: Floats | None
+    """The answer with the missing block, where a member uses it."""
     counted: Floats | None = None
+    """How much each row counts; equally by default."""
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
