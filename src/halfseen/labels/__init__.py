@@ -14,7 +14,7 @@ from typing import Any
 
 from halfseen.labels.amounts import Amounts
 from halfseen.labels.classes import Classes, Scalar, class_name
-from halfseen.labels.kind import Measure, Target
+from halfseen.labels.kind import Target
 from halfseen.labels.reach import Reach
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "Amounts",
     "Classes",
     "LabelKind",
-    "Measure",
     "Reach",
     "Scalar",
     "Target",
