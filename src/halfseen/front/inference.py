@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from halfseen.errors import InputError, capitalized
-from halfseen.front.labels import (
-    FEWEST_ROWS,
-    EmptyLabelError,
-    settled_label,
-    used_target_labels,
-)
+from halfseen.front.labels import FEWEST_ROWS, settled_label, used_target_labels
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import (
     Roles,
@@ -26,7 +21,7 @@ from halfseen.front.roles import (
 )
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
-from halfseen.front.summary import ColumnSummary, TableSummary, summarize
+from halfseen.front.summary import ColumnSummary, EmptyLabelError, TableSummary, summarize
 from halfseen.front.tables import Table, with_labels
 
 MOST_CATEGORIES = 64
