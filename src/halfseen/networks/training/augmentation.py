@@ -15,8 +15,6 @@ from scipy.stats import ks_2samp
 from torch import Tensor
 from torch.nn.functional import affine_grid, grid_sample
 
-from halfseen.errors import OptionError
-
 Augmentation = Callable[[Tensor], Tensor]
 
 
@@ -210,11 +208,6 @@ def make_augmentation(
         name = "wide"
         if known.looks_differ and known.is_uniform:
             name = "mild+light" if of_target else "wide+light"
-    if name not in AUGMENTATIONS:
-        raise OptionError(
-            f"augmentation={name!r} is unknown; choose 'none', 'auto' or one of "
-            f"{list(AUGMENTATIONS)}, or give a callable."
-        )
     made = AUGMENTATIONS[name](known)
     if known.nearest is None:
         return made
