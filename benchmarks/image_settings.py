@@ -197,7 +197,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
         hidden = predictor.log_probabilities(seen)
         found["source_accuracy"] = share(hidden.argmax(1), labels)
         if imputes:
-            complete = predictor.complete_log_probabilities(others)
+            complete = predictor.complete_answer(others)
             assert complete is not None
             found["source_accuracy_complete"] = share(complete.argmax(1), labels)
             for name, rows in (("learned", inputs[:SHOWN].numpy()), ("others", others[:SHOWN])):

@@ -13,7 +13,7 @@ from halfseen.model.model import Model
 from halfseen.networks.methods import method_named
 from halfseen.networks.nets.networks import build_networks
 from halfseen.options import make_options, preset
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 from tiny import NETWORKS
 
 LEARNS_FAST = {

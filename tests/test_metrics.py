@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as oracle
 
-from halfseen.errors import OptionError
+from halfseen.labels import Amounts
 from halfseen.metrics import (
     accuracy,
-    amount_metrics,
     auc,
     balanced_accuracy,
     expected_calibration_error,
@@ -48,9 +47,7 @@ def test_calibration_error_is_that_of_its_definition():
     predicted = np.array([[0.62, 0.38], [0.64, 0.36], [0.05, 0.95], [0.05, 0.95]])
     y = np.array([0, 1, 1, 1])
     expected = 0.5 * abs(0.5 - 0.63) + 0.5 * abs(1.0 - 0.95)
-    assert expected_calibration_error(predicted, y, bins=10) == pytest.approx(expected)
-    with pytest.raises(OptionError, match="bins=0"):
-        expected_calibration_error([[0.5, 0.5]], [0], bins=0)
+    assert expected_calibration_error(predicted, y) == pytest.approx(expected)
 
 
 def test_what_is_shown_is_rounded():
@@ -61,4 +58,4 @@ def test_what_is_shown_is_rounded():
     }  # fmt: skip
     amounts = np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 3.5]])
     found = {"rows": 2, "rmse": 1.0, "mae": 1.0, "r2": 0.75, "coverage": 0.5}
-    assert amount_metrics(amounts, np.array([0.0, 4.0])) == found
+    assert Amounts().metrics_of(amounts, np.array([0.0, 4.0])) == found

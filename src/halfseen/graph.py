@@ -21,10 +21,7 @@ IR_VERSION = 8
 class GraphBuilder:
     """Collects inputs, constants and nodes; every value in the graph is known by its name.
 
-    Parameters
-    ----------
-    reserved
-        Names that inputs may not take, because the outputs have them.
+    Inputs may not take names that are `reserved`, because the outputs have them.
 
     Examples
     --------

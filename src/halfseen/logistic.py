@@ -33,18 +33,9 @@ def fit_logistic(
 
     .. math:: \min_{W, b} \; -\sum_{i, k} s_{ik} \log p_k(x_i) + \frac{1}{2 C} \|W\|^2
 
-    Parameters
-    ----------
-    rows
-        x, one row each.
-    shares
-        s: how much a row counts for each class; 0 and 1 for plain labels.
-    penalty
-        C: the larger, the weaker.
-    start
-        Where to begin: what another penalty gave.
-    tolerance
-        The largest slope that is left of the mean over rows.
+    `shares` s say how much a row counts for each class, 0 and 1 for plain labels; the larger the
+    `penalty` C, the weaker it is. `start` is what another penalty gave, and `tolerance` the largest
+    slope that is left of the mean over rows.
     """
     outputs = shares.shape[1] if shares.shape[1] > 2 else 1
     whole = np.hstack([rows, np.ones((len(rows), 1))])

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats, Integers, labels, probabilities, same_length
-from halfseen.errors import OptionError
 
+BINS = 15
+"""Of confidence, in the calibration error."""
 SMALLEST = float(np.finfo(np.float64).eps)
 """A probability below this counts as this, as scikit-learn's log_loss has it."""
 
@@ -60,23 +61,19 @@ def auc(probability: Floats, y: Integers) -> float | None:
     return float(roc_auc_score(y, score, multi_class="ovo"))
 
 
-def expected_calibration_error(
-    predicted_probabilities: npt.ArrayLike, y: npt.ArrayLike, *, bins: int = 15
-) -> float:
+def expected_calibration_error(predicted_probabilities: npt.ArrayLike, y: npt.ArrayLike) -> float:
     r"""Return the gap between confidence and accuracy, averaged over bins of confidence.
 
     .. math:: \sum_b \frac{n_b}{n} \, | \mathrm{accuracy}_b - \mathrm{confidence}_b | ,
 
-    with the confidence :math:`\max_k p_k` in `bins` bins of equal width (Guo, Pleiss, Sun and
+    with the confidence :math:`\max_k p_k` in 15 bins of equal width (Guo, Pleiss, Sun and
     Weinberger, "On calibration of modern neural networks", ICML 2017). Lower is better; needs
     labels, so on the target it belongs in evaluations alone.
     """
-    if bins < 1:
-        raise OptionError(f"bins={bins} must be at least 1.")
     array, y = predictions(predicted_probabilities, y)
     confidence, right = array.max(axis=1), array.argmax(axis=1) == y
-    position = np.minimum((confidence * bins).astype(np.int64), bins - 1)
-    gap = np.bincount(position, weights=right - confidence, minlength=bins)
+    position = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    gap = np.bincount(position, weights=right - confidence, minlength=BINS)
     return float(np.abs(gap).sum() / len(y))
 
 
@@ -113,15 +110,3 @@ def coverage(shown: Floats, y: Floats) -> float | None:
     if shown.shape[1] < 3:
         return None
     return float(((shown[:, 1] <= y) & (y <= shown[:, 2])).mean())
-
-
-def amount_metrics(shown: Floats, y: Floats) -> dict[str, Any]:
-    """Return what is shown of predicted amounts, to five digits."""
-    found = {
-        "rmse": root_mean_squared_error(shown, y),
-        "mae": mean_absolute_error(shown, y),
-        "r2": r_squared(shown, y),
-        "coverage": coverage(shown, y),
-    }
-    rounded = {n: None if value is None else float(f"{value:.5g}") for n, value in found.items()}
-    return {"rows": len(y), **rounded}

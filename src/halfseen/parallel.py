@@ -8,15 +8,8 @@ the others (DistributedDataParallel), so that all hold the same weights after ev
 
 A step of several ranks is the step of one with the whole batch, up to rounding, wherever a loss
 is a mean over rows: classification, critics, reconstruction ("squared"). Otherwise it is the
-mean, by rows, of what each rank's part of the batch says by itself:
-
-- batch normalisation uses the statistics of a rank's own rows; the running ones are averaged
-  after every epoch;
-- the transport plan matches a rank's own rows;
-- refinement averages over the rows that a rank selects among its own;
-- reconstruction="norm" takes the norm of a rank's own rows, so that its gradient is smaller
-  by the square root of the number of ranks;
-- dropout and augmentation are drawn by every rank for itself.
+mean, by rows, of what each rank's part of the batch says by itself: of batch normalisation, the
+transport plan, refinement, reconstruction="norm", dropout and augmentation (docs/scale.md).
 """
 
 from __future__ import annotations

@@ -246,6 +246,7 @@ def test_a_rehearsal_measures_amounts_and_the_report_shows_it(folder, tmp_path):
     page = tmp_path / "page.html"
     run("report", folder / "model", "--rehearsal", found, "-o", page)
     assert UNTAUGHT in page.read_text()
+    assert "logistic regression" not in page.read_text()
 
 
 def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):

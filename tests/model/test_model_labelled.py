@@ -12,7 +12,7 @@ from halfseen.labels import Classes
 from halfseen.metrics import row_losses
 from halfseen.model import labelled as labelling
 from halfseen.model.telling import labels_sentence, told
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 CLASSES = np.array(["no", "yes"])
 

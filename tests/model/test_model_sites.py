@@ -72,11 +72,6 @@ def test_one_table_is_left_as_it_is():
 
 
 def test_messages_name_the_row_of_the_site(tmp_path):
-    spoiled = site(1)
-    spoiled.loc[4, "sick"] = None
-    table = pooled(read({"one": site(0), "two": spoiled}))
-    with pytest.raises(InputError, match=r"label 'sick' of two is empty in row 4"):
-        summarize(table, ["a"], label="sick")
     wrong = site(1).astype({"a": object})
     wrong["a"] = ["?" if k == 7 else "1" for k in range(90)]
     with pytest.raises(InputError, match=r"Column 'a' of two holds '\?' in row 7"):

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from halfseen.labels import Classes, classes
-from halfseen.weights.combining import Weights, across_halves
+from halfseen.weights import Weights, across_halves
 
 TWO, THREE = Classes.of(2), Classes.of(3)
 

@@ -5,6 +5,7 @@ from torch import nn
 from halfseen import InputError, OptionError
 from halfseen.networks.nets.encoders import ConvEncoder, VectorEncoder, make_encoder
 from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.options import make_options
 
 
 def test_reference_image_encoder_has_the_authors_sizes():
@@ -85,5 +86,5 @@ def test_reference_initialisation():
 
 
 def test_unknown_names_get_a_sentence():
-    with pytest.raises(OptionError, match="normalization='group' is unknown"):
-        mlp(2, [2], 2, normalize="group")
+    with pytest.raises(OptionError, match="normalization='group': Input should be 'batch' or"):
+        make_options({"networks.normalization": "group"})

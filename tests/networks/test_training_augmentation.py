@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.stats import ks_2samp
 
-from halfseen import Blocks, OptionError
+from halfseen import Blocks
 from halfseen.networks.methods import method_named
 from halfseen.networks.training.augmentation import (
     AUGMENTATIONS,
@@ -110,8 +110,6 @@ def test_automatic_ones_add_light_where_the_looks_differ():
     assert make_augmentation("auto", of_target=True, pixels=varied) == AUGMENTATIONS["wide"](varied)
     assert make_augmentation("auto", of_target=True, pixels=plain) == AUGMENTATIONS["wide"](plain)
     assert make_augmentation("none") is None
-    with pytest.raises(OptionError, match="augmentation='blur' is unknown; choose 'none', 'auto'"):
-        make_augmentation("blur")
 
 
 def test_no_gap_moves_into_what_was_measured():

@@ -29,7 +29,7 @@ from halfseen.labels import Classes
 from halfseen.members.linear import Regression
 from halfseen.model import rows
 from halfseen.serve.scorer import open_scorer
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
 
 ALONE = """

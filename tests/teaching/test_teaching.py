@@ -11,7 +11,6 @@ from halfseen.model import rows as model_rows
 from halfseen.teaching import is_student, lessons, taught, what_was_taught
 
 BLOCKS = Blocks((2,), (1,))
-TEACHERS = (BoostedTreesLearner(rounds=20, rate=0.2),)
 
 
 def task(noise, rows=600):
@@ -27,7 +26,7 @@ def task(noise, rows=600):
 
 def test_teachers_of_the_complete_source_know_more_than_the_control():
     given = task(noise=0.3)
-    (found,) = lessons([given], teachers=TEACHERS)
+    (found,) = lessons([given])
     rows = np.arange(len(given.source))
     complete, control = (
         -np.log(soft[rows, given.source.labels]).mean() for soft in (found.complete, found.control)
@@ -41,7 +40,7 @@ def test_soft_labels_are_out_of_fold():
     inputs = random.normal(size=(300, 2)).astype(np.float32)
     labels = random.integers(0, 2, 300)  # nothing to learn: in-fold trees would know them
     given = Task(BLOCKS, Classes.of(2), Sample(inputs, labels), inputs, 0)
-    (found,) = lessons([given], teachers=TEACHERS)
+    (found,) = lessons([given])
     assert abs((found.complete.argmax(1) == labels).mean() - 0.5) < 0.1
 
 
@@ -50,10 +49,10 @@ def test_a_class_too_rare_for_folds_and_soft_labels_teach_nothing():
     labels = np.zeros(len(given.source), dtype=np.int64)
     labels[0] = 1
     rare = Task(BLOCKS, Classes.of(2), Sample(given.source.inputs, labels), given.target, 0)
-    assert lessons([rare], teachers=TEACHERS) == [None]
+    assert lessons([rare]) == [None]
     soft = taught(given.source, np.full((len(labels), 2), 0.5), Classes.of(2))
     again = Task(BLOCKS, Classes.of(2), soft, given.target, 0)
-    assert lessons([again], teachers=TEACHERS) == [None]
+    assert lessons([again]) == [None]
 
 
 def test_students_are_trees():
@@ -63,7 +62,7 @@ def test_students_are_trees():
 
 def test_what_was_taught_is_the_difference_of_log_likelihoods():
     given = task(noise=0.3)
-    member = TEACHERS[0].fit(given)
+    member = BoostedTreesLearner(rounds=20, rate=0.2).fit(given)
     none = what_was_taught(member, member, given.source, given)
     assert np.array_equal(none, np.zeros(len(given.source)))
 

@@ -37,9 +37,10 @@ class AdaptationImputationClassifier(
 
     An encoder g1 reads the observed inputs, an encoder g2 those that the target lacks, a
     generator r imputes the latent of the second from that of the first, and a classifier f reads
-    both. Two divergences align source with target, and imputed with true latents. On tables the
-    answer is weighed with that of logistic regression on the observed columns, by rows that are
-    held out. `halfseen fit` fits the same model to two files.
+    both. Two divergences align source with target, and imputed with true latents. On tables
+    the answer is that of boosted trees, a forest and logistic regression on the observed columns,
+    weighed by rows that are held out; networks join them where they are asked for. `halfseen fit`
+    fits the same model to two files.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class AdaptationImputationClassifier(
         ...), and networks alone for images and for presets that repeat the paper.
     effort : {"quick", "default", "best"}
         How long a fit may take. ``quick`` leaves teachers out for tables, and gives images a
-        fifth of the steps; ``best`` adds networks to tables and has those of five folds answer
+        tenth of the steps; ``best`` adds networks to tables and has those of five folds answer
         together, however many rows there are.
     align : bool
         Whether columns that have drifted are mapped onto the source's scale; only where target

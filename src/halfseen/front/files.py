@@ -137,7 +137,7 @@ class TableFiles:
         if self.format == "CSV":
             yield from read_csv(part.path, self.csv, columns)
         elif self.format == "Parquet":
-            yield from parquet.read_batches(part.path, part.number, columns, BATCH_ROWS)
+            yield from parquet.read_batches(part.path, part.number or 0, columns, BATCH_ROWS)
         elif self.format == "Excel":
             yield from excel.read_sheet(part.path)[0].select(columns).to_batches()
         else:

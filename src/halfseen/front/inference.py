@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from halfseen.errors import InputError, capitalized
-from halfseen.front.labels import (
-    FEWEST_ROWS,
-    EmptyLabelError,
-    settled_label,
-    used_target_labels,
-)
+from halfseen.front.labels import FEWEST_ROWS, settled_label, used_target_labels
 from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import (
     Roles,
@@ -26,7 +21,7 @@ from halfseen.front.roles import (
 )
 from halfseen.front.scaling import settle_scales
 from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
-from halfseen.front.summary import ColumnSummary, TableSummary, summarize
+from halfseen.front.summary import ColumnSummary, EmptyLabelError, TableSummary, summarize
 from halfseen.front.tables import Table, with_labels
 
 MOST_CATEGORIES = 64
@@ -80,16 +75,9 @@ def understand(
 ) -> Understanding | list[Doubt]:
     """Look at both tables and return what was understood, or the doubts to be settled first.
 
-    Parameters
-    ----------
-    source, target
-        The tables. The target may have labels in some rows.
-    roles
-        What the user says; a doubt is settled by naming its column in `missing` or `keep`.
-    complete
-        Whether the models to be trained need a target that has every column.
-    fewest
-        Rows that each class must have.
+    A doubt is settled by naming its column in `missing` or `keep`. `complete` says that the models
+    to be trained need a target that has every column, `fewest` how many rows each class must have.
+    The target may have labels in some rows.
     """
     check_roles(source, target, roles)
     if complete and roles.missing:
@@ -179,9 +167,8 @@ def understand(
         dates=dict(roles.dates),
         weight=roles.weight,
     )
-    if roles.scale:
-        schema, note = settle_scales(schema, source, seen.rows)
-        notes += [note] if note else []
+    schema, note = settle_scales(schema, source, seen.rows)
+    notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
 
@@ -272,7 +259,7 @@ def _fitted(
         )
     is_count = column.is_whole and column.least >= 0
     is_boolean = column.values == "boolean" or (is_count and set(column.counts) <= {0.0, 1.0})
-    log = roles.scale and is_count and not is_boolean and column.moments().skewness > SKEWED
+    log = is_count and not is_boolean and column.moments().skewness > SKEWED
     moments = column.moments(log=log)
     if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
         raise InputError(
@@ -287,8 +274,8 @@ def _fitted(
         fill=column.median,
         indicator=column.gaps > 0,
         log=log,
-        mean=moments.mean if roles.scale else 0.0,
-        scale=moments.spread if roles.scale and moments.spread > 0 else 1.0,
+        mean=moments.mean,
+        scale=moments.spread if moments.spread > 0 else 1.0,
         strays=column.name in roles.numeric,
         shape=shape,
     )

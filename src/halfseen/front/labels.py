@@ -35,28 +35,12 @@ CERTAIN_AMOUNTS = 10
 Labels = npt.NDArray[Any]
 
 
-class EmptyLabelError(InputError):
-    """A row that should have a label has none."""
-
-
 def counted(values: Any) -> Counter[Any]:
     """Return how often each value of an Arrow column occurs."""
     found: Counter[Any] = Counter()
     for pair in pc.value_counts(values).to_pylist():
         found[pair["values"]] += pair["counts"]
     return found
-
-
-def every_label(column: Any, name: str, *, where: str, first_row: int) -> Any:
-    """Return the labels of a batch; a row without one is refused."""
-    values = decoded(column, name, where)
-    empty = pc.is_null(values, nan_is_null=True).to_numpy(zero_copy_only=False)
-    if empty.any():
-        raise EmptyLabelError(
-            f"The label {name!r} of {where} is empty in row {int(np.argmax(empty)) + first_row}: "
-            "every source row needs one; drop the rows that have none."
-        )
-    return values
 
 
 def some_labels(schema: TableSchema, column: Any, name: str, where: str) -> Labels:

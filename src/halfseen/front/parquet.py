@@ -27,19 +27,18 @@ _ENOUGH = ipc.LARGEST_BATCH // 4
 """Bytes of texts beyond which fewer rows are read at once: pyarrow holds them more than once."""
 
 
-def read_batches(path: Path, group: int | None, columns: Sequence[str], rows: int) -> Iterator[Any]:
-    """Yield record batches of at most so many rows, of one row group or of all."""
+def read_batches(path: Path, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield record batches of at most so many rows of one row group."""
     metadata = pa.parquet.read_metadata(path)
     schema = pa.parquet.read_schema(path)
     for name in columns:
         kind = schema.field(name).type
         if pa.types.is_nested(kind):  # refused before a row that is a very long list is read
             decoded(pa.array([], kind), name, str(path))
-    for number in range(metadata.num_row_groups) if group is None else [group]:
-        row = 1 + sum(metadata.row_group(before).num_rows for before in range(number))
-        for batch in _batches(path, number, columns, *_plan(path, number, columns, rows)):
-            yield _written_out(batch, path, row)
-            row += batch.num_rows
+    row = 1 + sum(metadata.row_group(before).num_rows for before in range(group))
+    for batch in _batches(path, group, columns, *_plan(path, group, columns, rows)):
+        yield _written_out(batch, path, row)
+        row += batch.num_rows
 
 
 def _plan(path: Path, group: int, columns: Sequence[str], rows: int) -> tuple[int, list[str]]:

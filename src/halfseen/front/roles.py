@@ -36,48 +36,29 @@ DATE = rf"(\d\d?/\d\d?/\d\d|{_DAY}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)"
 
 @dataclass(frozen=True)
 class Roles:
-    """What the user says of a table's columns.
-
-    Parameters
-    ----------
-    label
-        The column to predict.
-    missing, keep
-        Columns that the target lacks, and columns that it has although they look otherwise.
-    categorical, drop, id
-        Numbers that are names of categories, columns not to use, and columns carried through.
-    numeric
-        Columns of numbers in which texts stand for gaps.
-    dates
-        Columns of dates, of which the tables show parts.
-    positive
-        The class of two that metrics speak of.
-    scale
-        Whether numbers are centred and scaled by the source's mean and standard deviation.
-    target_labels
-        Whether labels that target rows have are used; None uses them where some rows lack one.
-    in_python
-        Whether messages speak of Python or of the command line.
-    task
-        What the label is: classes, an amount (``regression``), or what it is beyond doubt.
-    weight
-        Column of the source that says how much each row counts.
-    """
+    """What the user says of a table's columns."""
 
     label: str
     missing: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
+    """Columns that the target has although they look otherwise."""
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     id: tuple[str, ...] = ()
+    """Columns carried through."""
     positive: str | None = None
-    scale: bool = True
+    """The class of two that metrics speak of."""
     in_python: bool = False
+    """Whether messages speak of Python or of the command line."""
     numeric: tuple[str, ...] = ()
+    """Columns of numbers in which texts stand for gaps."""
     dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Columns of dates, of which the tables show parts."""
     target_labels: bool | None = None
+    """Whether labels that target rows have are used; None uses them where some rows lack one."""
     task: Task = "auto"
     weight: str | None = None
+    """Column of the source that says how much each row counts."""
 
     @property
     def apart(self) -> set[str]:

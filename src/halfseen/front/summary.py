@@ -9,10 +9,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.front.labels import counted, every_label
+from halfseen.front.labels import counted
 from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text, signed_log
 from halfseen.front.schema import Shape
 from halfseen.front.tables import Table, each_site
@@ -24,6 +25,10 @@ MOST_NUMBERS = 1_000
 SAMPLE = 100_000
 """Rows at most from which medians and scales are taken: all of a shorter table, else evenly spaced
 ones."""
+
+
+class EmptyLabelError(Exception):
+    """A source row has no label: such rows are left out."""
 
 
 class Moments(NamedTuple):
@@ -218,14 +223,16 @@ def summarize(
 
 def _add_labels(summary: TableSummary, column: Any, label: str, where: str, first_row: int) -> None:
     """Take in the labels of one batch, as values and, where they are numbers, as amounts."""
-    found = counted(every_label(column, label, where=where, first_row=first_row + summary.rows))
+    values = decoded(column, label, where)
+    if pc.any(pc.is_null(values, nan_is_null=True)).as_py():
+        raise EmptyLabelError
+    found = counted(values)
     if not summary.rows:
         summary.amounts = ColumnSummary(label)
     if any(isinstance(value, str | bool) for value in found):
         summary.amounts = None
     if summary.amounts is not None:
-        numbers = decoded(column, label, where)
-        summary.amounts.add(numbers, where=where, first_row=first_row)
+        summary.amounts.add(values, where=where, first_row=first_row)
     if len(summary.labels) <= MOST_VALUES:
         summary.labels += found
     elif summary.amounts is None:

@@ -13,13 +13,7 @@ from halfseen.arrays import Floats, Integers
 from halfseen.errors import InputError, OptionError
 from halfseen.labels.kind import ClassWeight, Expected, Labels, Look, Measure
 from halfseen.labels.reach import LEVEL, OTHER, Reach
-from halfseen.metrics import (
-    amount_metrics,
-    coverage,
-    mean_absolute_error,
-    r_squared,
-    root_mean_squared_error,
-)
+from halfseen.metrics import coverage, mean_absolute_error, r_squared, root_mean_squared_error
 from halfseen.splitting import folds, rarest_class
 
 if TYPE_CHECKING:
@@ -244,8 +238,10 @@ class Amounts:
         return losses
 
     def metrics_of(self, shown: Floats, labels: Labels) -> dict[str, Any]:
-        """Return RMSE, mean absolute error, R² and how many rows the interval holds."""
-        return amount_metrics(shown, labels)
+        """Return every measure, to five digits."""
+        found = {name: measure.of(shown, labels) for name, measure in self.measures.items()}
+        rounded = {n: None if v is None else float(f"{v:.5g}") for n, v in found.items()}
+        return {"rows": len(labels), **rounded}
 
     def expected(self, shown: Floats, labels: Labels) -> dict[str, Expected]:
         """Return the mean absolute error, and the root of the mean squared error."""

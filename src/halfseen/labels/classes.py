@@ -65,21 +65,18 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Classes:
-    """One of several classes.
-
-    Parameters
-    ----------
-    values
-        The class labels, in the order of the probabilities.
-    """
+    """One of several classes."""
 
     task: ClassVar[str] = "classification"
     loss: ClassVar[str] = "cross_entropy"
+    """The measure that models are compared by; lower is better."""
     row_loss_words: ClassVar[str] = "cross-entropy"
+    """What a row costs, in words; differences of its mean are told."""
     unit: ClassVar[str] = " nats"
     linear_words: ClassVar[str] = "logistic regression"
     baseline_words: ClassVar[str] = "the source's class shares"
     own_words: ClassVar[str] = "these rows' own class shares"
+    """The simplest predictions, the same for every row: the source's, and the rows' own."""
     measures: ClassVar[Mapping[str, Measure]] = {
         "accuracy": Measure("accuracy", accuracy),
         "auc": Measure("AUC", auc),
@@ -87,11 +84,17 @@ class Classes:
         "calibration_error": Measure("calibration error", expected_calibration_error),
     }
     constant_name: ClassVar[str] = "class_prior"
+    """Where a model's metrics keep the source's."""
     graph_output: ClassVar[str] = "probabilities"
+    """What an exported graph calls what is shown."""
     networks: ClassVar[bool] = True
+    """Whether the paper's networks predict it."""
     answers_tell: ClassVar[bool] = True
+    """Whether answers alone tell which model, or map of drifted columns, is plausible."""
     bounds_inputs: ClassVar[bool] = False
+    """Whether a straight line would run away beyond the source's rows."""
     values: tuple[Scalar, ...]
+    """The class labels, in the order of the probabilities."""
 
     @classmethod
     def of(cls, count: int) -> Classes:
@@ -262,18 +265,8 @@ class Classes:
         """Return the shares with the highest likelihood on held-out rows, held near equal ones.
 
         Expectation and maximisation with :data:`PRIOR_ROWS` rows that every member explains
-        equally well: where few rows speak, none is left out.
-
-        Parameters
-        ----------
-        answers
-            What each member says of rows that it was not fitted on.
-        labels
-            Their classes.
-        start
-            The shares to be held near, instead of equal ones.
-        weights
-            How much each row counts.
+        equally well: where few rows speak, none is left out. Members were not fitted on the rows;
+        `start` are shares to be held near instead of equal ones.
 
         Examples
         --------

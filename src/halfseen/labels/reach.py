@@ -33,14 +33,7 @@ class Reach:
 
     Quantiles of what held-out rows differ by, the same everywhere or by the predicted amount, in
     between which they are interpolated; for a target, at least those of rows that are weighted to
-    look like it.
-
-    Parameters
-    ----------
-    at
-        Predicted amounts, rising.
-    below, above
-        What the interval reaches below and above each.
+    look like it. `at` are predicted amounts, rising; the interval reaches `below` and `above` each.
 
     References
     ----------
@@ -103,14 +96,8 @@ class Reach:
     def for_target(self, differences: Floats, weights: Floats, *, covered: bool) -> Reach:
         """Return the wider of this reach and that of weighted rows, and more if rows cover little.
 
-        Parameters
-        ----------
-        differences
-            Of the truth and held-out rows' amounts.
-        weights
-            How much more often each of these rows occurs on the target.
-        covered
-            Whether they are enough to tell anything of it.
+        `differences` are those of the truth and held-out rows' amounts; the others are as in
+        :class:`~halfseen.labels.kind.Target`.
         """
         further = 1.0 if covered else 1.0 + OTHER
         low, high = (max(0.0, _weighted_end(sign * differences, weights)) for sign in (-1, 1))

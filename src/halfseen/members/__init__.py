@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfseen.members.aligned import Aligned, AlignedLearner, Mapped
 from halfseen.members.linear import Regression, RegressionLearner
-from halfseen.members.registry import (
-    LEARNERS,
-    MEMBER_WORDS,
-    MEMBERS,
-    NETWORKS,
-    member_named,
-    register,
-    words_of,
-)
+from halfseen.members.registry import LEARNERS, NETWORKS, member_named, register, words_of
 from halfseen.members.tasks import Learner, Member, Sample, Task
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
 
@@ -27,8 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LEARNERS",
-    "MEMBERS",
-    "MEMBER_WORDS",
     "NETWORKS",
     "Aligned",
     "AlignedLearner",

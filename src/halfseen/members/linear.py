@@ -35,13 +35,8 @@ MOST_COMPARED = 3_000
 class Regression:
     """Logistic or ridge regression on the observed inputs: the logits, or amounts, W x1 + b.
 
-    Parameters
-    ----------
-    weight, bias
-        W and b.
-    low, high
-        What each input is taken for at least and at most where amounts are predicted: a straight
-        line goes on a little beyond the source's rows, and no further.
+    Where amounts are predicted each input is taken for `low` at least and `high` at most: a
+    straight line goes on a little beyond the source's rows, and no further.
     """
 
     kind: ClassVar[str] = "regression"
@@ -110,15 +105,10 @@ class Regression:
 
 @dataclass(frozen=True)
 class RegressionLearner:
-    """Fits logistic or ridge regression on the rows in memory.
-
-    Parameters
-    ----------
-    penalty
-        As scikit-learn's C; by default it is chosen at every fit.
-    """
+    """Fits logistic or ridge regression on the rows in memory."""
 
     penalty: float | None = None
+    """As scikit-learn's C; by default it is chosen at every fit."""
     name: str = Regression.kind
 
     def fit(self, task: Task) -> Regression:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from halfseen.arrays import Floats, Matrix, Tensor
+from halfseen.arrays import Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.labels import LabelKind
@@ -37,28 +37,15 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class NetworksMember(Predictor):
-    """Trained networks.
-
-    Parameters
-    ----------
-    networks, options
-        As for :class:`~halfseen.networks.predictor.Predictor`.
-    history
-        One record per epoch.
-    own_encoder
-        Whether the encoders are the user's own, and must be given again.
-    objective
-        With the critics, as training left it; not kept in a folder.
-    """
+    """Trained networks."""
 
     kind: ClassVar[str] = NETWORKS
     history: History = field(default_factory=list)
+    """One record per epoch."""
     own_encoder: bool = False
+    """Whether the encoders are the user's own, and must be given again."""
     objective: Objective | None = None
-
-    def complete_answer(self, rows: Matrix) -> Floats | None:
-        """Return the same with the missing block; None if the model makes no use of it."""
-        return self.complete_log_probabilities(rows)
+    """With the critics, as training left it; not kept in a folder."""
 
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
@@ -123,18 +110,9 @@ LEAST_PACE = 0.3
 
 @dataclass(frozen=True)
 class NetworksLearner:
-    """Trains networks.
+    """Trains networks, as :func:`halfseen.networks.training.fitting.fit_objective` says.
 
-    Parameters
-    ----------
-    method, options
-        Which of the seven models, and every setting.
-    refine
-        Whether a model that adapts ends with self-training.
-    device, encoder, augmentation, on_epoch
-        As for :func:`halfseen.networks.training.fitting.fit_objective`.
-    evaluations
-        The most epochs of a phase that `on_epoch` is told of; all by default.
+    A model that adapts may end with self-training (`refine`).
     """
 
     method: Method

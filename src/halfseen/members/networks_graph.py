@@ -26,32 +26,19 @@ if TYPE_CHECKING:
 def add_networks(builder: GraphBuilder, networks: Networks, rows: str) -> str:
     """Add what :meth:`Networks.forward` computes in evaluation mode; return the logits.
 
-    Parameters
-    ----------
-    builder
-        The graph so far.
-    networks
-        Networks of a table or of images; `rows` has all columns or pixels, the missing block at
-        any value.
-    rows
-        Name of the float matrix of target rows, or of the tensor of images.
+    `rows` names the float matrix of target rows, or the tensor of images, with all columns or
+    pixels, the missing block at any value.
     """
     blocks, view = networks.blocks, networks.method.target_view
-
-    shown = rows
-    if networks.standardize:
-        shown = _add_evened(builder, networks, shown)
-    if not blocks.is_table:
-        fill = builder.constant(np.array(blocks.fill, dtype=np.float32))
-        shown = builder.node("Where", builder.constant(blocks.mask), fill, shown)
-    elif view == "ignore":
+    shown = _add_evened(builder, networks, rows) if networks.standardize else rows
+    if blocks.is_table and view == "ignore":
         positions = builder.constant(np.array(blocks.observed, dtype=np.int64))
-        shown = builder.node("Gather", rows, positions, axis=1)
-    elif view == "zero":
-        hidden = np.zeros(blocks.length, dtype=np.bool_)
-        hidden[list(blocks.missing)] = True
+        shown = builder.node("Gather", shown, positions, axis=1)
+    elif not blocks.is_table or view == "zero":
+        table = np.isin(np.arange(blocks.length), blocks.missing)
+        hidden = builder.constant(table if blocks.is_table else blocks.mask)
         fill = builder.constant(np.array(blocks.fill, dtype=np.float32))
-        shown = builder.node("Where", builder.constant(hidden), fill, rows)
+        shown = builder.node("Where", hidden, fill, shown)
     latent = _add(builder, networks.encoder, shown)
     if networks.generator is not None:
         imputed = _add(builder, networks.generator, latent)

@@ -24,21 +24,13 @@ Labels = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Sample:
-    """Prepared source rows with their labels.
-
-    Parameters
-    ----------
-    inputs
-        One row each, the missing block in it.
-    labels
-        Class positions or amounts; or soft labels, one row each.
-    weights
-        How much each row counts; equally by default.
-    """
+    """Prepared source rows, the missing block in them, with their labels."""
 
     inputs: Matrix
     labels: Labels
+    """Class positions or amounts; or soft labels, one row each."""
     weights: Floats | None = None
+    """How much each row counts; equally by default."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -52,24 +44,11 @@ class Sample:
 class Task:
     """One training: the rows, and where its state is kept between epochs.
 
-    Parameters
-    ----------
-    blocks, label_kind
-        Which inputs are missing, and what is predicted.
-    source, target
-        Rows in memory: all that are trained on, or a sample of them where there is a `stream`.
-    stream
-        Batches of all rows, with how many there are of the smaller domain.
-    seed
-        Same rows, settings and seed: the same member.
-    fingerprint
-        What tells the rows from others.
-    checkpoint
-        File that keeps the state of a long training.
-    progress
-        Makes the display of one training, by its title.
-    title
-        What is trained, for that display.
+    `source` and `target` are rows in memory: all that are trained on, or a sample of them where
+    there is a `stream`, batches of all rows with how many there are of the smaller domain. The
+    same rows, settings and `seed` give the same member; `fingerprint` tells the rows from others,
+    and `checkpoint` is the file that keeps the state of a long training. `progress` makes the
+    display of one training, by its title.
     """
 
     blocks: Blocks

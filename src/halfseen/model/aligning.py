@@ -52,24 +52,15 @@ MAP_WORDS = {
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """Target rows that are far from source rows.
-
-    Parameters
-    ----------
-    distance
-        How far target rows are from source rows.
-    columns
-        The continuous ones among the observed inputs.
-    of_instruments
-        Whether most inputs are measured and many of those moved each for itself: then the readings
-        are taken to have changed, and columns are mapped. Where a few moved, or all together as
-        they vary together in the source, or where one column was cut in two, the rows are other
-        rows.
-    """
+    """Target rows that are far from source rows."""
 
     distance: Distance
     columns: Continuous
+    """The continuous ones among the observed inputs."""
     of_instruments: bool
+    """Whether most inputs are measured and many of those moved each for itself: then the readings
+    are taken to have changed, and columns are mapped. Where a few moved, or all together as they
+    vary together in the source, or where one column was cut in two, the rows are other rows."""
 
 
 def find_drift(

@@ -48,7 +48,7 @@ from halfseen.model.training import Hooks, Trainings
 from halfseen.networks.methods import Method, method_named
 from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small, present_ranks
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksLearner
@@ -137,18 +137,9 @@ def fit_rows(
 ) -> Fit:
     """Fit prepared rows: every candidate on every fold, then the chosen one.
 
-    Parameters
-    ----------
-    front
-        How the rows were prepared; the model prepares others in the same way.
-    rows
-        Both domains.
-    settings, hooks
-        How to fit, and where to tell of it.
-    counts
-        Source rows of each class, where not all of them are at hand.
-    training_data
-        Fingerprints that the model keeps.
+    `front` says how the rows were prepared; the model prepares others in the same way, and keeps
+    the fingerprints in `training_data`. `counts` are source rows of each class, where not all of
+    them are at hand.
     """
     inputs: Inputs = "table" if rows.blocks.is_table else "image"
     settings.check(inputs, rows.label_kind)

@@ -22,7 +22,7 @@ from halfseen.labels.kind import Labels
 from halfseen.members import LEARNERS, Aligned, Learner, Member, RegressionLearner, Sample, Task
 from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 ENOUGH = 30
 """Labelled target rows from which members also learn from them."""
@@ -40,16 +40,9 @@ def with_target_labels(
 ) -> Model:
     """Return the model as labelled target rows advise, with what was measured on them.
 
-    Parameters
-    ----------
-    model, names
-        Fitted without any target label, and the name of each of its members.
-    labelled
-        Target rows with their labels.
-    task
-        The source rows and the target's, as members learn from them.
-    kinds
-        Members that may learn from both; networks are left out.
+    It was fitted without any target label, and `names` are those of its members. `task` holds the
+    source rows and the target's, and `kinds` are members that may learn from both; networks are
+    left out.
     """
     stages = {"nothing": _Stage.of(model, names, labelled)}
     stages["weights"] = stages["nothing"]
@@ -81,22 +74,14 @@ def with_target_labels(
 
 @dataclass(frozen=True, eq=False)
 class _Stage:
-    """A model whose members are weighed anew by answers about labelled target rows.
-
-    Parameters
-    ----------
-    model, names
-        The model, and the name of each member; members of one name are weighed together.
-    labels
-        Of the labelled rows.
-    answers
-        What each member says of these rows, never having learned from them.
-    """
+    """A model whose members are weighed anew by answers about labelled target rows."""
 
     model: Model
     names: tuple[str, ...]
+    """Of the members; those of one name are weighed together."""
     labels: Labels
     answers: tuple[Floats, ...]
+    """What each member says of the labelled rows, never having learned from them."""
 
     @property
     def label_kind(self) -> LabelKind:

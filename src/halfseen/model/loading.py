@@ -15,7 +15,7 @@ from halfseen.members import member_named
 from halfseen.members.tasks import Member
 from halfseen.model.model import Model
 from halfseen.saving.folder import DESCRIPTION, Description, read_folder
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from torch import nn
@@ -27,14 +27,8 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
     """Return the model that ``save`` wrote into a folder; it predicts bit for bit the same.
 
     The folder is verified: a damaged, exchanged or linked file, another format, or tensors that
-    do not fit the description are refused. Nothing in a folder is executed.
-
-    Parameters
-    ----------
-    folder
-        What ``save`` or ``halfseen fit`` wrote.
-    encoder
-        The module or factory that the model was given, where it was given one.
+    do not fit the description are refused. Nothing in a folder is executed. `encoder` is the
+    module or factory that the model was given, where it was given one.
 
     Examples
     --------

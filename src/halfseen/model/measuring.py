@@ -18,7 +18,7 @@ from halfseen.evidence.risk import RiskEstimate, importance_weighted_validation
 from halfseen.labels import LabelKind, Target
 from halfseen.members import Member
 from halfseen.model.rows import Fold, PreparedRows
-from halfseen.weights.combining import Weights, across_halves
+from halfseen.weights import Weights, across_halves
 
 MOST_WEIGHED = 5_000
 """Rows of each domain that the domain classifier of :func:`held_out_weights` is fitted on."""
@@ -26,25 +26,16 @@ MOST_WEIGHED = 5_000
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What members say of source rows that they were not fitted on.
-
-    Parameters
-    ----------
-    label_kind, labels
-        What is predicted, and the truth of each row.
-    answers
-        Each member's answer, the missing block hidden.
-    complete
-        The answer with the missing block, where a member uses it.
-    counted
-        How much each row counts; equally by default.
-    """
+    """What members say of source rows that they were not fitted on."""
 
     label_kind: LabelKind
     labels: npt.NDArray[Any]
     answers: tuple[Floats, ...]
+    """Each member's answer, the missing block hidden."""
     complete: Floats | None
+    """The answer with the missing block, where a member uses it."""
     counted: Floats | None = None
+    """How much each row counts; equally by default."""
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:

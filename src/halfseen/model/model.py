@@ -25,7 +25,7 @@ from halfseen.members.aligned import Aligned
 from halfseen.members.tasks import Member
 from halfseen.model.evaluating import SIMPLE, evaluation
 from halfseen.saving.folder import Description, write_folder
-from halfseen.weights.combining import Weights
+from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from halfseen.members.networks import NetworksMember

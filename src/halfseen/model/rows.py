@@ -49,37 +49,23 @@ class Fold:
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """Both domains, ready for the members.
-
-    Parameters
-    ----------
-    blocks, label_kind
-        Which inputs are missing, and what is predicted.
-    target
-        Target rows, the missing block hidden; a sample of them where they are streamed.
-    whole
-        All source rows, where they are at hand.
-    folds
-        Ways to hold rows out; none where nothing is measured.
-    stream
-        All training rows of both domains from disk, where memory does not hold them.
-    fingerprint
-        What tells these rows from others.
-    measured
-        Observed columns of numbers, where the inputs are those of a table.
-    labelled
-        Target rows whose labels are known and used; they are among `target` too.
-    """
+    """Both domains, ready for the members."""
 
     blocks: Blocks
     label_kind: LabelKind
     target: Matrix
+    """Target rows, the missing block hidden; a sample of them where they are streamed."""
     whole: Sample | None
+    """All source rows, where they are at hand."""
     folds: Sequence[Fold] = ()
+    """Ways to hold rows out; none where nothing is measured."""
     stream: StreamedBatches | None = None
+    """All training rows of both domains from disk, where memory does not hold them."""
     fingerprint: str = field(default="", compare=False)
     measured: Continuous | None = None
+    """Observed columns of numbers, where the inputs are those of a table."""
     labelled: Sample | None = None
+    """Target rows whose labels are known and used; they are among `target` too."""
 
     @property
     def refits_networks(self) -> bool:

@@ -29,23 +29,10 @@ FEWEST_SHARE = 1e-4
 def self_trained(
     answer: Floats, rows: Matrix, home: ColumnMap, own: ColumnMap, blocks: Blocks
 ) -> Aligned | None:
-    """Return a linear discriminant of target rows, taught by the answer about them.
+    """Return a linear discriminant of prepared target rows, taught by the answer about them.
 
-    Parameters
-    ----------
-    answer
-        Log-probabilities of the rows.
-    rows
-        Prepared target rows.
-    home, own
-        Maps of source rows and of target rows, each on its own scale.
-    blocks
-        Which inputs the rows have.
-
-    Returns
-    -------
-    Aligned or None
-        None where the answer is too unsure to teach, or there are too few rows.
+    None where the answer, their log-probabilities, is too unsure to teach, or rows are too few.
+    `home` and `own` map source rows and target rows, each on its own scale.
     """
     classes = answer.shape[1]
     entropy = -(np.exp(answer) * answer).sum(axis=1).mean()

@@ -57,7 +57,7 @@ class FitSettings:
         at the best effort or where a setting of theirs is given, and networks alone for images
         and for presets that repeat the paper.
     effort
-        How long a fit may take: ``quick`` leaves teachers out for tables, and gives images a fifth
+        How long a fit may take: ``quick`` leaves teachers out for tables, and gives images a tenth
         of the steps; ``best`` adds networks and holds rows in memory out in five folds, whose
         networks answer together.
     align

@@ -27,13 +27,6 @@ class StreamedBatches:
     Several ranks read different parts of the tables, dealt anew in every epoch, and all take the
     same number of steps: one whose parts run out starts with them again, and what others have
     left over by then is not seen in this epoch.
-
-    Parameters
-    ----------
-    source, target
-        The rows.
-    source_rows, target_rows
-        How many of each there are to train on.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from halfseen.labels import Classes, LabelKind, kind_of
@@ -13,22 +13,6 @@ AS_WELL = 1.01
 """A single member whose loss is at most this many times the model's does as well."""
 
 
-def told(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Give every sentence there is."""
-    for tell in (
-        time_sentence,
-        seeds_sentence,
-        weights_sentence,
-        alignment_sentence,
-        teaching_sentence,
-        labels_sentence,
-        advice,
-    ):
-        sentence = tell(metrics)
-        if sentence:
-            yield sentence
-
-
 def time_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what a time limit left out.
 
@@ -37,19 +21,16 @@ def time_sentence(metrics: Mapping[str, Any]) -> str:
     >>> print(time_sentence({"time_limit": {"seconds": 5.0, "left_out": ["forest", "teachers"]}}))
     Left out, to keep to 5 s: random forest, teachers.
     """
-    found = metrics.get("time_limit", {})
-    if not found.get("left_out"):
+    found, kind = metrics["time_limit"], kind_of(metrics)
+    if not found["left_out"]:
         return ""
-    kind = kind_of(metrics)
     words = ", ".join(member_words(name, kind) for name in found["left_out"])
     return f"Left out, to keep to {found['seconds']:g} s: {words}."
 
 
 def seeds_sentence(metrics: Mapping[str, Any]) -> str:
     """Say how many seeds answer together."""
-    seeds = metrics.get("seeds")
-    if not seeds:
-        return ""
+    seeds = metrics["seeds"]
     return f"Members that depend on a seed were trained with {seeds}, which answer together."
 
 
@@ -61,10 +42,7 @@ def weights_sentence(metrics: Mapping[str, Any]) -> str:
     >>> print(weights_sentence({"weights": {"regression": 0.25, "networks": 0.75}}))
     Weights of the members, as held-out rows advise: networks 0.75, logistic regression 0.25.
     """
-    weights = metrics.get("weights")
-    if not weights:
-        return ""
-    heaviest = sorted(weights.items(), key=lambda entry: -entry[1])
+    heaviest = sorted(metrics["weights"].items(), key=lambda entry: -entry[1])
     kind = kind_of(metrics)
     shown = ", ".join(f"{member_words(name, kind)} {weight:.2f}" for name, weight in heaviest)
     why = "as held-out rows advise"
@@ -92,9 +70,7 @@ def member_words(name: str, label_kind: type[LabelKind] = Classes) -> str:
 
 def alignment_sentence(metrics: Mapping[str, Any]) -> str:
     """Say which maps of drifted columns were chosen, and why."""
-    found = metrics.get("alignment")
-    if not found:
-        return ""
+    found = metrics["alignment"]
     maps = sorted(found["maps"], key=lambda entry: -entry["weight"])
     counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
     return (
@@ -106,10 +82,8 @@ def alignment_sentence(metrics: Mapping[str, Any]) -> str:
 
 def teaching_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what the columns that only the source has brought."""
-    found = metrics.get("teaching")
-    if not found:
-        return ""
-    kind, gain, error = kind_of(metrics), found["gain"], 2 * found["standard_error"]
+    kind, found = kind_of(metrics), metrics["teaching"]
+    gain, error = found["gain"], 2 * found["standard_error"]
     verdict = (
         "the missing columns taught the trees something"
         if gain > error
@@ -134,10 +108,8 @@ USES = {
 
 def labels_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what labelled target rows were used for, and what was measured on them."""
-    found = metrics.get("target_labels")
-    if not found:
-        return ""
-    losses, kind = found.get("losses") or found["cross_entropy"], kind_of(metrics)
+    found, kind = metrics["target_labels"], kind_of(metrics)
+    losses = found["losses"]
     tried = [f"{losses['nothing']:.3f} without them", f"{losses['weights']:.3f} weighed by them"]
     tried += [f"{losses['training']:.3f} trained on them too"] if "training" in losses else []
     shown = "; ".join(
@@ -167,7 +139,7 @@ def advice(metrics: Mapping[str, Any]) -> str:
     Source rows tell that where no column has drifted beyond them.
     """
     measured = metrics.get("held_out_source", {}).get("without_missing_block")
-    members = metrics.get("members", {})
+    members = metrics["members"]
     if not measured or len(members) < 2 or {"alignment", "target_labels"} & set(metrics):
         return ""
     kind = kind_of(metrics)
@@ -180,3 +152,19 @@ def advice(metrics: Mapping[str, Any]) -> str:
                 f"{alone:.5g}, the model {ours:.5g}): the simpler one may be the better choice."
             )
     return ""
+
+
+TOLD_OF: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "time_limit": time_sentence,
+    "seeds": seeds_sentence,
+    "weights": weights_sentence,
+    "alignment": alignment_sentence,
+    "teaching": teaching_sentence,
+    "target_labels": labels_sentence,
+    "members": advice,
+}
+
+
+def told(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Give every sentence that there are metrics for."""
+    yield from filter(None, (tell(metrics) for name, tell in TOLD_OF.items() if metrics.get(name)))

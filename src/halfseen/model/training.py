@@ -50,25 +50,17 @@ _Key = tuple[str, int | None, int]
 
 @dataclass(frozen=True)
 class Hooks:
-    """Where a fit tells what it does, and where it keeps its state.
-
-    Parameters
-    ----------
-    progress
-        Makes the display of one training, by its title.
-    part
-        Told which part of the fit begins, how many are done, and how many there are.
-    say
-        Told in sentences what is going on.
-    checkpoints
-        Folder that keeps the state of each training after every epoch. The same call with the
-        same rows continues from it; it can be deleted when the model is there.
-    """
+    """Where a fit tells what it does, and where it keeps its state."""
 
     progress: Callable[[str], Progress] = field(default=lambda title: Progress())
+    """Makes the display of one training, by its title."""
     say: Callable[[str], None] = field(default=lambda sentence: None)
+    """Told in sentences what is going on."""
     checkpoints: Path | None = None
+    """Folder that keeps the state of each training after every epoch. The same call with the same
+    rows continues from it; it can be deleted when the model is there."""
     part: Callable[[str, int, int], None] = field(default=lambda doing, done, parts: None)
+    """Told which part of the fit begins, how many are done, and how many there are."""
 
 
 ALWAYS = ("boosted_trees", "regression")
@@ -85,16 +77,9 @@ def _inner(learner: Learner) -> str:
 class Trainings:
     """Fits members on parts of the rows, none twice.
 
-    Parameters
-    ----------
-    rows, settings, hooks, inputs
-        As the fit has them.
-    identity
-        What tells the rows from others, beside their fingerprint.
-    teaches
-        Whether teachers on the complete source give soft labels.
-    seeds
-        With how many seeds each member is trained that depends on one.
+    `identity` tells the rows from others, beside their fingerprint; where it `teaches`, teachers on
+    the complete source give soft labels; `seeds` is with how many each member is trained that
+    depends on one.
     """
 
     def __init__(

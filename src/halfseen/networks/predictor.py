@@ -43,7 +43,7 @@ class Predictor:
     answer = log_probabilities
     """What networks answer."""
 
-    def complete_log_probabilities(self, rows: Matrix) -> Floats | None:
+    def complete_answer(self, rows: Matrix) -> Floats | None:
         """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
         if not self.method.imputes:
             return None

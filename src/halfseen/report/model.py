@@ -14,6 +14,7 @@ from halfseen.alarms import Alarm
 from halfseen.errors import InputError, first_fault
 from halfseen.front.fronts import TableFront, front_from_dict
 from halfseen.front.schema import TableSchema
+from halfseen.labels import kind_of
 from halfseen.model.telling import member_words
 from halfseen.report.answer import (
     alarm_tiles,
@@ -197,16 +198,17 @@ def _tiles(subject: Subject) -> tuple[Tile, ...]:
     """Return the first screen: what is most useful and most certain, in that order."""
     facts, metrics = subject.facts, subject.description.metrics
     tiles = alarm_tiles(subject.alarms) + expected_tiles(facts, subject.alarms)
-    weights = metrics.get("weights")
+    weights, kind = metrics.get("weights"), kind_of(metrics)
     if weights:
         heaviest = sorted(weights, key=lambda name: -weights[name])[:3]
-        words = ", ".join(f"{member_words(name)} {weights[name]:.2f}" for name in heaviest)
-        tiles.append(Tile("Carried by", member_words(heaviest[0]), f"weights: {words}"))
+        words = ", ".join(f"{member_words(name, kind)} {weights[name]:.2f}" for name in heaviest)
+        tiles.append(Tile("Carried by", member_words(heaviest[0], kind), f"weights: {words}"))
     teaching = metrics.get("teaching")
     if teaching:
         gain, error = teaching["gain"], 2 * teaching["standard_error"]
-        value = f"{gain:.3f} nats" if gain > error else "Nothing certain"
-        words = f"cross-entropy lower by {gain:.4f} ± {error:.4f} on held-out source rows"
+        value = f"{gain:.3g}{kind.unit}" if gain > error else "Nothing certain"
+        loss = kind.row_loss_words
+        words = f"{loss} lower by {gain:.4g} ± {error:.4g} on held-out source rows"
         tiles.append(Tile("What the missing columns brought", value, words))
     shifted = next((column for column in facts.columns if column.shift is not None), None)
     if shifted is not None and shifted.shift is not None:

@@ -49,20 +49,17 @@ def bars(
     def top(share: float) -> float:
         return height - (height - 2) * share / most
 
-    filled = "".join(
-        f"M{i * step + gap:.1f} {height:g}V{top(s):.1f}h{step - 2 * gap:.1f}V{height:g}z"
-        for i, s in enumerate(source)
-        if s > 0
-    )
-    shapes = [f'<path class="fill-source" d="{filled}"/>']
+    def boxes(shares: Sequence[float], end: str) -> str:
+        return "".join(
+            f"M{i * step + gap:.1f} {height:g}V{top(s):.1f}h{step - 2 * gap:.1f}V{height:g}{end}"
+            for i, s in enumerate(shares)
+            if s > 0
+        )
+
+    shapes = [f'<path class="fill-source" d="{boxes(source, "z")}"/>']
     if target is not None:
-        if apart:
-            outline = "".join(
-                f"M{i * step + gap:.1f} {height:g}V{top(t):.1f}h{step - 2 * gap:.1f}V{height:g}"
-                for i, t in enumerate(target)
-                if t > 0
-            )
-        else:
+        outline = boxes(target, "")
+        if not apart:
             steps = (f"V{top(t):.1f}h{step:.1f}" for t in target)
             outline = f"M0 {height:g}" + "".join(steps) + f"V{height:g}"
         shapes.append(f'<path class="line-target" d="{outline}"/>')

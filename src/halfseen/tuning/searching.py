@@ -365,10 +365,8 @@ def _fingerprint(runner: _Runner, options: Any, held_out: float) -> str:
         "space": {name: repr(choices) for name, choices in runner.space.items()},
         "held_out": held_out,
         "seed": runner.seed,
-        **{name: parameters.get(name) for name in SAME if not callable(parameters.get(name))},
+        **{name: parameters.get(name) for name in SAME},
     }
-    if parameters.get("class_weight") is not None:
-        facts["class_weight"] = parameters["class_weight"]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     rows = runner.rows
     for inputs in (rows.X, rows.X_held_out, rows.X_target):

@@ -43,8 +43,6 @@ class ConvEncoder(nn.Module):
         normalize: Normalization = "batch",
     ) -> None:
         super().__init__()
-        if padding not in ("valid", "same"):
-            raise OptionError(f"padding={padding!r} is unknown; choose 'valid' or 'same'.")
         _check_image_fits(shape, len(channels), kernel_size, padding, pools)
         inputs = shape[0]
         layers: list[nn.Module] = []

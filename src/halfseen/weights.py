@@ -19,13 +19,6 @@ class Weights:
     A mixture and not a product of opinions: on a shifted target one member may run far beyond what
     it was fitted on, and in a product its sureness would outvote the others. Amounts are averaged.
 
-    Parameters
-    ----------
-    members
-        The shares, of sum one.
-    bias
-        What is added to the answer, where target labels said so.
-
     Examples
     --------
     >>> from halfseen.labels import Classes
@@ -35,7 +28,9 @@ class Weights:
     """
 
     members: tuple[float, ...]
+    """The shares, of sum one."""
     bias: tuple[float, ...] = ()
+    """What is added to the answer, where target labels said so."""
 
     @classmethod
     def equal(cls, count: int) -> Weights:

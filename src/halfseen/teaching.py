@@ -33,29 +33,19 @@ SHARE = 0.5
 FEW = 2_000
 """Rows below which the control has every fold; of more, one is enough to tell what x2 taught."""
 
-Teachers = Sequence[Learner]
-
 
 @dataclass(frozen=True, eq=False)
 class Lessons:
-    """What teachers say of source rows, none of a row that it was fitted on.
-
-    Parameters
-    ----------
-    complete
-        Soft labels by teachers that see (x1, x2).
-    beyond
-        What the same teachers say of rows that were held out from all of them.
-    controlled
-        Places of the rows that have a control.
-    control
-        Their soft labels by teachers that see x1 alone: what soft labels bring by themselves.
-    """
+    """What teachers say of source rows, none of a row that it was fitted on."""
 
     complete: Floats
+    """Soft labels by teachers that see (x1, x2)."""
     beyond: Floats
+    """What the same teachers say of rows that were held out from all of them."""
     controlled: npt.NDArray[np.intp]
+    """Places of the rows that have a control."""
     control: Floats
+    """Their soft labels by teachers that see x1 alone: what soft labels bring by themselves."""
 
 
 STUDENTS = frozenset({BoostedTrees.kind, Forest.kind})
@@ -68,8 +58,8 @@ def is_student(learner: Learner) -> bool:
     return inner.name in STUDENTS
 
 
-def _teachers(task: Task, large: bool) -> Teachers:
-    """Return what teaches by default; the regression's penalty serves all folds."""
+def _teachers(task: Task, large: bool) -> Sequence[Learner]:
+    """Return what teaches; the regression's penalty serves all folds."""
     return (
         ForestLearner(size=50),
         BoostedTreesLearner(rounds=100, rate=0.08, large=large),
@@ -83,30 +73,16 @@ def lessons(
     *,
     control: bool = True,
     large: bool = False,
-    teachers: Teachers | None = None,
 ) -> list[Lessons | None]:
     """Return soft labels of each task's source rows; None where a class is too rare for folds.
 
-    Parameters
-    ----------
-    tasks
-        Trainings on parts of one table.
-    held_out
-        Complete rows that a task holds out; its teachers are asked about them too.
-    control
-        Whether teachers that see x1 alone teach beside the others.
-    large
-        Whether their boosted trees are large.
-    teachers
-        What teaches, instead of trees and a regression whose penalty suits the first task.
+    The tasks are trainings on parts of one table. Their teachers, whose boosted trees may be
+    `large`, are asked about complete rows that a task holds out too; as a `control` others teach
+    that see x1 alone.
     """
     asked = [task.source.inputs[:0] for task in tasks] if held_out is None else held_out
     complete = [replace(t, blocks=Blocks(t.blocks.shape, (), t.blocks.names)) for t in tasks]
-    knowing, ignorant = (
-        (teachers, teachers)
-        if teachers is not None
-        else at_once([partial(_teachers, part[0], large) for part in (complete, tasks)])
-    )
+    knowing, ignorant = at_once([partial(_teachers, p[0], large) for p in (complete, tasks)])
 
     def taught_rows(number: int) -> Lessons | None:
         task, whole = tasks[number], complete[number]
@@ -179,7 +155,7 @@ def what_was_taught(student: Member, control: Member, held_out: Sample, task: Ta
 
 
 def _out_of_fold(
-    task: Task, teachers: Teachers, beyond: Matrix, parts: int = FOLDS
+    task: Task, teachers: Sequence[Learner], beyond: Matrix, parts: int = FOLDS
 ) -> tuple[npt.NDArray[np.intp], Floats, Floats]:
     """Return places and soft labels of the rows of some folds, and those of rows beyond.
 

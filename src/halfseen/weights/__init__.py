@@ -1,1 +1,0 @@
-"""From what the members say to one answer."""
