@@ -113,7 +113,7 @@ def test_complete_rows_are_used_when_asked(tables, tmp_path):
     source = tables / "source.parquet"
     outs = [tmp_path / "hidden.csv", tmp_path / "shown.csv"]
     plain = halfseen("predict", tables / "model", source, "-o", outs[0])
-    assert "model imputes them: spend, grade" in plain.out
+    assert "takes them for missing: spend, grade (--use-missing" in plain.out
     assert halfseen("predict", tables / "model", source, "-o", outs[1], "--use-missing").code == 0
     hidden, shown = (pd.read_csv(out)["p_yes"] for out in outs)
     assert not np.allclose(hidden, shown)

@@ -23,6 +23,7 @@ from halfseen.metrics import metrics_of
 from halfseen.model import rows
 from halfseen.model.fitting import RULE, Hooks, fit_tables, is_resident
 from halfseen.model.model import Model
+from halfseen.model.scoring import TableScorer
 from halfseen.model.settings import FitSettings
 from halfseen.model.streams import StreamedBatches
 from halfseen.parallel import Ranks, at_once_workers
@@ -124,6 +125,15 @@ def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
     mixed = model.predict_proba(gaps, use_missing=True)
     np.testing.assert_allclose(mixed[:30], hidden[:30], atol=1e-6)
     np.testing.assert_allclose(mixed[30:], shown[30:], atol=1e-6)
+
+
+def test_a_block_that_no_member_uses_is_refused_and_not_recommended(found, tmp_path):
+    model = fitted(found, members=("regression",))
+    source = pa.parquet.read_table(tmp_path / "source.parquet")
+    with pytest.raises(InputError, match="No member of this model makes use of the missing block"):
+        model.predict_proba(source, use_missing=True)
+    (note,) = TableScorer.of(model, source.column_names).notes
+    assert note == "Not looked at, because the model takes them for missing: c."
 
 
 def test_probabilities_speak_of_the_source_frequencies(tmp_path):

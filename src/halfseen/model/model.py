@@ -249,6 +249,11 @@ class Model:
             What messages call the rows, and the number of the first.
         """
         front = self.front
+        if use_missing and not self.imputes:
+            raise InputError(
+                "No member of this model makes use of the missing block, in rows that have it "
+                "either; networks do: fit with --models Adaptation-Imputation."
+            )
         known = np.zeros(0, dtype=bool)
         if use_missing and isinstance(front, TableFront):
             known = front.has_missing_block(X, where)

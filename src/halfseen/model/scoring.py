@@ -287,10 +287,9 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     missing = [column.name for column in schema.missing]
     unused = [name for name in missing if name in names and name not in used]
     if unused:
-        notes.append(
-            f"Not looked at, because the model imputes them: {', '.join(unused)} "
-            "(--use-missing scores with them where a row has them all)."
-        )
+        how = " (--use-missing scores with them where a row has them all)"
+        names_of_them = f"{', '.join(unused)}{how if model.imputes else ''}"
+        notes.append(f"Not looked at, because the model takes them for missing: {names_of_them}.")
     expected = {*missing, *schema.dropped, schema.label}
     extra = [name for name in names if name not in used and name not in expected]
     if extra:

@@ -160,7 +160,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
                     "threshold": 0.8,
                     "view": "plain",
                 }
-            }
+            },
         },
         "table": _TABLE_NETWORKS
         | {
