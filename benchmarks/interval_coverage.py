@@ -4,8 +4,8 @@ Each problem is fitted with ``effort="quick"`` on a draw of its source and targe
 (``real``), and with a slice of the source in the target's place (``rehearsal``). What the intervals
 rest on is kept, so that the table needs no fit; runs that are there already are not repeated:
 
-    HALFSEEN_DATA=... python benchmarks/coverage.py --output coverage/ --seeds 2
-    python benchmarks/coverage.py --output coverage/ --table
+    HALFSEEN_DATA=... python benchmarks/interval_coverage.py --output coverage/ --seeds 2
+    python benchmarks/interval_coverage.py --output coverage/ --table
 """
 
 from __future__ import annotations
