@@ -20,6 +20,7 @@ from halfseen.front.inference import Understanding, understand
 from halfseen.front.roles import Roles
 from halfseen.front.streaming import RowStream
 from halfseen.metrics import metrics_of
+from halfseen.model import model as model_module
 from halfseen.model import rows
 from halfseen.model.fitting import RULE, Hooks, fit_tables, is_resident
 from halfseen.model.model import Model
@@ -125,6 +126,17 @@ def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
     mixed = model.predict_proba(gaps, use_missing=True)
     np.testing.assert_allclose(mixed[:30], hidden[:30], atol=1e-6)
     np.testing.assert_allclose(mixed[30:], shown[30:], atol=1e-6)
+
+
+def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
+    model = fitted(found)
+    target = pa.parquet.read_table(tmp_path / "target.parquet")
+    whole, sizes = model.predict_proba(target), []
+    answer = Model.answer
+    monkeypatch.setattr(model_module, "SHARE", 128)
+    monkeypatch.setattr(Model, "answer", lambda *a: sizes.append(len(a[1])) or answer(*a))
+    np.testing.assert_allclose(model.predict_proba(target), whole, rtol=1e-6)
+    assert sizes == [100, 100, 100]
 
 
 def test_a_block_that_no_member_uses_is_refused_and_not_recommended(found, tmp_path):

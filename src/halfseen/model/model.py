@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +25,7 @@ from halfseen.members import NETWORKS, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.tasks import Member
 from halfseen.model.evaluating import SIMPLE, evaluation
+from halfseen.parallel import at_once
 from halfseen.saving.folder import Description, write_folder
 from halfseen.weights import Weights
 
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from halfseen.networks.methods import Method
     from halfseen.networks.nets.networks import Networks
     from halfseen.options import Options
+
+SHARE = 131_072
+"""Rows that are scored together at most: they stay near the processor, and cores share them."""
 
 
 @dataclass(eq=False)
@@ -177,7 +182,14 @@ class Model:
         if not len(rows):
             return self.label_kind.shown(np.empty((0, self.label_kind.outputs)), self.metrics)
         answer = self.complete_answer if complete else self.answer
-        return self.label_kind.shown(answer(rows), self.metrics)
+
+        def shown(part: Matrix) -> Floats:
+            return self.label_kind.shown(answer(part), self.metrics)
+
+        if len(rows) <= SHARE:
+            return shown(rows)
+        parts = np.array_split(rows, -(-len(rows) // SHARE))
+        return np.concatenate(at_once([partial(shown, part) for part in parts]))
 
     def latents(self, rows: Matrix) -> Matrix:
         """Return (z1, ẑ2) of prepared rows: the observed part first, the imputed part after it."""
