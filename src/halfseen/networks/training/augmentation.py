@@ -129,7 +129,7 @@ def looks_differ(source: Tensor, target: Tensor, threshold: float = 0.5) -> bool
     brightness lies above half of the pixels of one domain more than of the other. Thin and thick
     strokes on the same ground stay below it; strokes on black and strokes on photos do not.
     """
-    found = ks_2samp(source.flatten().numpy(), target.flatten().numpy(), method="asymp")
+    found = ks_2samp(source.flatten().cpu(), target.flatten().cpu(), method="asymp")
     return bool(found.statistic > threshold)
 
 
