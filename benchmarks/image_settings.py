@@ -52,6 +52,8 @@ REFERENCE: dict[str, Any] = {
     "training.batch_size": 128,
 }
 """What differs from the preset of that name: as many steps as asked for, 200 of warm-up."""
+WHOLE = "reference, its own epochs"
+"""The preset as it is."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
     "no change of the target": {"training.target_augmentation": "none"},
@@ -61,7 +63,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "steady critic": {"objective.fading_adaptation": False},
     "running statistics": {"networks.prediction_statistics": "running"},
     "transport": {},
+    "refinement": {},
     "reference": REFERENCE,
+    WHOLE: {},
 }
 """What differs from the default."""
 
@@ -75,7 +79,7 @@ class Run(NamedTuple):
     model: str
     seed: int = 0
     side: str = "bottom"
-    """The half that is missing."""
+    """The half that is missing; or another share of the rows, as in ``bottom:0.3``."""
 
     @property
     def name(self) -> str:
@@ -91,8 +95,9 @@ PARTS = (
     "no change of the source",
     "no change of the target",
     "running statistics",
+    "refinement",
 )
-"""What the ablation leaves out."""
+"""What the ablation leaves out, or adds."""
 FEW = 1_200
 """Steps of the ablation and of models beside the default."""
 OTHERS = (
@@ -108,8 +113,14 @@ OTHERS = (
 )
 """The rest of the paper's table."""
 
+PATCHES = ("bottom:0.3", "bottom:0.4", "bottom", "bottom:0.6", "bottom:0.7")
+SHOWING = ("Source-IgnoreComponent", IGNORE, IMPUTE)
+"""Models of the figure on the size of the patch."""
+
 RUNS = [
     *(Run("default", STEPS, pair, IGNORE, seed) for seed in range(3) for pair in PAIRS),
+    *(Run("default", STEPS, pair, IGNORE, seed) for pair in PAIRS[2:] for seed in (3, 4)),
+    *(Run("default", STEPS, "svhn:mnistm", IGNORE, seed) for seed in range(3)),
     *(Run("default", STEPS, pair, IMPUTE) for pair in PAIRS),
     *(Run("default", STEPS, pair, IGNORE, 0, "top") for pair in PAIRS),
     *(Run(setting, FEW, pair, model) for setting, model in OTHERS for pair in PAIRS),
@@ -123,6 +134,8 @@ RUNS = [
         for seed in range(3)
         for part in ("default", *PARTS)
     ),
+    *(Run("default", FEW, "svhn:mnist", model, 0, patch) for patch in PATCHES for model in SHOWING),
+    Run(WHOLE, 89 * 93, "usps:mnist", IMPUTE),
     *(Run("reference", FEW, pair, model) for model in (IMPUTE, IGNORE) for pair in PAIRS),
 ]
 
@@ -131,16 +144,19 @@ def options_of(run: Run) -> Options:
     """Return the preset that a run has, and what it changes."""
     method = method_named(run.model)
     divergence = "transport" if run.setting == "transport" else "adversarial"
-    name: Preset = "reference" if run.setting == "reference" else "default"
+    name: Preset = "reference" if run.setting.startswith("reference") else "default"
     base = preset(name, divergence=divergence, imputes=method.imputes, adapts=method.adapts)
+    if run.setting == WHOLE:
+        return base
     settings = {"training.joint_epochs": run.steps // EPOCH, "training.batch_size": 64}
     return make_options(settings | SETTINGS[run.setting], base)
 
 
 def load(run: Run) -> DomainPair:
     source, target = run.pair.split(":")
+    side, _, fraction = run.side.partition(":")
     data = Path(os.environ["HALFSEEN_DATA"])
-    return load_pair(data, source, target, side=run.side, seed=0)
+    return load_pair(data, source, target, side=side, fraction=float(fraction or 0.5), seed=0)
 
 
 def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
@@ -153,15 +169,19 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     target = torch.from_numpy(shown)
     problem = TrainingProblem.resident(pair.blocks, source, target, len(pair.classes))
     curve: list[dict[str, float]] = []
+    epochs = options.training.joint_epochs
+    assert epochs != "auto"
     started = time.process_time()
 
     def look(objective: Objective, record: Mapping[str, Any]) -> None:
+        if record["phase"] != "joint":
+            return
         predictor = Predictor(objective.networks, options)
         truth = pair.target_test_labels.open("development")[::LOOK_EVERY]
         guess = predictor.log_probabilities(test[::LOOK_EVERY]).argmax(1)
         seconds = round(time.process_time() - started)
         found = {
-            "step": record["epoch"] * EPOCH,
+            "step": round(run.steps * record["epoch"] / epochs),
             "seconds": seconds,
             "accuracy": share(guess, truth),
         }
@@ -172,6 +192,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
         method,
         options,
         seed=run.seed,
+        refine=run.setting == "refinement",
         on_epoch=look if run.pair in DEVELOPMENT else None,
         evaluations=LOOKS,
     )
