@@ -178,13 +178,22 @@ def test_time_to_accuracy_goes_on_where_it_stopped(tmp_path, benchmarks):
 def test_settings_of_images_are_drawn_against_minutes(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     settings = importlib.import_module("image_settings")
-    curve = [{"step": 100, "seconds": 60, "accuracy": 70.0}]
     run = settings.Run("default", settings.STEPS, "usps:mnist", settings.IMPUTE)
+    drawn_and_not = [
+        (run, 70.0),
+        (run._replace(setting=settings.WHOLE, steps=8_277), 60.0),
+        (run._replace(steps=settings.FEW), 50.0),
+        (run._replace(pair="svhn:mnistm"), 40.0),
+        (run._replace(side="top"), 30.0),
+    ]
     log, picture = tmp_path / "log.jsonl", tmp_path / "drawn.png"
-    log.write_text(json.dumps(run._asdict() | {"curve": curve}) + "\n")
+    with log.open("w") as file:
+        for each, accuracy in drawn_and_not:
+            curve = [{"step": 100, "seconds": 60, "accuracy": accuracy}]
+            file.write(json.dumps(each._asdict() | {"curve": curve}) + "\n")
     drawn = []
     monkeypatch.setattr("matplotlib.axes.Axes.plot", lambda *a, **k: drawn.append(a[1:3]))
     monkeypatch.setattr("matplotlib.axes.Axes.legend", lambda *a, **k: None)
     settings.draw(log, picture)
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert drawn[1:] == [([1.0], [70.0])], "after the plain run"
+    assert drawn == [([1.0], [70.0]), ([1.0], [60.0])]
