@@ -43,7 +43,9 @@ from halfseen_bench.models import target_inputs
 IGNORE, IMPUTE = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
 OPTDIGITS = "mnist:optdigits"
 """To the 1,797 digits of 8x8 pixels that scikit-learn has: blurred, narrow, large."""
-DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm", OPTDIGITS)
+DEALT = "usps:mnist-dealt"
+"""To MNIST with four times as many nines as zeros, and other digits in between."""
+DEVELOPMENT = ("usps:mnist", "mnist:mnistm", "svhn:mnistm", OPTDIGITS, DEALT)
 EPOCH, LOOKS, LOOK_EVERY, SHOWN = 100, 4, 4, 1_000
 STEPS = 4_000
 """Those of the default."""
@@ -69,6 +71,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "steady critic": {"objective.fading_adaptation": False},
     "running statistics": {"networks.prediction_statistics": "running"},
     "thresholds by class": {"objective.terms.averaged_teacher.by_class": True},
+    "threshold 0.6": {"objective.terms.averaged_teacher.threshold": 0.6},
     "transport": {},
     "refinement": {},
     "reference": REFERENCE,
@@ -145,6 +148,11 @@ RUNS = [
         for seed in range(4)
         for part in ("default", "thresholds by class")
     ),
+    *(
+        Run(part, FEW, DEALT, IGNORE, seed)
+        for seed in range(2)
+        for part in ("default", "thresholds by class")
+    ),
     *(Run("thresholds by class", FEW, pair, IGNORE) for pair in DEVELOPMENT[:3]),
     Run("transport", FEW, OPTDIGITS, IGNORE),
     Run("transport", FEW, "svhn:mnistm", IGNORE),
@@ -170,9 +178,9 @@ def load(run: Run) -> DomainPair:
     source, target = run.pair.split(":")
     side, _, fraction = run.side.partition(":")
     data = Path(os.environ["HALFSEEN_DATA"])
-    known = "usps" if run.pair == OPTDIGITS else target
+    known, change = MADE_FROM.get(run.pair, (target, None))
     pair = load_pair(data, source, known, side=side, fraction=float(fraction or 0.5), seed=0)
-    return with_optdigits(pair) if run.pair == OPTDIGITS else pair
+    return change(pair) if change else pair
 
 
 def with_optdigits(pair: DomainPair) -> DomainPair:
@@ -188,6 +196,29 @@ def with_optdigits(pair: DomainPair) -> DomainPair:
         complete_target=None,
         target_train_labels=None,
     )
+
+
+def dealt(pair: DomainPair) -> DomainPair:
+    """Return the pair with fewer rows of the first classes on its target."""
+    assert pair.target_train_labels is not None
+    learned = pair.target_train_labels.open("making a development pair")
+    labels = pair.target_test_labels.open("making a development pair")
+    shares = np.linspace(0.25, 1.0, len(pair.classes))
+    random = np.random.default_rng(0)
+    train, test = (random.random(len(y)) < shares[y] for y in (learned, labels))
+    return replace(
+        pair,
+        name="usps->mnist-dealt",
+        target_train=pair.target_train[train],
+        target_test=pair.target_test[test],
+        target_test_labels=Sealed(labels[test]),
+        complete_target=None,
+        target_train_labels=None,
+    )
+
+
+MADE_FROM = {OPTDIGITS: ("usps", with_optdigits), DEALT: ("mnist", dealt)}
+"""Targets that are made here: of which data set, and how."""
 
 
 def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
