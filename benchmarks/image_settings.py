@@ -154,6 +154,17 @@ RUNS = [
         for part in ("default", "thresholds by class")
     ),
     *(Run("thresholds by class", FEW, pair, IGNORE) for pair in DEVELOPMENT[:3]),
+    *(Run("thresholds by class", STEPS, pair, IGNORE) for pair in DEVELOPMENT[:3]),
+    Run("thresholds by class", STEPS, "svhn:mnistm", IGNORE, 1),
+    *(
+        Run(part, STEPS, OPTDIGITS, IGNORE, seed)
+        for seed in (0, 3)
+        for part in ("default", "thresholds by class")
+    ),
+    *(Run("threshold 0.6", FEW, DEALT, IGNORE, seed) for seed in range(2)),
+    *(Run("threshold 0.6", FEW, OPTDIGITS, IGNORE, seed) for seed in (0, 3)),
+    Run("threshold 0.6", FEW, "svhn:mnistm", IGNORE),
+    *(Run("threshold 0.6", STEPS, pair, IGNORE) for pair in ("svhn:mnistm", "usps:mnist")),
     Run("transport", FEW, OPTDIGITS, IGNORE),
     Run("transport", FEW, "svhn:mnistm", IGNORE),
     *(Run("default", FEW, "svhn:mnist", model, 0, patch) for patch in PATCHES for model in SHOWING),
