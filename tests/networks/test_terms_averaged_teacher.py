@@ -14,7 +14,6 @@ from halfseen.networks.objective import build_objective
 from halfseen.networks.terms.averaged_teacher import (
     AveragedTeacher,
     class_balance_loss,
-    class_thresholds,
     consistency_loss,
     move_average,
 )
@@ -79,36 +78,8 @@ def test_labels_are_those_that_the_teacher_is_sure_of():
         for p, q in zip(answer, believed, strict=True)
     ]
     assert 0 < np.count_nonzero(rows) < 20
-    found = consistency_loss(torch.tensor(logits), torch.tensor(believed), torch.full((3,), 0.7))
+    found = consistency_loss(torch.tensor(logits), torch.tensor(believed), 0.7)
     assert found.item() == pytest.approx(np.mean(rows))
-
-
-def test_a_class_that_the_teacher_is_seldom_sure_of_is_believed_earlier():
-    objective, batch = objective_of(by_class=True, threshold=0.9)
-    term = objective.terms["averaged_teacher"]
-    believed = torch.tensor([[0.95, 0.05]] * 6 + [[0.4, 0.6]] * 2)
-    found = [term._thresholds(believed) for _ in range(300)]
-    # Counts tend to six and none: β = (1, 0).
-    torch.testing.assert_close(term.sure, torch.tensor([6.0, 0.0]), atol=0.02, rtol=0)
-    torch.testing.assert_close(found[-1], class_thresholds(term.sure, 0.9))
-    assert found[-1][0] == pytest.approx(0.9)
-    assert 0.6 > found[50][1] > found[-1][1]
-    assert "sure" in term.state_dict()  # a resumed run goes on with them
-    assert torch.isfinite(objective("joint", batch)["consistency"])
-
-
-def test_one_threshold_for_all_classes_counts_nothing():
-    objective, batch = objective_of(threshold=0.0)
-    objective("joint", batch)
-    assert torch.equal(objective.terms["averaged_teacher"].sure, torch.ones(2))
-
-
-def test_thresholds_are_relative_to_the_class_that_is_learned_best():
-    sure = np.array([8.0, 4.0, 1.0])
-    share = sure / 8
-    found = class_thresholds(torch.tensor(sure), 0.8)
-    np.testing.assert_allclose(found, 0.8 * share / (2 - share))
-    assert torch.equal(class_thresholds(torch.zeros(3), 0.8), torch.zeros(3))
 
 
 def test_class_balance_is_the_divergence_of_the_mean_answer():

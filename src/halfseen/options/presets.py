@@ -157,7 +157,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
             "objective.terms": {
                 "averaged_teacher": {
                     "start": 0.3,
-                    "threshold": 0.8,
+                    "threshold": 0.6,
                     "view": "plain",
                 }
             },

@@ -13,9 +13,6 @@ from torch.nn.functional import cross_entropy
 from halfseen.networks.nets.networks import Networks
 from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
 
-MEMORY = 0.98
-"""Of the counts of rows that the teacher is sure of, from one step to the next."""
-
 
 class AveragedTeacherSettings(TermSettings):
     decay: float = Field(default=0.99, ge=0, lt=1, description="α of the moving average")
@@ -25,10 +22,6 @@ class AveragedTeacherSettings(TermSettings):
     view: Literal["augmented", "plain"] = Field(
         default="augmented",
         description="whether it sees another augmented view of target rows, or them as they are",
-    )
-    by_class: bool = Field(
-        default=False,
-        description="whether a class that it is seldom sure of is believed earlier",
     )
     balance_weight: float = Field(default=0.1, ge=0, description="of the class balance")
     start: float = Field(
@@ -46,9 +39,6 @@ class AveragedTeacher(Term):
     show every class equally often, for else all rows could agree on one class. The teacher
     predicts in the end.
 
-    With `by_class` the threshold of a class is lower the fewer rows of it the teacher has been
-    sure of lately, so that no class starves because others were learned first.
-
     Until its start the teacher is a copy of the networks. It normalises by the statistics of
     target batches, as they do, and uses no dropout. Its running statistics are theirs.
 
@@ -57,8 +47,6 @@ class AveragedTeacher(Term):
     A. Tarvainen, H. Valpola, "Mean teachers are better role models", NeurIPS 2017.
     G. French, M. Mackiewicz, M. Fisher, "Self-ensembling for visual domain adaptation",
     ICLR 2018.
-    B. Zhang and others, "FlexMatch: boosting semi-supervised learning with curriculum pseudo
-    labeling", NeurIPS 2021.
     """
 
     words: ClassVar = {
@@ -71,8 +59,6 @@ class AveragedTeacher(Term):
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
         self.teacher = deepcopy(setup.networks).requires_grad_(False)
-        self.sure: Tensor
-        self.register_buffer("sure", torch.ones(setup.n_classes))
 
     def forward(self, state: State) -> Losses:
         if not self._has_started(state.phase, state.progress):
@@ -80,9 +66,8 @@ class AveragedTeacher(Term):
         rows = state.plain.target if self.settings.view == "plain" else state.another_target
         with torch.no_grad():
             believed = self.teacher(rows).softmax(1)
-        threshold = self._thresholds(believed)
         return {
-            "consistency": consistency_loss(state.target_logits, believed, threshold),
+            "consistency": consistency_loss(state.target_logits, believed, self.settings.threshold),
             "class_balance": class_balance_loss(state.target_logits.softmax(1)),
         }
 
@@ -105,50 +90,23 @@ class AveragedTeacher(Term):
                 layer.eval()
         return self
 
-    @torch.no_grad()
-    def _thresholds(self, believed: Tensor) -> Tensor:
-        """Return that of each class, having counted the rows that the teacher is sure of."""
-        threshold, classes = self.settings.threshold, len(self.sure)
-        if not self.settings.by_class:
-            return torch.full_like(self.sure, threshold)
-        probability, label = believed.max(1)
-        counts = torch.bincount(label[probability >= threshold], minlength=classes)
-        self.sure.lerp_(counts.to(self.sure.dtype), 1.0 - MEMORY)
-        return class_thresholds(self.sure, threshold)
-
     def _has_started(self, phase: PhaseName, progress: float) -> bool:
         return phase == "refine" or (phase == "joint" and progress >= self.settings.start)
 
 
-def consistency_loss(logits: Tensor, believed: Tensor, thresholds: Tensor) -> Tensor:
-    r"""Return :math:`-\frac1n \sum_i [q_{i y_i} \ge \tau_{y_i}] \log p_{i y_i}`, y of largest q.
+def consistency_loss(logits: Tensor, believed: Tensor, threshold: float) -> Tensor:
+    r"""Return :math:`-\frac1n \sum_i [\max_k q_{ik} \ge \tau] \log p_{i y_i}`, with y of largest q.
 
-    p are probabilities of the networks, q those of the teacher, τ the thresholds of classes.
+    p are probabilities of the networks, q those of the teacher, τ the threshold.
 
     Examples
     --------
-    >>> believed = torch.tensor([[1.0, 0.0], [0.4, 0.6]])
-    >>> round(float(consistency_loss(torch.zeros(2, 2), believed, torch.tensor([0.9, 0.9]))), 4)
+    >>> believed = torch.tensor([[1.0, 0.0], [0.6, 0.4]])
+    >>> round(float(consistency_loss(torch.zeros(2, 2), believed, threshold=0.9)), 4)
     0.3466
-    >>> round(float(consistency_loss(torch.zeros(2, 2), believed, torch.tensor([0.9, 0.5]))), 4)
-    0.6931
     """
     probability, label = believed.max(1)
-    return (
-        (probability >= thresholds[label]) * cross_entropy(logits, label, reduction="none")
-    ).mean()
-
-
-def class_thresholds(sure: Tensor, threshold: float) -> Tensor:
-    r"""Return :math:`\tau \beta_k / (2 - \beta_k)`, with β the counts over the largest of them.
-
-    Examples
-    --------
-    >>> class_thresholds(torch.tensor([6.0, 3.0, 0.0]), threshold=0.9)
-    tensor([0.9000, 0.3000, 0.0000])
-    """
-    learned = sure / sure.max().clamp_min(torch.finfo(sure.dtype).tiny)
-    return threshold * learned / (2.0 - learned)
+    return ((probability >= threshold) * cross_entropy(logits, label, reduction="none")).mean()
 
 
 def class_balance_loss(answer: Tensor) -> Tensor:
