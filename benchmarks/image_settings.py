@@ -131,7 +131,9 @@ RUNS = [
     *(Run("default", STEPS, pair, IGNORE, seed) for seed in range(3) for pair in PAIRS),
     *(Run("default", STEPS, "svhn:mnistm", IGNORE, seed) for seed in range(3)),
     *(Run("default", STEPS, pair, IMPUTE, seed) for seed in range(3) for pair in PAIRS),
-    *(Run("default", STEPS, pair, IGNORE, 0, "top") for pair in PAIRS),
+    *(Run("default", STEPS, "svhn:mnistm", IMPUTE, seed) for seed in range(2)),
+    *(Run("default", STEPS, DEALT, model) for model in (IGNORE, IMPUTE)),
+    *(Run("default", STEPS, pair, model, 0, "top") for model in (IGNORE, IMPUTE) for pair in PAIRS),
     *(Run(setting, FEW, pair, model) for setting, model in OTHERS for pair in PAIRS),
     *(
         Run(part, FEW, pair, IGNORE)
@@ -344,22 +346,25 @@ def table(output: Path) -> str:
 
 
 def together(output: Path, answers: Path) -> str:
-    """Return the accuracy of networks that differ in their seed alone, mixed as one model."""
+    """Return the accuracy of networks that answer as one model: both models, seeds, and all."""
     finished: dict[Run, list[Run]] = {}
     for line in lines(output):
         run = Run(*(line[name] for name in Run._fields))
         if "rows" in line and (answers / f"{run.name}.npy").is_file():
-            finished.setdefault(run._replace(seed=-1), []).append(run)
-    found = ["| pair | model | missing | seeds | accuracy of each | together |", "|---" * 6 + "|"]
-    for one, runs in finished.items():
-        if len(runs) > 1:
-            truth = load(one).target_test_labels.open("evaluation")
-            said = [np.exp(np.load(answers / f"{run.name}.npy")) for run in runs]
-            each = ", ".join(str(share(answer.argmax(1), truth)) for answer in said)
-            seeds = ", ".join(str(run.seed) for run in runs)
-            joint = share(np.mean(said, axis=0).argmax(1), truth)
-            cells = (f"{one.pair}, {one.setting}, {one.steps} steps", one.model, one.side)
-            found.append("| " + " | ".join((*cells, seeds, each, str(joint))) + " |")
+            finished.setdefault(run._replace(model="", seed=-1), []).append(run)
+    found = ["| pair | missing | networks | accuracy |", "|---" * 4 + "|"]
+    for problem, runs in finished.items():
+        truth = load(problem).target_test_labels.open("evaluation")
+        said = {run: np.exp(np.load(answers / f"{run.name}.npy")) for run in sorted(runs)}
+        groups = {
+            **{run.model: [r for r in said if r.model == run.model] for run in said},
+            **{f"all of seed {run.seed}": [r for r in said if r.seed == run.seed] for run in said},
+            "all": list(said),
+        }
+        for name, group in groups.items():
+            joint = share(np.mean([said[run] for run in group], axis=0).argmax(1), truth)
+            cells = (f"{problem.pair}, {problem.setting}, {problem.steps} steps", problem.side)
+            found.append(f"| {' | '.join(cells)} | {name}, {len(group)} | {joint} |")
     return "\n".join(found)
 
 

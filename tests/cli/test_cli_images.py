@@ -50,6 +50,22 @@ def test_a_fit_says_what_it_understood_and_skipped(place):
     assert not (place / ".model.unfinished").exists()
 
 
+def test_two_models_answer_together_unless_others_are_named(place, tmp_path):
+    model = load(place / "model")
+    assert model.title == "Adaptation-Imputation and Adaptation-IgnoreComponent"
+    assert model.weights.members == (0.5, 0.5)
+    assert (
+        "Adaptation-IgnoreComponent, which answer together; seed 0."
+        in (place / "fit.txt").read_text()
+    )
+    run = halfseen(
+        "fit-images", place / "source", place / "target", "--missing", "top:0.5", *SET,
+        "--models", "Source-IgnoreComponent", "-o", tmp_path / "one",
+    )  # fmt: skip
+    assert "Models: Source-IgnoreComponent; seed 0." in run.out
+    assert load(tmp_path / "one").title == "Source-IgnoreComponent"
+
+
 def scores(place, folder, tmp_path, *options):
     run = halfseen("predict", place / "model", folder, "-o", tmp_path / "s.csv", *options)
     assert run.code == 0, run.err
@@ -139,7 +155,7 @@ def test_the_exported_graph_takes_bytes_and_agrees(place, tmp_path):
     assert "Pixels the target lacks" in (tmp_path / "m.md").read_text()
 
 
-def test_best_effort_is_five_networks_that_answer_together(place, tmp_path):
+def test_best_effort_is_both_models_of_five_folds_together(place, tmp_path):
     words = ["--missing", "left:0.5", "--effort", "best", "--size", "8", *SET]
     run = halfseen(
         "fit-images", place / "source", place / "target", *words, "-o", tmp_path / "model"
@@ -148,7 +164,7 @@ def test_best_effort_is_five_networks_that_answer_together(place, tmp_path):
     model = load(tmp_path / "model")
     rows = np.random.default_rng(0).uniform(-1, 1, (7, 3, 8, 8)).astype(np.float32)
     each = [np.exp(member.answer(rows)) for member in model.members]
-    assert len(each) == 5
+    assert len(each) == 10
     assert not np.allclose(each[0], each[1])
     together = np.exp(model.answer(rows))
     assert np.allclose(together, np.mean(each, axis=0), atol=1e-6)

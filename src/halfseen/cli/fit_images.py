@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.config import Effort, Models, Seed, Seeds, Set, parsed_options, split_names
+from halfseen.cli.config import Effort, Seed, Seeds, Set, parsed_options, split_names
 from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -77,7 +77,14 @@ def fit_images(
         typer.Option(min=8, max=256, help="Side that images are resized to; 16, 32 or 64 if not."),
     ] = None,
     strict: Strict = False,
-    models: Models = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="The paper's models, whose networks answer together; by default "
+            "Adaptation-Imputation and Adaptation-IgnoreComponent.",
+        ),
+    ] = None,
     effort: Annotated[
         Effort,
         typer.Option(
@@ -126,7 +133,8 @@ def fit_images(
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(front)}.")
-    terminal.say(f"Models: {', '.join(settings.models)}; seed {settings.seed}.")
+    together = ", which answer together" if len(settings.models) > 1 else ""
+    terminal.say(f"Models: {' and '.join(settings.models)}{together}; seed {settings.seed}.")
     document: dict[str, Any] = {
         "source": {"path": source, "images": len(folders[0].files)},
         "target": {"path": target, "images": len(folders[1].files)},
@@ -202,10 +210,10 @@ def _settings(
     front: ImageFront, models: list[str] | None, effort: Effort, seed: int, seeds: int,
     time_limit: float | None, set_: list[str] | None,
 ) -> FitSettings:  # fmt: skip
-    from halfseen.model.settings import FitSettings, needs_complete_target
+    from halfseen.model.settings import OF_IMAGES, FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
 
-    chosen = tuple(dict.fromkeys(split_names(models or []))) or FitSettings.models
+    chosen = tuple(dict.fromkeys(split_names(models or []))) or OF_IMAGES
     if needs_complete_target(chosen):
         raise OptionError("Full models are for benchmarks: they need the target's missing part.")
     options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])

@@ -51,10 +51,12 @@ class AdaptationImputationClassifier(
     keep, categorical, drop : lists of names or indices, optional
         Columns that the target has although they look otherwise, numbers that are names of
         categories, and columns not to use.
-    model : str
+    model : str or list of str
         Which of the paper's seven models the networks are: Adaptation-Imputation, or
         Adaptation- or Source- with IgnoreComponent (the observed inputs alone), ZeroImputation
         (zeros in the missing block) or Full (a target that lacks nothing, as benchmarks have).
+        Of several one is chosen on tables, and on images they answer together: by default
+        ``halfseen fit-images`` has Adaptation-Imputation and Adaptation-IgnoreComponent.
     members : list of {"networks", "boosted_trees", "forest", "regression"}, optional
         What learns beside each other. By default trees and regression for tables, with networks
         at ``effort="best"`` or where a setting of theirs is given (`options`, `model`, `refine`,
@@ -146,7 +148,7 @@ class AdaptationImputationClassifier(
         keep: Sequence[Any] | None = None,
         categorical: Sequence[Any] | None = None,
         drop: Sequence[Any] | None = None,
-        model: str = "Adaptation-Imputation",
+        model: str | Sequence[str] = "Adaptation-Imputation",
         members: Sequence[str] | None = None,
         effort: Effort = "default",
         align: bool = True,
@@ -221,16 +223,18 @@ class AdaptationImputationClassifier(
         return "networks" in self._settings(0).members_for("image" if image else "table")
 
     def plan(self, *, image: bool = False) -> tuple[Method, Options]:
-        """Return which of the seven models this is, and every setting that ``fit`` would use."""
+        """Return which of the seven models this is, the first of several, and its settings."""
         from halfseen.networks.methods import method_named
 
         inputs: Inputs = "image" if image else "table"
-        settings, method = self._settings(0), method_named(self.model)
+        settings = self._settings(0)
         settings.check(inputs)
+        method = method_named(settings.models[0])
         return method, settings.options_for(method, inputs=inputs)
 
     def _settings(self, seed: int) -> FitSettings:
-        return replace(super()._settings(seed), models=(self.model,), measure=False)
+        names = (self.model,) if isinstance(self.model, str) else tuple(self.model)
+        return replace(super()._settings(seed), models=names, measure=False)
 
     @property
     def networks_(self) -> Networks:

@@ -123,6 +123,8 @@ class NetworksLearner:
     augmentation: Augmentation | None = None
     on_epoch: EpochHook | None = None
     evaluations: int | None = None
+    beside: tuple[NetworksLearner, ...] = ()
+    """Those of other models, whose networks answer together with its own."""
 
     @property
     def name(self) -> str:

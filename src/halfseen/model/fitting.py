@@ -237,8 +237,13 @@ class Fit:
         return found
 
     def _methods(self) -> list[Method]:
-        """Return the models to choose from: they differ in their networks alone."""
+        """Return the models to choose from: they differ in their networks alone.
+
+        Those of images answer together, under the first one's name.
+        """
         methods = [method_named(name) for name in self.settings.models]
+        if self._inputs == "image":
+            return methods[:1]
         kinds = [learner.name for learner in self._learners(methods[0])]
         if len(methods) > 1 and NETWORKS not in kinds:
             self.hooks.say("The models differ in their networks, which have no part in this fit.")
@@ -285,7 +290,7 @@ class Fit:
             return Candidate(method, learners)
         parts, by_fold = [], []
         for number, fold in enumerate(self.rows.folds):
-            members = self._trainings.members(method, learners, number, fold.training)
+            members = self._trainings.members(learners, number, fold.training)
             by_fold.append(members)
             parts.append(self.ranks.from_first(partial(ask, members, self.rows, fold)))
         return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
@@ -393,9 +398,7 @@ class Fit:
             for k, learner in enumerate(learners)
             if rows.refits_networks or learner.name != NETWORKS
         ]
-        fitted = self._trainings.members(
-            chosen.method, [learners[k] for k in again], None, rows.whole
-        )
+        fitted = self._trainings.members([learners[k] for k in again], None, rows.whole)
         for k, members in zip(again, fitted, strict=True):
             by_fold[k] = members
         trained_on = "all source rows"

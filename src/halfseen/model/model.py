@@ -117,15 +117,15 @@ class Model:
 
     @property
     def title(self) -> str:
-        """What the model is, in a word: the paper's model, or the kinds of its members."""
-        found = [member.method.name for member in self.networks_members]
+        """What the model is, in a word: the paper's models, or the kinds of its members."""
+        found = dict.fromkeys(member.method.name for member in self.networks_members)
         inner = [
             kind
             for m in self.members
             for kind in ([p.member.kind for p in m.parts] if isinstance(m, Aligned) else [m.kind])
         ]
         kinds = ", ".join(dict.fromkeys(inner)).replace("_", " ")
-        return found[0] if found else kinds.capitalize()
+        return " and ".join(found) or kinds.capitalize()
 
     @property
     def imputes(self) -> bool:

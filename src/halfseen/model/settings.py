@@ -40,6 +40,11 @@ STREAMED: dict[str, Any] = {
     "training.joint_epochs": 2,
 }
 """Settings for tables that are streamed, where the user gives none."""
+OF_IMAGES = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
+"""The models of images: each is ahead somewhere, and together they are hardly behind the better.
+
+No source row can tell which one is ahead on the target (docs/results/digits.md).
+"""
 QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "auto", "training.joint_steps": 400}
 """Settings for images at ``effort="quick"``: 400 steps instead of 4,000."""
 
@@ -51,7 +56,7 @@ class FitSettings:
     Parameters
     ----------
     models
-        Names of the paper's models to choose from.
+        Names of the paper's models to choose from; on images those that answer together.
     members
         What learns beside each other; by default trees and regression for tables, with networks
         at the best effort or where a setting of theirs is given, and networks alone for images
@@ -210,15 +215,21 @@ class FitSettings:
             return tuple(LEARNERS[kind]() for kind in kinds)
         from halfseen.members.networks import NetworksLearner
 
-        networks = NetworksLearner(
-            method,
-            self.options_for(method, inputs=inputs, resident=resident),
-            self.refine,
-            self.device,
-            self.encoder,
-            self.augmentation,
-            self.on_epoch,
-        )
+        def of(model: Method) -> NetworksLearner:
+            return NetworksLearner(
+                model,
+                self.options_for(model, inputs=inputs, resident=resident),
+                self.refine,
+                self.device,
+                self.encoder,
+                self.augmentation,
+                self.on_epoch,
+            )
+
+        networks = of(method)
+        if inputs == "image":
+            others = (method_named(name) for name in self.models if name != method.name)
+            networks = replace(networks, beside=tuple(of(other) for other in others))
         return tuple(networks if kind == NETWORKS else LEARNERS[kind]() for kind in kinds)
 
 

@@ -102,11 +102,11 @@ class Trainings:
         self._gains: list[Floats] = []
 
     def members(
-        self, method: Method, learners: Sequence[Learner], fold: int | None, source: Sample
+        self, learners: Sequence[Learner], fold: int | None, source: Sample
     ) -> tuple[tuple[Member, ...], ...]:
         """Return each learner's members, fitted on some rows; all but networks serve every model.
 
-        They are as many as seeds, or one.
+        They are as many as seeds, or one; networks of images as many for each model.
         """
         if not self._others:
             fit_others = partial(self._fit_others, learners)
@@ -115,12 +115,14 @@ class Trainings:
         def member(learner: Learner, seed: int) -> Member:
             if learner.name != NETWORKS:
                 return self._others[learner.name, fold, seed]
-            task = self.task(method, fold, source, seed)
+            networks = cast("NetworksLearner", learner)
+            task = self.task(networks.method, fold, source, seed)
             self._begin(learner, task)
-            return self._networks(method, cast("NetworksLearner", learner), fold, task)
+            return self._networks(networks, fold, task)
 
         return tuple(
-            tuple(member(each, seed) for seed in self._seeds_of(each)) for each in learners
+            tuple(member(each, seed) for each in _answering(one) for seed in self._seeds_of(one))
+            for one in learners
         )
 
     def _seeds_of(self, learner: Learner) -> range:
@@ -252,19 +254,20 @@ class Trainings:
     def _begin(self, learner: Learner, task: Task) -> None:
         """Tell that a member is next: one of each kind for every fold and model, then the last."""
         kinds = self.settings.members_for(self._inputs, self.rows.label_kind)
-        parts = len(self.rows.folds) * len(self.settings.models) + 1
-        everything = len(kinds) * self._seeds * parts
+        models, last = len(self.settings.models), 1
+        if self._inputs == "image":
+            last = models if self.rows.refits_networks else 0
+        everything = len(kinds) * self._seeds * (len(self.rows.folds) * models + last)
         words = words_of(learner.name, self.rows.label_kind)
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
         self._begun += 1
 
-    def _networks(
-        self, method: Method, learner: NetworksLearner, fold: int | None, task: Task
-    ) -> NetworksMember:
+    def _networks(self, learner: NetworksLearner, fold: int | None, task: Task) -> NetworksMember:
         """Train networks on some rows; those of all folds at once."""
         if fold is None:
             return learner.fit(task)
+        method = learner.method
         key = method.name, task.seed
         if key not in self._trained:
             parts = enumerate(self.rows.folds)
@@ -312,6 +315,11 @@ class Trainings:
             "seed": seed,
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _answering(learner: Learner) -> tuple[Learner, ...]:
+    """Return a learner with those whose members answer together with its own."""
+    return learner, *getattr(learner, "beside", ())
 
 
 def _with(task: Task, soft_labels: Floats) -> Task:
