@@ -136,7 +136,9 @@ def test_inspect_and_report_know_images(place, tmp_path):
     assert "Trained on target target: 12 rows" in run.out
     run = halfseen("report", place / "model", "-o", tmp_path / "r.html")
     assert run.code == 0, run.err
-    assert "of the 256 pixels, 90 are never seen on the target" in (tmp_path / "r.html").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert "of the 256 pixels, 90 are never seen on the target" in page
+    assert "Drawn: Adaptation-Imputation, the first of 2 networks that answer together." in page
 
 
 def test_the_exported_graph_takes_bytes_and_agrees(place, tmp_path):

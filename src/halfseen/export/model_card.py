@@ -32,7 +32,7 @@ def model_card(model: Model, graph_name: str) -> str:
     classes = ", ".join(f"`{class_name(value)}`" for value in front.classes)
     gives = OF_CLASSES if classes else OF_AMOUNTS
     label = _code(takes["title"])
-    imputes = ", which imputes in a latent space what the target lacks" if model.imputes else ""
+    imputes = "; what the target lacks is imputed in a latent space" if model.imputes else ""
     versions = ", ".join(f"{name} {version}" for name, version in model.versions.items())
     options = [m.options.model_dump(mode="json") for m in model.members if hasattr(m, "options")]
     settings = {"weights": list(model.weights.members), **(options[0] if options else {})}

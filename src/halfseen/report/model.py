@@ -15,6 +15,7 @@ from halfseen.errors import InputError, first_fault
 from halfseen.front.fronts import TableFront, front_from_dict
 from halfseen.front.schema import TableSchema
 from halfseen.labels import kind_of
+from halfseen.members import NETWORKS
 from halfseen.model.telling import member_words
 from halfseen.report.answer import (
     alarm_tiles,
@@ -101,6 +102,15 @@ def read_subject(folder: Path, *, rehearsal: Path | None = None) -> Subject:
     )
 
 
+def _drawn(description: Description) -> list[Part]:
+    """Say whose training is drawn, where several networks answer together."""
+    networks = [member for member in description.members if member.get("kind") == NETWORKS]
+    if len(networks) < 2:
+        return []
+    of = f"{networks[0].get('method')}, the first of {len(networks)} networks"
+    return [Paragraph(f"Drawn: {of} that answer together.")]
+
+
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
@@ -111,7 +121,7 @@ def model_page(subject: Subject) -> Page:
         "shifted": shifted_parts(facts, subject.alarms),
         "missing": missing_parts(description, subject.missing, facts),
         "calibration": reliability_parts(facts),
-        "training": loss_figures(history),
+        "training": loss_figures(history) + (_drawn(description) if history else []),
         "command": _command_parts(subject),
     }
     unkept = NOT_KEPT if subject.schema else "a model of images keeps no data for it."

@@ -70,8 +70,9 @@ class Description(BaseModel):
 
     @property
     def method(self) -> str:
-        """Which of the paper's models the networks are."""
-        return str(self.networks.get("method", ""))
+        """Which of the paper's models the networks are; all that answer together."""
+        found = [str(m.get("method", "")) for m in self.members if m.get("kind") == "networks"]
+        return " and ".join(dict.fromkeys(found))
 
     def sealed(self, sha256: str) -> Description:
         described = self.model_copy(
