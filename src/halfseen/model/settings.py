@@ -41,7 +41,7 @@ STREAMED: dict[str, Any] = {
 }
 """Settings for tables that are streamed, where the user gives none."""
 OF_IMAGES = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
-"""The models of images: each is ahead somewhere, and together they are hardly behind the better.
+"""The models of images: each is ahead somewhere, and together they are near the better.
 
 No source row can tell which one is ahead on the target (docs/results/digits.md).
 """
