@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -41,6 +42,18 @@ class TrainingDivergedError(HalfseenError, RuntimeError):
 
 class DownloadError(HalfseenError, OSError):
     """A file could not be fetched, or what arrived is not the file."""
+
+
+class AlarmWarning(UserWarning):
+    """Something looks wrong with rows that were given; the answer may be too."""
+
+
+def outside_of_halfseen() -> int:
+    """Return the level of the stack from which halfseen was called, for a warning."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("halfseen."):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 @contextmanager

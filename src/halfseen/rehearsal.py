@@ -289,7 +289,7 @@ def _weights(found: Understanding, settings: FitSettings, labels: Any) -> Floats
                 f"Column {schema.weight!r} weighs rows, and a rehearsal that reads a part of them "
                 f"cannot: let it read all {found.source.rows:,} (--rows)."
             )
-        given = row_weights(found.source.table, schema.weight)
+        given = row_weights(found.source.table, schema)
     return schema.label_kind.class_weights(labels, given, settings.class_weight)
 
 

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from halfseen.alarms import refuse
 from halfseen.alarms.rows import table_alarms
 from halfseen.errors import InputError, OptionError
-from halfseen.front.dates import Dates, read_dates
+from halfseen.front.dates import read_dates
 from halfseen.front.files import TableFiles, open_table
 from halfseen.front.frames import read_frame
 from halfseen.front.inference import Doubt, Understanding, doubtful
@@ -34,7 +34,7 @@ def fit(
     keep: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
-    dates: Mapping[str, Sequence[str]] | None = None,
+    dates: Mapping[str, str | Sequence[str]] | None = None,
     drop: Sequence[str] = (),
     id: Sequence[str] = (),
     positive: str | None = None,
@@ -63,7 +63,8 @@ def fit(
         Numbers that are names of categories, numbers among which texts are gaps, columns not to
         use, and columns carried through.
     dates
-        Parts to read of columns of dates: ``{"visit": ["month", "weekday"]}``.
+        Parts to read of columns of dates: ``{"visit": ["month", "weekday"]}``, or on the clock of
+        a zone ``{"visit": "hour@Europe/Berlin"}``.
     positive
         The class of two that metrics speak of.
     task
@@ -119,9 +120,7 @@ def fit(
     if task not in get_args(Task):
         raise OptionError(f"task={task!r} is unknown; choose one of {list(get_args(Task))}.")
     complete = needs_complete_target(chosen.models)
-    here, there = (
-        _sites(given, role, roles.dates) for given, role in ((source, "source"), (target, "target"))
-    )
+    here, there = (_sites(given, role) for given, role in ((source, "source"), (target, "target")))
     found = understand_sites(here, there, roles, complete=complete)
     doubts = [doubt for doubt in found if isinstance(doubt, Doubt)]
     if doubts:
@@ -147,10 +146,8 @@ def _fitted(found: Understanding, settings: FitSettings, *, strict: bool, report
     return model
 
 
-def _sites(given: Any, role: str, dates: Dates) -> dict[str, Table]:
-    def table(each: Any, where: str) -> Table:
-        return _table(each, where).with_dates(dates)
-
+def _sites(given: Any, role: str) -> dict[str, Table]:
+    table = _table
     if isinstance(given, Mapping):
         return named_sites([(str(n), table(g, f"the {role} {n}")) for n, g in given.items()], role)
     if not isinstance(given, list | tuple):

@@ -20,6 +20,7 @@ from halfseen.alarms.rows import (
 )
 from halfseen.errors import InputError
 from halfseen.front.inference import Understanding, understand
+from halfseen.front.preprocessing import read_rows
 from halfseen.front.roles import Roles
 from halfseen.front.schema import Shape
 from halfseen.front.tables import ArrowTable
@@ -241,14 +242,16 @@ def test_rows_that_are_scored_are_watched_batch_by_batch():
     new["age"][:150] = np.nan
     watch = Watch(found.schema, {"class_prior": [0.5, 0.5]})
     for batch in table_of(new, "n").table.to_batches(max_chunksize=64):
-        watch.add(batch, np.tile([0.7, 0.3], (batch.num_rows, 1)))
+        watch.add(read_rows(found.schema, batch), np.tile([0.7, 0.3], (batch.num_rows, 1)))
     kinds = {alarm.kind: alarm.columns for alarm in watch.alarms() if alarm.kind != "constant"}
     assert kinds == {"unit": ("weight",), "gaps": ("age",), "one class": ()}
     constant = [alarm.columns for alarm in watch.alarms() if alarm.kind == "constant"]
     assert constant == [("visits",), ("smoker",)]
     few = Watch(found.schema, {"class_prior": [0.5, 0.5]})
-    few.add(table_of(new, "n").table.slice(0, 19), np.tile([0.7, 0.3], (19, 1)))
-    assert few.alarms() == []
+    rows = read_rows(found.schema, table_of(new, "n").table.slice(0, 19))
+    few.add(rows, np.tile([0.7, 0.3], (19, 1)))
+    (alarm,) = few.alarms()
+    assert alarm.says.startswith(f"weight is {new['weight'][0]:g} in row 1 (and as far in 18 more)")
 
 
 @pytest.mark.parametrize(

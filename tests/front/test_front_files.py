@@ -39,12 +39,21 @@ def written(table: pa.Table, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.ipc", "stream.arrow", "a.csv"])
-def test_every_format_gives_the_same_rows(name, tmp_path):
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.ipc", "stream.arrow"])
+def test_every_typed_format_gives_the_same_rows(name, tmp_path):
     opened = open_table(written(TABLE, tmp_path / name))
     assert opened.names == ("x", "n", "s", "b")
     (batch,) = opened.batches()
     assert batch.to_pylist() == TABLE.to_pylist()
+    assert not opened.texts
+
+
+def test_cells_of_csv_are_the_texts_that_they_are(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b'x,s\n1.50,NA\n,""\n1E2, a\n\xe9,\xc3\xa9\n')
+    opened = open_table(tmp_path / "a.csv")
+    (batch,) = opened.batches()
+    assert batch.to_pydict() == {"x": ["1.50", None, "1E2", "é"], "s": ["NA", None, " a", "é"]}
+    assert opened.texts == {"x", "s"}
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "stream.arrow", "a.csv"])
@@ -55,7 +64,9 @@ def test_long_tables_come_in_batches_and_in_order(name, tmp_path):
     batches = list(opened.batches(["row"]))
     assert max(batch.num_rows for batch in batches) <= BATCH_ROWS
     assert all(batch.schema.names == ["row"] for batch in batches)
-    seen = np.concatenate([batch.column(0).to_numpy() for batch in batches])
+    seen = np.concatenate(
+        [batch.column(0).cast(pa.int64()).to_numpy(zero_copy_only=False) for batch in batches]
+    )
     np.testing.assert_array_equal(seen, np.arange(rows))
 
 
@@ -91,8 +102,7 @@ def test_a_csv_column_has_one_type_however_late_it_shows(late, tmp_path, monkeyp
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1,x\n" * 5_000 + f"{late},x\n")
     values = [v for b in open_table(path).batches(["a"]) for v in b.column(0).to_pylist()]
-    assert len({type(v) for v in values}) == 1
-    assert str(values[-1]) == (str(float(late)) if late == "1e30" else late)
+    assert values == ["1"] * 5_000 + [late]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -100,13 +110,6 @@ def test_the_delimiter_is_found(delimiter, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(delimiter.join(["a", "b"]) + "\n" + delimiter.join(["1", "x"]) + "\n")
     assert open_table(path).names == ("a", "b")
-
-
-def test_texts_that_stand_for_nothing(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("a,b\n?,NA\n1,\n2,x\n")
-    (batch,) = open_table(path).batches()
-    assert batch.to_pydict() == {"a": [None, 1, 2], "b": [None, None, "x"]}
 
 
 def test_a_mark_of_byte_order_is_no_part_of_a_name(tmp_path):

@@ -14,7 +14,8 @@ from halfseen.front.files import TableFiles, open_table
 from halfseen.front.inference import Understanding, understand
 from halfseen.front.preprocessing import transform
 from halfseen.front.roles import Roles
-from halfseen.front.summary import SAMPLE, ColumnSummary, summarize
+from halfseen.front.summary import SAMPLE, ColumnSummary
+from halfseen.front.table_summary import summarize_source
 
 ROWS = 200
 RANDOM = np.random.default_rng(0)
@@ -188,7 +189,7 @@ def test_the_scale_of_a_long_table_is_that_of_an_even_sample():
     summary = ColumnSummary("x")
     values = RANDOM.normal(size=5 * SAMPLE)
     for part in np.array_split(values, 40):
-        summary.add(pa.array(part), where="here", first_row=1, categorical=False)
+        summary.add_numbers(part)
     assert sum(map(len, summary._sample)) <= SAMPLE
     assert summary.median == pytest.approx(np.median(values), abs=0.02)
     assert summary.moments().mean == pytest.approx(values.mean(), abs=0.02)
@@ -196,8 +197,8 @@ def test_the_scale_of_a_long_table_is_that_of_an_even_sample():
 
 
 def test_one_pass_counts_rows_gaps_and_labels(tables):
-    summary = summarize(tables()[0], ["shop", "amount"], label="y")
-    assert summary.rows == ROWS
+    summary = summarize_source(tables()[0], ["shop", "amount"], dates={}, label="y")
+    assert summary.rows == summary.labelled == ROWS
     assert summary.labels == {0: 100, 1: 100}
     assert summary.columns["shop"].counts == {
         shop: int((SOURCE["shop"] == shop).sum()) for shop in "abc"

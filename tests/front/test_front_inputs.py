@@ -7,6 +7,7 @@ import pytest
 from torch import nn
 
 from halfseen import AdaptationImputationClassifier, Blocks, HalfseenError
+from halfseen.errors import AlarmWarning
 from halfseen.front.frames import label_column, read_frame
 from tiny import classifier
 
@@ -123,7 +124,7 @@ CASES = {
     ),
     "different dtypes": (
         lambda: fit(X_target=target(age=["old", "7"] * (ROWS // 2))),
-        "Column 'age' holds numbers in the source and texts such as 'old' in the target",
+        "Column 'age' holds numbers in the source and texts such as 'old' .row 0. in the target",
     ),
     "texts that have nothing in common": (
         lambda: fit(X=source(age=["old", "older"] * 20), X_target=target(age=["young"] * ROWS)),
@@ -285,9 +286,6 @@ def fitted():
 def test_new_rows_that_do_not_fit_get_a_sentence(fitted):
     for message, rows in {
         "X lacks column 'age', which the model observes": target().drop(columns="age"),
-        "Column 'chol' of X holds 'much' in row 3, where a number is needed": target(
-            chol=["1"] * 3 + ["much"] * (ROWS - 3)
-        ),
         "Column 'chol' of X holds an infinite value in row 1": broken(target(), "chol", 1, np.inf),
         "X holds images, and the model was fitted on a table": IMAGES,
         "X has 5 features, but halfseen is expecting 3 features as input, or 2 without": np.zeros(
@@ -297,6 +295,17 @@ def test_new_rows_that_do_not_fit_get_a_sentence(fitted):
     }.items():
         with pytest.raises(HalfseenError, match=message):
             fitted.model_.predict(rows)
+
+
+def test_new_cells_that_cannot_be_read_raise_an_alarm_and_are_gaps(fitted):
+    much = target().astype({"chol": object})
+    much.loc[3:4, "chol"] = "much"
+    says = r"chol holds 'much' in row 3 \(and something like it in 1 more\), which cannot be read"
+    with pytest.warns(AlarmWarning, match=says) as caught:
+        answers = fitted.predict_proba(much)
+    assert caught[0].filename == __file__
+    with_gaps = broken(broken(target(), "chol", 3, np.nan), "chol", 4, np.nan)
+    np.testing.assert_array_equal(answers, fitted.predict_proba(with_gaps))
 
 
 def test_gaps_are_filled_and_said(fitted):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from halfseen.errors import InputError
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema, transform
 from halfseen.front.fronts import TableFront
-from halfseen.front.preprocessing import as_categories, as_numbers
+from halfseen.front.preprocessing import read_rows
+from halfseen.front.values import Noted, as_categories, as_numbers
 
 
 def number(name: str, **changes: object) -> NumberColumn:
@@ -136,8 +137,9 @@ def test_a_column_that_is_there_twice_is_refused():
 def test_messages_count_rows_from_the_first_of_the_file():
     with pytest.raises(InputError, match="row 102"):
         transform(schema(number("x")), pa.table({"x": [1.0, np.inf]}), first_row=101)
-    with pytest.raises(InputError, match="'zz' in row 102"):
-        transform(schema(number("x")), pa.table({"x": ["1", "zz"]}), first_row=101)
+    read = read_rows(schema(number("x")), pa.table({"x": ["1", "zz", "q"]}), first_row=101)
+    assert read.unread.gaps == {"x": Noted(2, "zz", 102)}
+    assert np.isnan(read.columns["x"][1:]).all()
 
 
 def test_no_rows_are_no_rows():

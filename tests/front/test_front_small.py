@@ -12,14 +12,15 @@ import pytest
 
 from halfseen.errors import InputError
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema, transform
-from halfseen.front.dates import date_names, read_dates, with_date_parts
+from halfseen.front.dates import date_names, date_parts, expanded, read_dates
 from halfseen.front.frames import read_frame, target_label_column
 from halfseen.front.images import side_blocks
 from halfseen.front.labels import checked_weights, ordered_classes
-from halfseen.front.preprocessing import as_numbers, signed_log
+from halfseen.front.preprocessing import signed_log
 from halfseen.front.roles import Roles
 from halfseen.front.sites import site_name
 from halfseen.front.summary import ColumnSummary
+from halfseen.front.values import as_numbers
 
 
 def test_a_row_becomes_inputs_in_the_order_of_the_schema():
@@ -66,7 +67,7 @@ def test_logarithms_keep_their_sign():
 
 def test_moments_of_a_column():
     column = ColumnSummary("x")
-    column.add(pa.array([0.0, 0.0, 0.0, 4.0]), where="a.csv", first_row=1)
+    column.add_numbers(np.array([0.0, 0.0, 0.0, 4.0]))
     assert np.round(column.moments(), 4).tolist() == [1.0, 1.7321, 1.1547]
 
 
@@ -78,11 +79,13 @@ def test_labels_and_weights():
 
 
 def test_parts_of_dates():
-    assert date_names({"visit": ["month"]}) == {"visit month": ("visit", "month")}
-    assert read_dates(["visit=month,weekday"]) == {"visit": ("month", "weekday")}
-    batch = pa.record_batch({"visit": [datetime.date(2024, 5, 17), None]})
-    made = with_date_parts(batch, {"visit": ["month", "weekday"]}, "a.csv")
-    assert made.to_pydict() == {"visit month": [5, None], "visit weekday": [4, None]}
+    dates = read_dates(["visit=month,weekday@Europe/Berlin"])
+    assert dates["visit"].zone == "Europe/Berlin"
+    assert date_names(dates)["visit month"] == ("visit", "month")
+    assert expanded(["visit", "age"], dates) == ("age", "visit month", "visit weekday")
+    column = pa.array([datetime.date(2024, 5, 17), None])
+    made = date_parts(column, "visit", dates["visit"], where="a.csv")
+    assert {name: values[0] for name, values in made.items()} == {"month": 5, "weekday": 4}
 
 
 def test_names():

@@ -149,7 +149,8 @@ SENTENCES = {
     "numbers here and texts there": (
         lambda: (*mixed()[:2], mixed()[2].assign(age=["old", "7"] * 60)),
         without_day(),
-        "Column 'age' holds numbers in the source and texts such as 'old' in {target}.",
+        "Column 'age' holds numbers in the source and texts such as 'old' (row {first}) in "
+        "{target}.",
     ),
     "other categories": (
         lambda: (*mixed()[:2], mixed()[2].assign(city=["Bern", "Lima"] * 60)),

@@ -16,7 +16,7 @@ from halfseen.front.frames import read_frame
 from halfseen.front.inference import understand
 from halfseen.front.roles import Roles
 from halfseen.front.sites import empty_columns, pooled, site_name, understand_sites
-from halfseen.front.summary import summarize
+from halfseen.front.table_summary import summarize_source
 from halfseen.front.tables import PooledTable
 
 QUICK = {"members": ["regression"], "report": False}
@@ -72,10 +72,10 @@ def test_one_table_is_left_as_it_is():
 
 
 def test_messages_name_the_row_of_the_site(tmp_path):
-    wrong = site(1).astype({"a": object})
-    wrong["a"] = ["?" if k == 7 else "1" for k in range(90)]
-    with pytest.raises(InputError, match=r"Column 'a' of two holds '\?' in row 7"):
-        summarize(pooled(read({"one": site(0), "two": wrong})), ["a"])
+    wrong = site(1)
+    wrong.loc[7, "a"] = np.inf
+    found = summarize_source(pooled(read({"one": site(0), "two": wrong})), ["a"], dates={})
+    assert found.problems[0].startswith("Column 'a' of two holds an infinite value in row 7;")
 
 
 def test_columns_without_a_value_are_found():
@@ -139,11 +139,11 @@ def test_labels_that_one_target_has_are_counted_among_all():
         (lambda s, t: t.update(x=target(2)), "has a value for every column of one and two"),
         (
             lambda s, t: s.update(two=s["two"].assign(sick=np.arange(90) % 2)),
-            "holds texts such as 'no' in one table and numbers such as 0 in another",
+            "holds numbers in one table and texts in another",
         ),
         (
             lambda s, t: s.update(two=s["two"].assign(a="word")),
-            "Column 'a' of two holds 'word' in row 0, where a number is needed",
+            "Column 'a' of one and two holds numbers in one table and texts in another",
         ),
     ],
 )  # fmt: skip

@@ -22,8 +22,9 @@ from halfseen.cli.app import app
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
-from halfseen.export.onnx_tables import graph_input
+from halfseen.export.onnx_tables import graph_values
 from halfseen.front import TableSchema
+from halfseen.front.preprocessing import read_rows
 from halfseen.graph import GraphBuilder
 from halfseen.labels import Classes
 from halfseen.members.linear import Regression
@@ -65,11 +66,8 @@ def session_of(model):
 
 
 def inputs_of(model, frame):
-    table = pa.Table.from_pandas(frame)
-    return {
-        column.name: graph_input(column, table.column(column.name), where="X")
-        for column in model.schema.observed
-    }
+    read = read_rows(model.schema, pa.Table.from_pandas(frame))
+    return {name: graph_values(values) for name, values in read.columns.items()}
 
 
 @pytest.mark.parametrize("normalization", ["none", "batch"])

@@ -102,6 +102,9 @@ class Counting:
         self.asked = []
         self.may_go_on = threading.Event()
 
+    def read(self, table):
+        return table
+
     def score(self, table, is_over):
         self.may_go_on.wait(20)
         self.asked.append(table.num_rows)

@@ -34,6 +34,8 @@ ISOLATED = 0.25
 """How far such a value is from the others, in their range, where it is one that people use."""
 USED = {0.0, -1.0} | {sign * float(d * n) for d in "789" for n in range(1, 8) for sign in (1, -1)}
 """Numbers that stand for gaps: 999, -1, 0."""
+CODES = {value for value in USED if abs(value) > 9}
+"""Those that are hardly anything else, so that both sides may have them: 99, -999."""
 OUTLIER = 1_000.0
 """How many times the range of all other values a single one may be away from them."""
 MOST_PAIRED = 60
@@ -142,7 +144,8 @@ def _sentinel(name: str, source: Shape, target: Shape) -> Alarm | None:
                 continue
             there = _at(other, value)
             inside = other.low[0] < value < other.high[0]
-            if inside or there > share / 5:
+            on_both = value in CODES and (negative or gap >= 2 * spread)
+            if inside or (there > share / 5 and not on_both):
                 continue
             says = (
                 f"{name} is {value:g} in {share:.0%} of the {side}'s rows, far from all other "
@@ -182,6 +185,14 @@ def _unit(name: str, source: Shape, target: Shape) -> Alarm | None:
         f"{_median(here)}), with the same shape: another unit? Convert one of them."
     )
     return Alarm("unit", says, (name,), {"factor": factor})
+
+
+def label_alarms(schema: TableSchema) -> list[Alarm]:
+    """Say so where one amount is so far from all others that they look alike beside it."""
+    if schema.amounts is None:
+        return []
+    found = _outlier(schema.label, schema.amounts, schema.amounts)
+    return [] if found is None else [found]
 
 
 def _outlier(name: str, source: Shape, target: Shape) -> Alarm | None:

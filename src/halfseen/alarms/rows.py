@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.alarms import FEWEST_ROWS, Alarm
-from halfseen.alarms.columns import column_alarms
+from halfseen.alarms.cells import CellAlarms, unread_alarms
+from halfseen.alarms.columns import column_alarms, label_alarms
 from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.front.inference import Understanding
+from halfseen.front.preprocessing import ReadRows
 from halfseen.front.schema import NumberColumn, Shape, TableSchema
-from halfseen.front.summary import ColumnSummary, summarize
+from halfseen.front.summary import ColumnSummary
+from halfseen.front.table_summary import summarize_as
 from halfseen.front.tables import PooledTable, Table
 
 LOOKED_AT = 100_000
@@ -23,6 +26,8 @@ OUTSIDE = 0.5
 """Share of target rows that are farther from source rows than those are from each other."""
 SHARES = 0.3
 """Part of the rows that would have to change class to give the source's shares."""
+TOLD = ("far", "unseen")
+"""Alarms of single cells that are not raised where the column as a whole has one."""
 RARE = 0.2
 """A class that is rarer may well be predicted nowhere."""
 COPIES = 0.05
@@ -44,58 +49,73 @@ def table_alarms(found: Understanding) -> list[Alarm]:
         alarms = [
             replace(alarm, says=f"{site}: {alarm.says}")
             for site in table.sites
-            for alarm in column_alarms(found.schema, _shapes(found.schema, table.only(site)))
+            for alarm in column_alarms(found.schema, _shapes(found, table.only(site)))
         ]
     else:
         there = {name: column.shape() for name, column in found.target.columns.items()}
         alarms = column_alarms(found.schema, there)
+    alarms += [*unread_alarms(found.target.unread), *label_alarms(found.schema)]
     return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
 
 
-def _shapes(schema: TableSchema, table: Table) -> dict[str, Shape]:
+def _shapes(found: Understanding, table: Table) -> dict[str, Shape]:
     """Return how the observed columns of one site are distributed."""
-    observed = schema.observed
-    found = summarize(
+    seen, schema = found.source, found.schema
+    there = summarize_as(
         table,
-        [column.name for column in observed],
-        categorical=[column.name for column in observed if column.kind == "categorical"],
-        numeric=[c.name for c in observed if isinstance(c, NumberColumn) and c.strays],
+        {column.name: seen.columns[column.name] for column in schema.observed},
+        dates=schema.dates,
+        numeric=[c.name for c in schema.observed if isinstance(c, NumberColumn) and c.strays],
     )
-    return {name: column.shape() for name, column in found.columns.items()}
+    return {name: column.shape() for name, column in there.columns.items()}
 
 
 class Watch:
     """Looks at rows as they are scored, and says what looks wrong beside the source's columns.
 
+    Single cells are looked at from the first row on, distributions where there are enough rows.
     `metrics` are those of the model, which hold the source's class shares.
     """
 
     def __init__(self, schema: TableSchema, metrics: Mapping[str, Any] | None = None) -> None:
         self._schema, self._metrics = schema, metrics or {}
+        self._cells = CellAlarms(schema)
         self._columns = [ColumnSummary(column.name) for column in schema.observed]
         self._shown: list[Floats] = []
         self._rows = 0
 
-    def add(self, batch: Any, shown: Floats, where: str = "the table") -> None:
-        """Take in some rows and their scores, until :data:`LOOKED_AT` were seen."""
+    def add(self, read: ReadRows, shown: Floats) -> None:
+        """Take in some rows and their scores; distributions until :data:`LOOKED_AT` were seen."""
+        self._cells.add(read)
         if self._rows >= LOOKED_AT:
             return
-        for column, expected in zip(self._columns, self._schema.observed, strict=True):
-            column.add(
-                batch.column(column.name),
-                where=where,
-                first_row=1,
-                categorical=expected.kind == "categorical",
-                numeric=isinstance(expected, NumberColumn) and expected.strays,
-            )
+        self._rows += read.rows
         self._shown.append(shown)
-        self._rows += batch.num_rows
+        for summary, column in zip(self._columns, self._schema.observed, strict=True):
+            values = read.columns[column.name]
+            if isinstance(column, NumberColumn):
+                summary.values = "number"
+                summary.add_numbers(values)
+            else:
+                summary.values = "text"
+                summary.add_texts(values)
 
     def alarms(self) -> list[Alarm]:
-        if self._rows < FEWEST_ROWS:
-            return []
-        found = column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
-        return found + answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
+        found: list[Alarm] = []
+        if self._rows >= FEWEST_ROWS:
+            found += column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
+            told = {name for alarm in found for name in alarm.columns}
+            found += answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
+        else:
+            told = set()
+        return [
+            *(
+                each
+                for each in self._cells.alarms()
+                if each.kind not in TOLD or not {*each.columns} & told
+            ),
+            *found,
+        ]
 
 
 def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> list[Alarm]:

@@ -162,10 +162,8 @@ class FitConfig(BaseModel):
         return Roles(**self._said_of(Roles) | own)
 
     def open(self, path: Path) -> TableFiles:
-        """Open a table, with the names and the parts of dates that are said for its columns."""
-        from halfseen.front.dates import read_dates
-
-        return open_renamed(path, self.rename).with_dates(read_dates(self.dates or ()))
+        """Open a table, with the names that are said for its columns."""
+        return open_renamed(path, self.rename)
 
     def settings(self) -> FitSettings:
         from halfseen.members import NETWORKS
@@ -344,7 +342,7 @@ def part_and_table(
 
     parts = model.parts if isinstance(model, PatternModel) else (table_model(model, folder),)
     with terminal.status("Reading the table"):
-        table = open_renamed(data, renames).with_dates(parts[0].schema.dates)
+        table = open_renamed(data, renames)
     if not isinstance(model, PatternModel):
         return parts[0], table
     place = model.part_for(table)

@@ -58,11 +58,11 @@ def explain(
         check_outputs([page], inputs, force=force)
     loaded, table = part_and_table(load(model), model, data, rename, terminal)
     TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
-    known = [column.name for column in loaded.schema.observed]
+    known = list(loaded.schema.cells())
     complete = None
     if source is not None:
-        names = [column.name for column in loaded.schema.columns]
-        opened = open_renamed(source, rename).with_dates(loaded.schema.dates)
+        names = list(loaded.schema.cells(complete=True))
+        opened = open_renamed(source, rename)
         complete = _first_rows(opened, names, None)
     with terminal.status("Explaining"):
         found = loaded.explain(

@@ -12,8 +12,10 @@ import pyarrow as pa
 from halfseen.arrays import Floats, Matrix
 from halfseen.errors import InputError
 from halfseen.evidence.neighbours import neighbours_of
-from halfseen.front.preprocessing import as_categories, as_numbers, transform
+from halfseen.front.preprocessing import ReadRows, inputs_of
 from halfseen.front.schema import CategoryColumn, NumberColumn, Shape, TableSchema
+from halfseen.front.unusual import outside
+from halfseen.front.values import Unread
 
 TYPICAL = 19
 """Typical rows: one for each twentieth between the ends."""
@@ -33,7 +35,7 @@ def typical_rows(schema: TableSchema, *, seed: int = 0) -> Matrix:
     nobody's, and columns are independent of each other.
     """
     random = np.random.default_rng(seed)
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in schema.observed:
         if column.shape is None:
             raise InputError(
@@ -43,9 +45,11 @@ def typical_rows(schema: TableSchema, *, seed: int = 0) -> Matrix:
         is_number = isinstance(column, NumberColumn)
         values = _typical_values(column.shape, is_number=is_number)
         order = random.permutation(TYPICAL)
-        kind = pa.float64() if is_number else pa.string()
-        columns[column.name] = pa.array([values[place] for place in order], kind)
-    return transform(schema, pa.table(columns), where="the typical rows")
+        ordered = [values[place] for place in order]
+        columns[column.name] = (
+            np.array(ordered, dtype=np.float64) if is_number else pa.array(ordered, pa.string())
+        )
+    return inputs_of(schema, ReadRows(columns, TYPICAL, 1, Unread()))
 
 
 def _typical_values(shape: Shape, *, is_number: bool) -> list[Any]:
@@ -63,25 +67,11 @@ def _typical_values(shape: Shape, *, is_number: bool) -> list[Any]:
     return [known[round(step)] for step in steps] + [None] * gaps
 
 
-def outside_columns(schema: TableSchema, table: Any) -> list[tuple[str, ...]]:
+def outside_columns(schema: TableSchema, read: ReadRows) -> list[tuple[str, ...]]:
     """Name for each row the columns whose value the source never had, or never as extreme."""
-    found: list[list[str]] = [[] for _ in range(table.num_rows)]
+    found: list[list[str]] = [[] for _ in range(read.rows)]
     for column in schema.observed:
-        shape, values = column.shape, table.column(column.name)
-        if shape is None:
-            continue
-        if isinstance(column, NumberColumn):
-            if not shape.quantiles:
-                continue
-            numbers = as_numbers(values, column.name, where="the rows", strays=column.strays)
-            outside = (numbers < shape.quantiles[0]) | (numbers > shape.quantiles[-1])
-        else:
-            # Where not all categories are listed, any other may have been among the rest.
-            if not shape.distinct or shape.distinct > len(shape.shares):
-                continue
-            texts = as_categories(values, column.name, where="the rows").to_pylist()
-            outside = np.array([t is not None and t not in shape.shares for t in texts])
-        for place in np.flatnonzero(outside):
+        for place in outside(column, read.columns[column.name]):
             found[place].append(column.name)
     return [tuple(names) for names in found]
 

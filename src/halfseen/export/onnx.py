@@ -16,10 +16,12 @@ from onnx import TensorProto
 
 from halfseen.arrays import Floats
 from halfseen.errors import HalfseenError, InputError
-from halfseen.export.onnx_tables import add_preprocessing, graph_input
+from halfseen.export.onnx_tables import add_preprocessing, graph_values
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
 from halfseen.front.fronts import ImageFront
+from halfseen.front.preprocessing import ReadRows, inputs_of
+from halfseen.front.values import Unread
 from halfseen.graph import GraphBuilder
 from halfseen.labels import Scalar, class_name
 from halfseen.model.model import Model
@@ -79,10 +81,15 @@ def onnx_model(model: Model) -> onnx.ModelProto:
 
 def _answered_rows(model: Model) -> dict[str, Any]:
     """Return made-up rows with what the model says of them, for whoever loads the graph."""
-    table = _made_up_rows(model.schema, SELF_TEST_ROWS)
+    read = _made_up_rows(model.schema, SELF_TEST_ROWS)
     return {
-        "columns": table.to_pydict(),
-        model.label_kind.graph_output: model.shown(table).tolist(),
+        "columns": {
+            name: [None if value != value else value for value in values.tolist()]
+            if isinstance(values, np.ndarray)
+            else values.to_pylist()
+            for name, values in read.columns.items()
+        },
+        model.label_kind.graph_output: model.score(inputs_of(model.schema, read)).tolist(),
     }
 
 
@@ -133,12 +140,9 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     if isinstance(model.front, ImageFront):
         inputs, answers = _made_up_images(model, model.front, rows // 8)
     else:
-        table = _made_up_rows(model.schema, rows)
-        inputs = {
-            column.name: graph_input(column, table.column(column.name), where="the check")
-            for column in model.schema.observed
-        }
-        answers = model.shown(table)
+        read = _made_up_rows(model.schema, rows)
+        inputs = {name: graph_values(values) for name, values in read.columns.items()}
+        answers = model.score(inputs_of(model.schema, read))
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -185,15 +189,15 @@ def _made_up_images(model: Model, front: ImageFront, rows: int) -> tuple[dict[st
     return {IMAGES: noise if front.of_files else scaled}, model.predict_proba(scaled)
 
 
-def _made_up_rows(schema: TableSchema, rows: int) -> Any:
+def _made_up_rows(schema: TableSchema, rows: int) -> ReadRows:
     random = np.random.default_rng(0)
-    columns = {}
+    columns: dict[str, Any] = {}
     for column in schema.observed:
         gap = random.random(rows) < 0.1
         if isinstance(column, NumberColumn):
             numbers = column.fill + column.scale * random.standard_cauchy(rows)
-            columns[column.name] = pa.array(numbers, mask=gap)
+            columns[column.name] = np.where(gap, np.nan, numbers)
         else:
             texts = random.choice([*column.categories, "never seen"], rows).tolist()
             columns[column.name] = pa.array(texts, pa.string(), mask=gap)
-    return pa.table(columns)
+    return ReadRows(columns, rows, 1, Unread())

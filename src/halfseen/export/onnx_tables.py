@@ -10,7 +10,6 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.front.preprocessing import as_categories, as_numbers
 from halfseen.graph import GraphBuilder
 
 GAP = ""
@@ -121,14 +120,9 @@ def _add_zeros(builder: GraphBuilder, first_input: str) -> str:
     return builder.node("ConstantOfShape", builder.node("Concat", rows, one, axis=0))
 
 
-def graph_input(
-    column: NumberColumn | CategoryColumn, values: Any, *, where: str, first_row: int = 1
-) -> npt.NDArray[Any]:
-    """Return an Arrow column as the graph takes it: numbers with NaN, or texts with GAP."""
-    if isinstance(column, NumberColumn):
-        return as_numbers(
-            values, column.name, where=where, first_row=first_row, strays=column.strays
-        )
-    texts = as_categories(values, column.name, where=where)
-    filled: npt.NDArray[Any] = np.array(texts.fill_null(GAP).to_pylist(), dtype=object)
+def graph_values(values: Any) -> npt.NDArray[Any]:
+    """Return a column that was read as the graph takes it: numbers with NaN, or texts with GAP."""
+    if isinstance(values, np.ndarray):
+        return values
+    filled: npt.NDArray[Any] = np.array(values.fill_null(GAP).to_pylist(), dtype=object)
     return filled

@@ -1,223 +1,130 @@
-"""How a CSV file is written: delimiter, encoding, decimal point, types, and numbers with signs."""
+"""CSV files as texts: what parts their columns, how they are encoded, and nothing else.
+
+Every cell stays the text that it is, and an empty one is a gap; what it means is for the schema
+(:mod:`halfseen.front.values`). A cell that is not UTF-8 is read as Windows-1252, each by itself.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from halfseen.errors import InputError
 
-NULLS = ("", "NA", "N/A", "n/a", "<NA>", "NaN", "nan", "null", "NULL", "None", "#N/A", "?")
-"""Texts that stand for no value."""
-DATES = [pa.csv.ISO8601, "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"]
-"""How dates are written; with slashes, 05/06/2024 may begin with the day or the month."""
 BLOCK = 4 * 2**20
 NOT_UTF8 = "the text is not UTF-8. Convert the file first, for example with iconv -t UTF-8."
-WIDER = {"null": pa.int64(), "int64": pa.float64()}
-"""What a column becomes when a later value does not fit; all else becomes text."""
-_SIGNS = r"(?:[$€£¥%]|USD|EUR|GBP|CHF)"
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How the files of one table are read."""
+    """How one file is written."""
 
     delimiter: str = ","
-    decimal: str = "."
-    encodings: Mapping[Path, str] = field(default_factory=dict)
-    """Of files that are not UTF-8."""
-    types: Mapping[str, Any] = field(default_factory=dict)
-    signed: tuple[str, ...] = ()
-    """Columns of numbers that have thousands separators, percent or currency signs."""
-
-    @property
-    def number(self) -> str:
-        """A number with signs, as a regular expression."""
-        thousands, point = (r"[.' ]", ",") if self.decimal == "," else (r"[,' ]", r"\.")
-        digits = rf"(?:\d{{1,3}}(?:{thousands}\d{{3}})+|\d+)(?:{point}\d+)?"
-        return rf"^\s*[-+]?\s*{_SIGNS}?\s*[-+]?{digits}\s*{_SIGNS}?\s*$"
-
-    def unsigned(self, texts: Any) -> Any:
-        """Return texts that match :attr:`number` as numbers."""
-        kept = "[^0-9,+-]" if self.decimal == "," else "[^0-9.+-]"
-        plain = pc.replace_substring_regex(texts, pattern=kept, replacement="")
-        return pc.replace_substring(plain, pattern=",", replacement=".").cast(pa.float64())
+    encoding: str = "utf8"
+    names: tuple[str, ...] = ()
+    """Its columns, as its first line has them."""
+    note: str = ""
+    """A sentence where it is not UTF-8, as far as its start shows."""
 
 
-def open_csv(path: Path, format: CsvFormat, columns: Sequence[str] | None = None) -> Any:
-    """Return a reader of one file; what ends in .gz is unpacked."""
-    return pa.csv.open_csv(
-        path,
-        read_options=pa.csv.ReadOptions(
-            use_threads=False, block_size=BLOCK, encoding=format.encodings.get(path, "utf8")
-        ),
-        parse_options=pa.csv.ParseOptions(delimiter=format.delimiter, newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(
-            column_types=dict(format.types),
-            null_values=list(NULLS),
-            strings_can_be_null=True,
-            include_columns=columns,
-            decimal_point=format.decimal,
-            timestamp_parsers=DATES,
-        ),
-    )
+def csv_format(path: Path) -> CsvFormat:
+    """Return how a file is written, from its start."""
+    with pa.input_stream(str(path)) as file:
+        start = file.read(BLOCK)
+    encoding = _encoding(start, path)
+    text = start.decode("utf-16" if encoding != "utf8" else "utf-8", errors="replace")
+    first = text.lstrip("\r\n").partition("\n")[0]
+    is_tab = path.name.lower().endswith((".tsv", ".tsv.gz"))
+    delimiter = "\t" if is_tab else max((",", ";", "\t", "|"), key=first.count)
+    format = CsvFormat(delimiter, encoding)
+    header = next(_cells(path, format), None)
+    if header is None:
+        raise InputError(f"{path} is empty.")
+    names = tuple(_text(column[0].as_py() or b"") for column in header.columns)
+    return CsvFormat(delimiter, encoding, names, _note(path, encoding, start))
+
+
+def _note(path: Path, encoding: str, start: bytes) -> str:
+    if encoding != "utf8":
+        return f"{path} is not UTF-8; it was read as UTF-16."
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return (
+            f"{path} is not UTF-8; cells that are not were read as Windows-1252 (Western European)."
+        )
+    return ""
 
 
 def read_csv(path: Path, format: CsvFormat, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield record batches, numbers with signs as numbers."""
-    for batch in open_csv(path, format, columns):
-        for name in format.signed:
-            if name in columns:
-                place = batch.schema.get_field_index(name)
-                batch = batch.set_column(place, name, format.unsigned(batch.column(place)))
-        yield batch
+    """Yield record batches of texts; what ends in .gz is unpacked."""
+    places = [format.names.index(name) for name in columns]
+    for batch in read_cells(path, format, places):
+        yield pa.record_batch([_texts(cells) for cells in batch.columns], names=list(columns))
 
 
-def find_format(files: Sequence[Path]) -> tuple[CsvFormat, tuple[str, ...]]:
-    """Read files through once; return how they are written, and sentences on what is unusual."""
-    encodings = {file: code for file in files if (code := _encoding(file))}
-    called = {"cp1252": "Windows-1252 (Western European)", "utf-16": "UTF-16"}
-    notes = [
-        f"{file} is not UTF-8; it was read as {called[code]}." for file, code in encodings.items()
-    ]
-    delimiter = header_format(files[0]).delimiter
-    format = CsvFormat(delimiter, encodings=encodings)
-    sample = _FirstTexts(files[0], format)
-    if sample.have_decimal_commas(delimiter):
-        format = replace(format, decimal=",")
-        notes.append(f"{files[0]} writes numbers with decimal commas.")
-    # Numbers that begin with 0 would lose it, and those of twenty digits their last ones.
-    led = sample.matching(r"^0\d|^\d{20}", every=False)
-    texts = [name for name in sample.matching(r"^\d+$") if name in led]
-    types = _types(files, replace(format, types=dict.fromkeys(texts, pa.string())))
-    if texts:
-        notes.append(
-            "Kept as text, because numbers in them begin with 0 or are too long: "
-            f"{', '.join(texts)}."
-        )
-    format = replace(format, types=types)
-    candidates = set(sample.matching(format.number)) - set(texts)
-    signed = [n for n, kind in types.items() if pa.types.is_string(kind) and n in candidates]
-    for file in files:
-        for batch in open_csv(file, format, signed) if signed else ():
-            matches = (pc.match_substring_regex(c, format.number) for c in batch.columns)
-            fitting = dict(zip(batch.schema.names, map(pc.all, matches), strict=True))
-            signed = [name for name in signed if fitting[name].as_py() is not False]
-    if signed:
-        notes.append(
-            "Read as numbers without thousands separators, percent and currency signs: "
-            f"{', '.join(signed)}."
-        )
-    return replace(format, signed=tuple(signed)), tuple(notes)
+def read_cells(path: Path, format: CsvFormat, places: Sequence[int]) -> Iterator[Any]:
+    """Yield the cells of some columns as bytes, without the line of the names."""
+    is_first = True
+    for batch in _cells(path, format, [f"f{place}" for place in places]):
+        yield batch.slice(1) if is_first else batch
+        is_first = False
 
 
-class _FirstTexts:
-    """The first batch of a file with every column as text, without gaps."""
-
-    def __init__(self, path: Path, format: CsvFormat) -> None:
-        try:
-            types = dict.fromkeys(open_csv(path, format).schema.names, pa.string())
-            batch = next(iter(open_csv(path, replace(format, types=types))), None)
-        except (pa.ArrowException, UnicodeDecodeError, OSError):
-            batch = None  # said by whoever reads all of it
-        pairs = () if batch is None else zip(batch.schema.names, batch.columns, strict=True)
-        self.columns = {name: column.drop_null() for name, column in pairs}
-
-    def matching(self, pattern: str, *, every: bool = True) -> list[str]:
-        """Return the columns of which every text, or any, matches."""
-        count = pc.all if every else pc.any
-        found = {n: pc.match_substring_regex(c, pattern) for n, c in self.columns.items()}
-        return [name for name, matches in found.items() if len(matches) and count(matches).as_py()]
-
-    def have_decimal_commas(self, delimiter: str) -> bool:
-        """Whether some column has decimal commas, and none has decimal points.
-
-        Where commas also part the columns, 1,234 in quotes may be a thousand.
-        """
-        comma = r",(\d{1,2}|\d{4,})$" if delimiter == "," else r"\d,\d"
-        commas = self.matching(CsvFormat(decimal=",").number)
-        points = self.matching(r"^[-+]?\d+(\.\d+)?$")
-        if set(points) & set(self.matching(r"\.", every=False)) - set(commas):
-            return False
-        return bool(set(commas) & set(self.matching(comma, every=False)))
+def _cells(path: Path, format: CsvFormat, places: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield all lines, that of the names too, as bytes: columns are called f0, f1, and so on."""
+    read = pa.csv.ReadOptions(
+        use_threads=False,
+        block_size=BLOCK,
+        encoding=format.encoding,
+        autogenerate_column_names=True,
+    )
+    parse = pa.csv.ParseOptions(delimiter=format.delimiter, newlines_in_values=True)
+    count = len(format.names) or len(pa.csv.open_csv(path, read, parse).schema.names)
+    convert = pa.csv.ConvertOptions(
+        column_types={f"f{place}": pa.binary() for place in range(count)},
+        null_values=[""],
+        strings_can_be_null=True,
+        include_columns=places,
+    )
+    yield from pa.csv.open_csv(path, read, parse, convert)
 
 
-def header_format(path: Path) -> CsvFormat:
-    """Return how the first line of a file is written: its delimiter and encoding."""
-    with pa.input_stream(str(path)) as file:
-        start = file.read(BLOCK)
-    code = _marked(start, path)
-    header = start.partition(b"\n")[0] if code is None else start
-    if code is None:
-        try:
-            header.decode("utf-8")
-        except UnicodeDecodeError:
-            code = "cp1252"
-    text = header.decode(code or "utf-8", errors="ignore").partition("\n")[0]
-    is_tab = path.name.lower().endswith((".tsv", ".tsv.gz"))
-    delimiter = "\t" if is_tab else max((",", ";", "\t", "|"), key=text.count)
-    return CsvFormat(delimiter, encodings={path: code} if code else {})
+def _texts(cells: Any) -> Any:
+    """Return cells as texts, those that are not UTF-8 from Windows-1252."""
+    try:
+        return cells.cast(pa.string())
+    except pa.ArrowInvalid:
+        known = cells.dictionary_encode()
+        texts = [_text(cell) for cell in known.dictionary.to_pylist()]
+        return pa.array(texts, pa.string()).take(known.indices)
 
 
-def _encoding(path: Path) -> str | None:
-    """Return what a file is written in where it is not UTF-8; one with zero bytes is no text."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with pa.input_stream(str(path)) as file:
-        chunk = file.read(BLOCK)
-        code = _marked(chunk, path)
-        while chunk and code is None:
-            if b"\x00" in chunk:
-                raise InputError(f"{path}: {NOT_UTF8}")
-            try:
-                decoder.decode(chunk)
-            except UnicodeDecodeError:
-                code = "cp1252"
-            chunk = file.read(BLOCK)
-    return code
+def _text(cell: bytes) -> str:
+    try:
+        return cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return cell.decode("cp1252", errors="replace")
 
 
-def _marked(start: bytes, path: Path) -> str | None:
-    """Return the encoding that a byte order mark tells."""
-    if start[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"):  # UTF-32
-        raise InputError(f"{path}: {NOT_UTF8}")
+def _encoding(start: bytes, path: Path) -> str:
+    """Return the encoding that a file's first bytes tell, or refuse what is no text."""
     for mark, ending in ((b"\x1f\x8b", ".csv.gz"), (b"PK\x03\x04", ".xlsx")):
         if start.startswith(mark):
             raise InputError(f"{path} is no text but packed: should its name end in {ending}?")
-    return "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else None
-
-
-def _types(files: Sequence[Path], format: CsvFormat) -> dict[str, Any]:
-    """Return each column's narrowest type that fits every value of all files."""
-    types = dict(format.types)
-    for file in files:
-        while True:
-            reader = None
-            try:
-                reader = open_csv(file, replace(format, types=types))
-                for _ in reader:
-                    pass
-            except pa.ArrowInvalid as error:
-                column = re.match(r"In CSV column #(\d+): .*conversion error to", str(error))
-                invalid = "invalid UTF8" in str(error)
-                if column is None or reader is None or invalid:
-                    raise csv_error(file, error) from None
-                found = reader.schema.field(int(column[1]))
-                types[found.name] = WIDER.get(str(found.type), pa.string())
-                continue
-            break
-        for found in reader.schema:
-            if pa.types.is_binary(found.type):
-                raise InputError(f"{file}, column {found.name!r}: {NOT_UTF8}")
-            types[found.name] = found.type
-    return types
+    is_utf32 = start[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
+    if not is_utf32 and start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    if is_utf32 or b"\x00" in start:
+        raise InputError(f"{path}: {NOT_UTF8}")
+    return "utf8"
 
 
 def csv_error(path: Path, error: Exception) -> InputError:
@@ -230,7 +137,7 @@ def csv_error(path: Path, error: Exception) -> InputError:
         return InputError(
             f"{place}: there are {ragged[2]} fields, and the header names {ragged[1]} columns."
         )
-    if "UTF8" in text:
+    if "UTF8" in text or "UTF-16" in text:
         return InputError(f"{place}: {NOT_UTF8}")
     if "Empty CSV" in text:
         with pa.input_stream(str(path)) as file:

@@ -7,23 +7,32 @@ import zipfile
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from halfseen.errors import InputError, installed_by, one_line
-from halfseen.front.csv_text import NULLS
-from halfseen.labels import class_name
+from halfseen.front.values import cells_of
 
 LARGEST = 128 * 2**20
 """Bytes that a workbook may unpack to."""
 MOST_CELLS = 5_000_000
 """Cells of a sheet: 28 kB of Excel can stand for fifty million empty ones."""
-_ERRORS = ("#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
 
 
-def read_sheet(path: Path) -> tuple[pa.Table, tuple[str, ...]]:
-    """Return the first sheet of a workbook, and the names of all; it is read once for all passes.
+class Sheet(NamedTuple):
+    """The first sheet of a workbook."""
+
+    table: pa.Table
+    names: tuple[str, ...]
+    """Of all sheets."""
+    mixed: frozenset[str]
+    """Columns with cells of several kinds, which are texts here."""
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Return the first sheet of a workbook; it is read once for all passes.
 
     Its first row holds the names of the columns.
     """
@@ -32,7 +41,7 @@ def read_sheet(path: Path) -> tuple[pa.Table, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...]]:
+def _read(path: Path, changed: int, size: int) -> Sheet:
     with installed_by("excel", f"{path} (or save it as CSV)"):
         from openpyxl import load_workbook
     try:
@@ -47,8 +56,8 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
             warnings.simplefilter("ignore")  # of styles and the like, which are not read
             book = load_workbook(path, read_only=True, data_only=True)
         try:
-            table = _table(path, book.worksheets[0].iter_rows(values_only=True))
-            return table, tuple(book.sheetnames)
+            table, mixed = _table(path, book.worksheets[0].iter_rows(values_only=True))
+            return Sheet(table, tuple(book.sheetnames), mixed)
         finally:
             book.close()
     except InputError:
@@ -57,7 +66,7 @@ def _read(path: Path, changed: int, size: int) -> tuple[pa.Table, tuple[str, ...
         raise InputError(f"{path} cannot be read as Excel: {one_line(error)}.") from None
 
 
-def _table(path: Path, cells: Iterable[Sequence[Any]]) -> pa.Table:
+def _table(path: Path, cells: Iterable[Sequence[Any]]) -> tuple[pa.Table, frozenset[str]]:
     """Return the rows that hold something, less empty columns at the right."""
     rows: list[Sequence[Any]] = []
     count = 0
@@ -71,15 +80,11 @@ def _table(path: Path, cells: Iterable[Sequence[Any]]) -> pa.Table:
         raise InputError(f"The first sheet of {path} is empty.")
     width = max(k + 1 for row in rows for k, cell in enumerate(row) if cell is not None)
     head, *body = ((*row[:width], *[None] * (width - len(row))) for row in rows)
-    columns = [_column([row[k] for row in body]) for k in range(width)]
-    return pa.Table.from_arrays(columns, ["" if name is None else str(name) for name in head])
-
-
-def _column(cells: list[Any]) -> pa.Array:
-    """Return cells as one column: of one kind where they are, and else as texts."""
-    gaps = {*NULLS, *_ERRORS}
-    known = [None if isinstance(c, str) and c.strip() in gaps else c for c in cells]
-    try:
-        return pa.array(known)
-    except pa.ArrowException:
-        return pa.array([None if c is None else class_name(c) for c in known])
+    names = ["" if name is None else str(name) for name in head]
+    columns, mixed = [], set()
+    for place, name in enumerate(names):
+        known = [None if row[place] in _ERRORS else row[place] for row in body]
+        column, is_mixed = cells_of(known)
+        columns.append(column)
+        mixed |= {name} if is_mixed else set()
+    return pa.Table.from_arrays(columns, names), frozenset(mixed)

@@ -19,17 +19,9 @@ import pyarrow.parquet
 
 from halfseen.errors import InputError, one_line
 from halfseen.front import excel, ipc, parquet
-from halfseen.front.csv_text import (
-    NOT_UTF8,
-    CsvFormat,
-    csv_error,
-    find_format,
-    header_format,
-    open_csv,
-    read_csv,
-)
-from halfseen.front.dates import Dates, date_names, with_date_parts
+from halfseen.front.csv_text import NOT_UTF8, CsvFormat, csv_error, csv_format, read_cells, read_csv
 from halfseen.front.tables import BATCH_ROWS
+from halfseen.front.values import check_alike, composed_name
 
 Format = Literal["CSV", "Parquet", "Arrow", "Excel"]
 FORMATS: dict[str, Format] = {
@@ -65,15 +57,29 @@ class TableFiles:
     files: tuple[Path, ...]
     format: Format
     names: tuple[str, ...]
-    csv: CsvFormat = field(default_factory=CsvFormat)
+    csv: Mapping[Path, CsvFormat] = field(default_factory=dict)
+    """How each file of texts is written."""
     notes: tuple[str, ...] = ()
     renames: Mapping[str, str] = field(default_factory=dict)
     first_row: int = 1
-    dates: Dates = field(default_factory=dict)
 
     @property
     def where(self) -> str:
         return str(self.path)
+
+    @property
+    def texts(self) -> frozenset[str]:
+        if self.format == "CSV":
+            return frozenset(self.names)
+        if self.format != "Excel":
+            return frozenset()
+        mixed = {name for file in self.files for name in excel.read_sheet(file).mixed}
+        return frozenset(self.renames.get(name, name) for name in mixed)
+
+    @property
+    def is_european(self) -> bool:
+        """Whether commas do not part the columns, so that they may be decimal signs."""
+        return any(format.delimiter != "," for format in self.csv.values())
 
     def parts(self) -> list[FilePart]:
         found: list[FilePart] = []
@@ -92,17 +98,13 @@ class TableFiles:
     def batches(
         self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
     ) -> Iterator[Any]:
-        chosen = list(self.names if columns is None else columns)
-        made = date_names(self.dates)
-        names = list(dict.fromkeys(made[name][0] if name in made else name for name in chosen))
+        names = list(self.names if columns is None else columns)
         stored = {new: old for old, new in self.renames.items()}
         wanted = [stored.get(name, name) for name in names]
         for part in self.parts() if parts is None else parts:
             with _reading(part.path, self.format):
                 for batch in self._read(part, wanted):
                     batch = batch.rename_columns(names) if stored else batch
-                    if made:
-                        batch = with_date_parts(batch, self.dates, self.where).select(chosen)
                     for start in range(0, batch.num_rows, BATCH_ROWS):
                         yield batch.slice(start, BATCH_ROWS)
 
@@ -118,13 +120,6 @@ class TableFiles:
         own = {old: new for old, new in zip(written, names, strict=True) if old != new}
         return replace(self, names=tuple(names), renames=own)
 
-    def with_dates(self, dates: Dates) -> TableFiles:
-        """Return the table with the parts of dates in the place of those it has."""
-        own = {name: parts for name, parts in dates.items() if name in self.names}
-        names = [*(name for name in self.names if name not in own), *date_names(own)]
-        _check_names(self.path, names)
-        return replace(self, names=tuple(names), dates=own)
-
     def fingerprint(self) -> dict[str, Any]:
         found = []
         for file in self.files:
@@ -135,11 +130,11 @@ class TableFiles:
 
     def _read(self, part: FilePart, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
-            yield from read_csv(part.path, self.csv, columns)
+            yield from read_csv(part.path, self.csv[part.path], columns)
         elif self.format == "Parquet":
             yield from parquet.read_batches(part.path, part.number or 0, columns, BATCH_ROWS)
         elif self.format == "Excel":
-            yield from excel.read_sheet(part.path)[0].select(columns).to_batches()
+            yield from excel.read_sheet(part.path).table.select(columns).to_batches()
         else:
             with ipc.opened(part.path) as reader:
                 for batch in reader if part.number is None else [reader.get_batch(part.number)]:
@@ -152,8 +147,7 @@ class TableFiles:
 def open_table(path: str | Path) -> TableFiles:
     r"""Open a CSV, Parquet or Arrow file, or a folder of files of one of these kinds.
 
-    Reads headers; CSV is read through once, to find its types and ragged lines before any work
-    begins.
+    Reads headers alone. Cells of CSV are texts, whatever they look like.
 
     Examples
     --------
@@ -162,17 +156,20 @@ def open_table(path: str | Path) -> TableFiles:
     >>> _ = path.write_text("age;shop\n63;x\n;y\n")
     >>> table = open_table(path)
     >>> table.names, next(table.batches()).to_pydict()
-    (('age', 'shop'), {'age': [63, None], 'shop': ['x', 'y']})
+    (('age', 'shop'), {'age': ['63', None], 'shop': ['x', 'y']})
     """
     path = Path(path)
     files, format = _find(path)
     table = TableFiles(path, files, format, ())
     if format == "CSV":
-        with _reading(path, format):
-            csv, notes = find_format(files)
-        table = replace(table, csv=csv, notes=notes)
+        found = {}
+        for file in files:
+            with _reading(file, format):
+                found[file] = csv_format(file)
+        notes = tuple(format.note for format in found.values() if format.note)
+        table = replace(table, csv=found, notes=notes)
     elif format == "Excel":
-        sheets = {file: excel.read_sheet(file)[1] for file in files}
+        sheets = {file: excel.read_sheet(file).names for file in files}
         notes = tuple(
             f"{file} has {len(names)} sheets; the first, {names[0]!r}, was read."
             for file, names in sheets.items()
@@ -180,8 +177,6 @@ def open_table(path: str | Path) -> TableFiles:
         )
         table = replace(table, notes=notes)
     written = [_names(table, file) for file in files]
-    if table.csv.types.get("") == pa.null():  # separators at the ends of lines
-        written = [[name for name in names if name] for names in written]
     names = [_without_index(those) for those in written]
     for file, those in zip(files, names, strict=True):
         _check_names(file, those)
@@ -193,7 +188,7 @@ def open_table(path: str | Path) -> TableFiles:
             )
         if format == "Arrow":
             ipc.check_batches(file)
-    opened = _unpadded(replace(table, names=tuple(names[0])))
+    opened = _respelled(replace(table, names=tuple(names[0])))
     if len(written[0]) > len(names[0]):
         note = f"The first column of {path} is taken for an index, and left out."
         opened = replace(opened, notes=(*opened.notes, note))
@@ -215,20 +210,27 @@ def _without_index(names: list[str]) -> list[str]:
     return [name for name in names if name != "__index_level_0__"] if len(names) > 1 else names
 
 
-def _unpadded(table: TableFiles) -> TableFiles:
-    """Return the table with names that have no spaces around them, where they stay different."""
-    bare = {name: name.strip() for name in table.names if name != name.strip()}
-    if not bare or len({bare.get(n, n) for n in table.names}) < len(table.names):
+def _respelled(table: TableFiles) -> TableFiles:
+    """Return the table with names in one Unicode form, without spaces around them.
+
+    Spaces stay where names would not be different without them.
+    """
+    bare = {name: composed_name(name).strip() for name in table.names}
+    if len(set(bare.values())) < len(bare):
+        bare = {name: composed_name(name) for name in table.names}
+    bare = {name: other for name, other in bare.items() if name != other}
+    if not bare:
         return table
-    note = f"Read without the spaces around their names: {', '.join(bare.values())}."
-    return replace(table.renamed(bare), notes=(*table.notes, note))
+    stripped = [new for old, new in bare.items() if composed_name(old) != new]
+    note = f"Read without the spaces around their names: {', '.join(stripped)}."
+    return replace(table.renamed(bare), notes=(*table.notes, *([note] if stripped else [])))
 
 
 def column_names(path: Path) -> list[str]:
     """Return the columns of one file, without reading it through."""
     files, format = _find(path)
     with _reading(path, format):
-        csv = header_format(path) if format == "CSV" else CsvFormat()
+        csv = {path: csv_format(path)} if format == "CSV" else {}
     return _names(TableFiles(path, files, format, (), csv), path)
 
 
@@ -272,13 +274,25 @@ def _names(table: TableFiles, file: Path) -> list[str]:
     """Return the column names of one file, duplicates included."""
     with _reading(file, table.format):
         if table.format == "CSV":
-            return list(open_csv(file, table.csv).schema.names)
+            return _without_end(file, table.csv[file])
         if table.format == "Parquet":
             return list(pa.parquet.read_schema(file).names)
         if table.format == "Excel":
-            return list(excel.read_sheet(file)[0].column_names)
+            return list(excel.read_sheet(file).table.column_names)
         with ipc.opened(file) as reader:
             return list(reader.schema.names)
+
+
+def _without_end(file: Path, format: CsvFormat) -> list[str]:
+    """Return the names of a CSV file, less empty columns that separators at line ends make."""
+    names = list(format.names)
+    while len(names) > 1 and not names[-1]:
+        names.pop()
+    ends = range(len(names), len(format.names))
+    first = next(read_cells(file, format, ends), None) if ends else None
+    if first is None or all(column.null_count == first.num_rows for column in first.columns):
+        return names
+    return list(format.names)
 
 
 def _check_names(file: Path, names: list[str]) -> None:
@@ -297,6 +311,7 @@ def _check_names(file: Path, names: list[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"{file} has column {twice[0]!r} more than once; rename one of them.")
+    check_alike({str(file): names})
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from halfseen.errors import InputError, capitalized, one_line
 from halfseen.front.ipc import LARGEST_BATCH
 from halfseen.front.tables import ArrowTable
+from halfseen.front.values import cells_of, check_alike, composed_name
 
 Inputs = npt.NDArray[Any]
 
@@ -81,24 +82,29 @@ def _dense(X: Any, where: str) -> Any:
 
 
 def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:
-    names = [str(name) for name in frame.columns]
+    names = [composed_name(str(name)) for name in frame.columns]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"{capitalized(where)} has a column more than once: {twice[0]!r}.")
+    check_alike({where: names})
     if not names or not len(frame):
         raise InputError(
             f"{capitalized(where)} has {len(frame)} rows and {len(names)} columns: nothing there."
         )
-    columns = []
+    columns, mixed = [], set()
     for name, series in zip(names, frame.iter_columns(), strict=True):
         try:
             columns.append(series.to_arrow())
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise InputError(
-                f"Column {name!r} of {where} holds values of several kinds: "
-                f"{one_line(error)}. Make them all numbers or all texts."
-            ) from None
-    return ArrowTable(pa.table(columns, names), where)
+            cells, is_mixed = cells_of(series.to_list())
+            if not is_mixed:
+                raise InputError(
+                    f"Column {name!r} of {where} holds what cannot be read: {one_line(error)}. "
+                    "Make it all numbers or all texts."
+                ) from None
+            columns.append(cells)
+            mixed.add(name)
+    return ArrowTable(pa.table(columns, names), where, texts=frozenset(mixed))
 
 
 def named_like(rows: ArrowTable, order: Sequence[str], observed: Sequence[str]) -> ArrowTable:

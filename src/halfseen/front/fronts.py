@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +16,9 @@ from pydantic import ValidationError
 from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, first_fault
-from halfseen.front.dates import with_date_parts
 from halfseen.front.frames import Images, named_like, read_frame
 from halfseen.front.images import prepare_images
-from halfseen.front.preprocessing import transform
+from halfseen.front.preprocessing import ReadRows, inputs_of, read_rows
 from halfseen.front.roles import similar
 from halfseen.front.schema import TableSchema
 from halfseen.labels import Classes, LabelKind, Scalar, class_name
@@ -47,34 +46,42 @@ class TableFront:
     def label_kind(self) -> LabelKind:
         return self.schema.label_kind
 
-    def prepare(
+    def read(
         self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
-    ) -> Matrix:
-        """Return the inputs of some rows, the missing block hidden unless `complete`."""
+    ) -> ReadRows:
+        """Return some rows as the schema reads them, without the missing block or `complete`."""
         table, row = self.table(X, where)
         start = row if first_row is None else first_row
-        return transform(self.schema, table, complete=complete, where=where, first_row=start)
+        return read_rows(self.schema, table, complete=complete, where=where, first_row=start)
+
+    def prepare(self, X: Any, **how: Any) -> Matrix:
+        """Return the inputs of some rows; `how` as for :meth:`read`."""
+        return inputs_of(self.schema, self.read(X, **how))
 
     def has_missing_block(self, X: Any, where: str = "X") -> npt.NDArray[np.bool_]:
         """Say for each row whether every column of the missing block has a value."""
         table, _ = self.table(X, where)
         names = [column.name for column in self.schema.missing]
-        complete = np.full(table.num_rows, set(names) <= set(table.schema.names))
-        for name in names if complete.any() else ():
-            empty = pc.is_null(table.column(name), nan_is_null=True)
-            complete &= ~empty.to_numpy(zero_copy_only=False).astype(bool)
+        cells = set(self.schema.cells(complete=True))
+        if not cells <= set(table.schema.names):
+            return np.zeros(table.num_rows, dtype=bool)
+        read = read_rows(self.schema, table, complete=True, where=where)
+        complete = np.ones(table.num_rows, dtype=bool)
+        for name in names:
+            values = read.columns[name]
+            is_number = isinstance(values, np.ndarray)
+            complete &= ~np.isnan(values) if is_number else pc.is_valid(values).to_numpy(False)
         return complete
 
     def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
         if isinstance(X, pa.RecordBatch | pa.Table):
-            return with_date_parts(X, self.schema.dates, where), 0
+            return X, 0
         rows = read_frame(X, where)
         if isinstance(rows, Images):
             raise InputError(f"{where} holds images, and the model was fitted on a table.")
         schema = self.schema
-        rows = replace(rows, table=with_date_parts(rows.table, schema.dates, where))
-        observed = [name.name for name in schema.observed]
+        observed = schema.cells()
         rows = named_like(rows, schema.order, [n for n in schema.order if n in set(observed)])
         absent = [name for name in observed if name not in rows.names]
         if absent:

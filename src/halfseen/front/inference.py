@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from halfseen.errors import InputError, capitalized
+from halfseen.front.dates import expanded
 from halfseen.front.labels import FEWEST_ROWS, settled_label, used_target_labels
-from halfseen.front.preprocessing import is_number_text
 from halfseen.front.roles import (
     Roles,
     as_gaps,
@@ -20,9 +19,11 @@ from halfseen.front.roles import (
     spelling,
 )
 from halfseen.front.scaling import settle_scales
-from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema
-from halfseen.front.summary import ColumnSummary, EmptyLabelError, TableSummary, summarize
-from halfseen.front.tables import Table, with_labels
+from halfseen.front.schema import CategoryColumn, NumberColumn, Role, TableSchema, Written
+from halfseen.front.summary import ColumnSummary
+from halfseen.front.table_summary import TableSummary, summarize_as, summarize_source
+from halfseen.front.tables import Table
+from halfseen.front.values import quoted
 
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
@@ -32,6 +33,8 @@ MOSTLY_EMPTY = 0.5
 """Share of gaps on the target from which a column is asked about."""
 CHANCE = 1e-3
 """A constant that chance would give less often than this is asked about."""
+MOST_PROBLEMS = 20
+"""Problems that are told in full."""
 FAMILIAR = 0.05
 """Share of source rows from which a value is one of many, and not a gap in disguise."""
 
@@ -79,39 +82,44 @@ def understand(
     to be trained need a target that has every column, `fewest` how many rows each class must have.
     The target may have labels in some rows.
     """
-    check_roles(source, target, roles)
+    problems = check_roles(source, target, roles)
     if complete and roles.missing:
-        raise InputError(
+        problems.append(
             f"{roles.option('missing', *roles.missing)} contradicts a Full model, "
             "which uses every column of the target: leave it out, or ask for another model."
         )
-    candidates = [name for name in source.names if name not in roles.apart]
-    shared = [n for n in candidates if n in target.names and n not in roles.missing]
-    check_spelling(candidates, target, roles)
-    read = partial(
-        summarize, columns=candidates, categorical=roles.categorical, numeric=roles.numeric
-    )
+    refuse_all(problems)
+    here, there_names = expanded(source.names, roles.dates), expanded(target.names, roles.dates)
+    candidates = [name for name in here if name not in roles.apart]
+    shared = [n for n in candidates if n in there_names and n not in roles.missing]
+    problems = check_spelling(candidates, target, there_names, roles)
     notes = list(dict.fromkeys([*source.notes, *target.notes]))
-    try:
-        seen = read(source, label=roles.label)
-    except EmptyLabelError:
-        every = sum(batch.num_rows for batch in source.batches([roles.label]))
-        source = with_labels(source, roles.label)
-        seen = read(source, label=roles.label)
-        if not seen.rows:
-            raise InputError(
-                f"The label {roles.label!r} of {source.where} is empty in every row."
-            ) from None
+    seen = summarize_source(
+        source,
+        [name for name in source.names if name not in roles.apart],
+        dates={name: of for name, of in roles.dates.items() if name not in roles.drop},
+        categorical=roles.categorical,
+        numeric=roles.numeric,
+        label=roles.label,
+        weight=roles.weight,
+    )
+    problems += [*seen.problems, *check_strays(seen, roles)]
+    refuse_all(problems)
+    every, seen.rows = seen.rows, seen.labelled
+    if not seen.rows:
+        raise InputError(f"The label {roles.label!r} of {source.where} is empty in every row.")
+    if every > seen.rows:
         notes.append(f"Left out, because they have no label: {every - seen.rows:,} source rows.")
-    check_strays(seen, roles)
-    there = summarize(
+    there = summarize_as(
         target,
-        shared,
-        categorical=[name for name, c in seen.columns.items() if c.values == "text"],
+        {n: c for n, c in seen.columns.items() if n in shared and c.values != "nothing"},
+        dates={name: of for name, of in seen.dates.items() if name in target.names},
         numeric=roles.numeric,
         label=roles.label if roles.label in target.names else None,
-        all_labelled=False,
+        label_stored="text" if seen.amounts is None else "number",
     )
+    problems += [*there.problems, *_unread_problems(there, roles)]
+    notes += [*written_notes(seen), *_zone_notes(seen, there)]
     extra = [name for name in target.names if name not in source.names]
     if extra:
         notes.append(f"Ignored, because the source lacks them: {listed(extra)}.")
@@ -121,22 +129,29 @@ def understand(
                 f"{respelled[0]!r} of the target looks like the label {roles.label!r}: rename it "
                 "if its labels are to be used."
             )
-    useless = _useless(seen, roles, notes)
+    useless = _useless(seen, roles, notes, problems)
     names = [name for name in candidates if name not in useless]
     missing: list[str] = []
     doubts: list[Doubt] = []
-    absent = [name for name in names if name not in target.names]
+    absent = [name for name in names if name not in there_names]
     if complete and absent:
-        raise InputError(
+        problems.append(
             f"A Full model needs a target with every column, and {target.where} lacks "
             f"{listed(absent)}."
         )
     for name in () if complete else names:
         column = there.columns.get(name)
-        if name in roles.missing or column is None or column.is_empty:
+        if name in roles.missing or column is None or column.holds_nothing:
             missing.append(name)
         elif name not in roles.keep and (reason := _suspicion(seen.columns[name], column)):
             doubts.append(Doubt(name, reason))
+    absent = [name for name in roles.keep if name in missing]
+    if absent:
+        problems.append(
+            f"{roles.option('keep', *absent)} says that it is measured on the target, and "
+            f"{target.where} has no value of it."
+        )
+    refuse_all(problems)
     if doubts:
         return doubts
     if not complete or not names:
@@ -147,7 +162,8 @@ def understand(
     )
     for fitted in columns:
         if fitted.role == "observed":
-            notes += _compare(fitted, seen, there, roles)
+            notes += _compare(fitted, seen, there, roles, problems)
+    refuse_all(problems)
     classes, amounts = settled_label(seen.labels, seen.amounts, roles, fewest=fewest)
     labelled = 0
     if roles.label in target.names:
@@ -164,16 +180,85 @@ def understand(
         id=roles.id,
         dropped=(*(name for name in source.names if name in roles.drop), *useless),
         order=tuple(n for n in source.names if n not in roles.apart or n in roles.drop),
-        dates=dict(roles.dates),
+        dates=seen.dates,
         weight=roles.weight,
+        written={name: how for name, how in seen.written.items() if how != Written()},
     )
-    schema, note = settle_scales(schema, source, seen.rows)
+    schema, note = settle_scales(schema, seen.sample, source.where, seen.rows)
     notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
     return Understanding(schema, seen, there, counts, notes, labelled)
 
 
-def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
+def refuse_all(problems: Sequence[str]) -> None:
+    """Make problems an error, all at once."""
+    found = list(dict.fromkeys(problems))
+    if len(found) == 1:
+        raise InputError(found[0])
+    if found:
+        told = "".join(f"\n- {problem}" for problem in found[:MOST_PROBLEMS])
+        more = len(found) - MOST_PROBLEMS
+        rest = f"\n- and {more} more of the kind." if more > 0 else ""
+        raise InputError(f"{len(found)} things are wrong:{told}{rest}")
+
+
+def written_notes(seen: TableSummary) -> list[str]:
+    """Say how texts were read that could be read in several ways."""
+    columns = seen.undecided
+    codes = [n for n, c in columns.items() if c.code and not c.categorical and not c.kinds["text"]]
+    numbers = {n: c.written for n, c in seen.columns.items() if c.values == "number"}
+    commas = [name for name, written in numbers.items() if written.decimal == ","]
+    marked = [name for name, written in numbers.items() if written.marks]
+    named = {
+        name: [word for word, _ in column.words.most_common(3)]
+        for name, column in columns.items()
+        if column.words and name in seen.columns and seen.columns[name].values == "text"
+    }
+    notes = []
+    if codes:
+        notes.append(
+            f"Kept as text, because numbers in them begin with 0 or are too long: {listed(codes)}."
+        )
+    if commas:
+        notes.append(f"Read with decimal commas: {listed(commas)}.")
+    if marked:
+        notes.append(
+            "Read as numbers without thousands separators, percent and currency signs: "
+            f"{listed(marked)}."
+        )
+    for name, words in named.items():
+        notes.append(
+            f"{name} is a column of texts, so {listed([repr(word) for word in words])} is a "
+            "category there: leave such cells empty if nothing is known."
+        )
+    return notes
+
+
+def _unread_problems(there: TableSummary, roles: Roles) -> list[str]:
+    """Say which columns of numbers hold something else on the target."""
+    return [
+        f"Column {name!r} holds numbers in the source and texts such as {quoted(noted.text)} (row "
+        f"{noted.row}) in {there.table.where}. Are they gaps? Then {as_gaps(name, roles)}."
+        for name, noted in there.unread.gaps.items()
+        if name not in there.dates
+    ]
+
+
+def _zone_notes(seen: TableSummary, there: TableSummary) -> list[str]:
+    """Say so where the times of a column are of several zones."""
+    notes = []
+    for name, of in seen.dates.items():
+        zones = seen.zones.get(name, set()) | there.zones.get(name, set())
+        if len(zones) > 1:
+            shown = ", ".join(sorted(zone or "none" for zone in zones))
+            notes.append(
+                f"{name} has times of several zones ({shown}): all are read on the clock of "
+                f"{of.zone or 'UTC'}; --dates {name}={','.join(of.parts)}@ZONE names another."
+            )
+    return notes
+
+
+def _useless(seen: TableSummary, roles: Roles, notes: list[str], problems: list[str]) -> list[str]:
     """Return columns that say nothing; refuse those that look like identifiers."""
     empty, constant = [], []
     for name, column in seen.columns.items():
@@ -184,7 +269,7 @@ def _useless(seen: TableSummary, roles: Roles, notes: list[str]) -> list[str]:
         known = column.rows - column.gaps
         many = column.has_more or len(column.counts) > max(known / 2, MOST_CATEGORIES)
         if column.values == "text" and many and name not in roles.categorical:
-            raise InputError(
+            problems.append(
                 f"Column {name!r} has {'over ' if column.has_more else ''}"
                 f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier"
                 + (" or" if roles.in_python else f" ({roles.option('id', name)}),")
@@ -278,23 +363,18 @@ def _fitted(
         scale=moments.spread if moments.spread > 0 else 1.0,
         strays=column.name in roles.numeric,
         shape=shape,
+        written=column.written,
     )
 
 
 def _compare(
-    column: NumberColumn | CategoryColumn, seen: TableSummary, there: TableSummary, roles: Roles
-) -> list[str]:
+    column: NumberColumn | CategoryColumn, seen: TableSummary, there: TableSummary, roles: Roles,
+    problems: list[str],
+) -> list[str]:  # fmt: skip
     """Note what differs on the target, and refuse what cannot be the same column."""
     name, where, notes = column.name, there.table.where, list[str]()
     source, target = seen.columns[name], there.columns[name]
     is_category = isinstance(column, CategoryColumn)
-    if target.values == "text" and not is_category:
-        texts = [text for text in target.counts if not is_number_text(text)]
-        if texts:
-            raise InputError(
-                f"Column {name!r} holds numbers in the source and texts such as {texts[0]!r} in "
-                f"{where}. Are they gaps? Then {as_gaps(name, roles)}."
-            )
     if target.gaps and not source.gaps:
         filled = "most frequent category" if is_category else "median"
         notes.append(
@@ -304,7 +384,7 @@ def _compare(
     unseen = [value for value in target.counts if value not in source.counts]
     if isinstance(column, CategoryColumn) and target.values == "text" and unseen:
         if len(unseen) == len(target.counts) and not target.has_more:
-            raise InputError(
+            problems.append(
                 f"No value of column {name!r} of {where} occurs in the source: the target has "
                 f"{listed(unseen)}, the source {listed(column.categories)}. Spell them alike, or "
                 f"leave the column out: {roles.option('drop', name)}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.front.preprocessing import as_categories, as_numbers, decoded
 from halfseen.front.roles import Roles
 from halfseen.front.schema import Shape, TableSchema
+from halfseen.front.values import as_categories, as_numbers, outline, quoted
 from halfseen.labels import Scalar, class_name
 
 if TYPE_CHECKING:
@@ -35,22 +35,16 @@ CERTAIN_AMOUNTS = 10
 Labels = npt.NDArray[Any]
 
 
-def counted(values: Any) -> Counter[Any]:
-    """Return how often each value of an Arrow column occurs."""
-    found: Counter[Any] = Counter()
-    for pair in pc.value_counts(values).to_pylist():
-        found[pair["values"]] += pair["counts"]
-    return found
-
-
 def some_labels(schema: TableSchema, column: Any, name: str, where: str) -> Labels:
     """Return each row's class as its position, or its amount.
 
     Rows without a label have :data:`NO_LABEL`, or NaN.
     """
     if schema.amounts is not None:
-        return as_numbers(column, name, where=where)
-    texts = as_categories(column, name, where=where)
+        return as_numbers(column, name, where=where, written=schema.written.get(schema.label))
+    texts = as_categories(
+        column, name, where=where, stored=label_stored(schema.classes), known=schema.class_names
+    )
     found = pc.index_in(texts, value_set=pa.array(schema.class_names), skip_nulls=True)
     unknown = texts.filter(pc.and_(pc.is_valid(texts), pc.is_null(found)))
     if len(unknown):
@@ -95,16 +89,11 @@ def used_target_labels(
     return there, f"{have}, and the fit uses them."
 
 
-def source_labels(schema: TableSchema, column: Any, where: str) -> Labels:
-    """Return each row's class as its position in the schema's order, or its amount."""
-    if schema.amounts is not None:
-        return as_numbers(column, schema.label, where=where)
-    values = decoded(column, schema.label, where)
-    position = pc.index_in(values, value_set=pa.array(schema.classes).cast(values.type))
-    if position.null_count:
-        raise InputError(f"The label {schema.label!r} of {where} changed while it was read.")
-    positions: Labels = position.to_numpy(zero_copy_only=False).astype(np.int64)
-    return positions
+def label_stored(classes: Sequence[Scalar]) -> Literal["text", "number", "boolean"]:
+    """Return what the cells of a label hold."""
+    if any(isinstance(value, str) for value in classes):
+        return "text"
+    return "boolean" if all(isinstance(value, bool) for value in classes) else "number"
 
 
 def settled_label(
@@ -128,9 +117,10 @@ def settled_label(
             f"The label {roles.label!r} holds {class_name(next(iter(labels)))!r}, which is no "
             "amount: regression needs numbers."
         )
-    if len(labels) < 2 or numbers.rows < 2 * fewest:
+    if len(labels) < 2 or numbers.rows - numbers.gaps < 2 * fewest:
+        known = numbers.rows - numbers.gaps
         raise InputError(
-            f"The label {roles.label!r} has {len(labels)} different values in {numbers.rows} "
+            f"The label {roles.label!r} has {len(labels)} different values in {known} "
             f"rows; regression needs at least {2 * fewest} rows that differ."
         )
     return (), numbers.shape()
@@ -149,10 +139,15 @@ def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
     )
 
 
-def row_weights(table: Table, name: str) -> Floats:
-    """Return how much each row of a table counts, by one of its columns, with mean one."""
+def row_weights(table: Table, schema: TableSchema) -> Floats:
+    """Return how much each labelled row of a table counts, by one of its columns, with mean one."""
+    name, label = schema.weight or "", schema.label
+    written, known = schema.written.get(name), schema.label_kind.known
     given = [
-        as_numbers(batch.column(name), name, where=table.where) for batch in table.batches([name])
+        as_numbers(batch.column(name), name, where=table.where, written=written)[
+            known(some_labels(schema, batch.column(label), label, table.where))
+        ]
+        for batch in table.batches([name, label])
     ]
     return checked_weights(np.concatenate(given), sum(map(len, given)), f"Column {name!r}")
 
@@ -219,9 +214,12 @@ def ordered_classes(
     if positive is None:
         return tuple(classes)
     names = [class_name(value) for value in classes]
+    if positive not in names:  # TRUE for true
+        folded = [name for name in names if name.casefold() == positive.casefold()]
+        positive = folded[0] if len(folded) == 1 else positive
     if positive not in names:
         raise InputError(
-            f"{roles.said('positive', positive)} is no value of label {name!r}; it has "
+            f"{roles.said('positive', str(positive))} is no value of label {name!r}; it has "
             f"{', '.join(names)}."
         )
     if len(classes) > 2:
@@ -240,9 +238,9 @@ def _check_spelling(labels: Counter[Any], name: str) -> None:
         )
     spelled: dict[str, str] = {}
     for text in texts:
-        other = spelled.setdefault(" ".join(text.split()).casefold(), text)
+        other = spelled.setdefault(" ".join(outline(text).split()).casefold(), text)
         if other != text:
             raise InputError(
-                f"The label {name!r} has the classes {other!r} and {text!r}, which differ in "
-                "capitals or spaces alone: spell them alike."
+                f"The label {name!r} has the classes {quoted(other)} and {quoted(text)}, which "
+                "differ in capitals or spaces alone: spell them alike."
             )

@@ -21,7 +21,7 @@ import pyarrow.parquet
 from halfseen.errors import InputError
 from halfseen.front import ipc
 from halfseen.front.parquet_pages import CODED, REPEATING, text_pages
-from halfseen.front.preprocessing import check_text_bytes, decoded, is_text
+from halfseen.front.values import check_text_bytes, decoded, is_text
 
 _ENOUGH = ipc.LARGEST_BATCH // 4
 """Bytes of texts beyond which fewer rows are read at once: pyarrow holds them more than once."""

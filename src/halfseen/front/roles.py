@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError, capitalized
-from halfseen.front.preprocessing import are_numbers
+from halfseen.errors import capitalized
+from halfseen.front.dates import expanded
+from halfseen.front.schema import DateColumn
 from halfseen.front.tables import ArrowTable, Table
+from halfseen.front.undecided import meaning_of
+from halfseen.front.values import outline, quoted
 
 Task = Literal["auto", "classification", "regression"]
 """What a label is; ``auto`` decides where there is no doubt."""
 
 if TYPE_CHECKING:
-    from halfseen.front.summary import TableSummary
+    from halfseen.front.table_summary import TableSummary
 
 Missing = Blocks | Sequence[str] | Sequence[int] | npt.NDArray[np.bool_] | str | None
 """How a user may name the missing block in Python; None finds it."""
@@ -52,8 +55,8 @@ class Roles:
     """Whether messages speak of Python or of the command line."""
     numeric: tuple[str, ...] = ()
     """Columns of numbers in which texts stand for gaps."""
-    dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Columns of dates, of which the tables show parts."""
+    dates: Mapping[str, DateColumn] = field(default_factory=dict)
+    """Columns of dates, of which parts are read."""
     target_labels: bool | None = None
     """Whether labels that target rows have are used; None uses them where some rows lack one."""
     task: Task = "auto"
@@ -74,11 +77,12 @@ class Roles:
         return f"{name}={value!r}" if self.in_python else f"--{name} {value}"
 
 
-def check_roles(source: Table, target: Table, roles: Roles) -> None:
-    """Refuse names that are not there, and columns given two roles."""
+def check_roles(source: Table, target: Table, roles: Roles) -> list[str]:
+    """Return what is wrong with the names: some are not there, or have two roles."""
+    problems = []
     called = "source" if isinstance(source, ArrowTable) else f"source {source.where}"
     if roles.label not in source.names:
-        raise InputError(
+        problems.append(
             f"The {called} has no column {roles.label!r} to take labels from"
             f"{similar(roles.label, source.names)}."
         )
@@ -90,73 +94,94 @@ def check_roles(source: Table, target: Table, roles: Roles) -> None:
         "weight": () if roles.weight is None else (roles.weight,),
         "categorical": roles.categorical,
         "numeric": roles.numeric,
+        "dates": tuple(roles.dates),
     }
     flag = "" if roles.in_python else "--"
     roles_of = {roles.label: "label"}
     for option, names in given.items():
-        known = source.names if option != "id" else (*source.names, *target.names)
+        made = expanded(source.names, roles.dates)
+        known = {"id": (*source.names, *target.names), "dates": source.names}.get(
+            option, tuple(dict.fromkeys((*made, *source.names)))
+        )
         for name in names:
             if name not in known:
-                raise InputError(
+                problems.append(
                     f"{flag}{option} names column {name!r}, which the {called} does not have"
                     f"{similar(name, known)}."
                 )
+                continue
             # What is seen or missing may be of any kind.
             other = roles_of.setdefault(name, option)
-            shared = option == "numeric" or (
+            shared = option in ("numeric", "dates") or (
                 option == "categorical" and other in ("missing", "keep")
             )
             if other != option and not shared:
-                raise InputError(
+                problems.append(
                     f"Column {name!r} is given to both {flag}{other} and {flag}{option}."
                 )
+    return problems
 
 
-def check_spelling(names: Sequence[str], target: Table, roles: Roles) -> None:
-    """Refuse columns that the target seems to lack only because of how their names are spelled."""
-    lacking = {spelling(n): n for n in names if n not in (*target.names, *roles.missing)}
-    others = [other for other in target.names if other not in (*names, *roles.id)]
+def check_spelling(
+    names: Sequence[str], target: Table, there: Sequence[str], roles: Roles
+) -> list[str]:
+    """Say so where the target seems to lack columns only because of how they are spelled."""
+    lacking = {spelling(n): n for n in names if n not in (*there, *roles.missing)}
+    others = [other for other in there if other not in (*names, *roles.id)]
     alike = {lacking[spelling(other)]: other for other in others if spelling(other) in lacking}
     if not alike:
-        return
+        return []
     renames = " ".join(f"--rename '{other}={name}'" for name, other in alike.items())
     how = "rename them" if roles.in_python else renames
-    here, there = (listed([repr(n) for n in some]) for some in (alike.values(), alike))
-    raise InputError(
-        f"{capitalized(target.where)} has {here}, and the source {there}: if they are the same, "
+    own, other = (listed([quoted(n) for n in some]) for some in (alike.values(), alike))
+    return [
+        f"{capitalized(target.where)} has {own}, and the source {other}: if they are the same, "
         f"{how}; if not, {roles.option('missing', ','.join(alike))}."
-    )
+    ]
 
 
 def spelling(name: str) -> str:
-    """Return a name without what people spell differently: capitals, spaces, dashes."""
-    return re.sub(r"[\s_\-.]+", "", name).casefold()
+    """Return a name without what people spell differently: capitals, spaces, dashes, widths."""
+    return re.sub(r"[\s_\-.]+", "", outline(name)).casefold()
 
 
-def check_strays(seen: TableSummary, roles: Roles) -> None:
-    """Refuse a column of numbers among which there are a few texts, and dates as texts."""
-    for name, column in seen.columns.items():
-        if column.values != "text" or column.has_more or name in roles.categorical:
+def check_strays(seen: TableSummary, roles: Roles) -> list[str]:
+    """Return what is wrong with columns of texts: numbers with a few others, dates as texts."""
+    problems = []
+    for name, column in seen.undecided.items():
+        found = seen.columns.get(name)
+        if found is None or found.values != "text" or name in roles.categorical:
             continue
-        texts = list(column.counts)
-        if texts and all(re.match(DATE, text) for text in texts):
-            raise InputError(
+        texts = list(found.counts)
+        if texts and not found.has_more and all(re.match(DATE, text) for text in texts):
+            problems.append(
                 f"Column {name!r} holds dates as texts such as {texts[0]!r}, which can be read in "
                 f"several ways: write them as 2024-05-17, or leave it out "
                 f"({roles.option('drop', name)}); {roles.option('categorical', name)} takes each "
                 "for a category."
             )
-        numbers = are_numbers(pa.array(texts, pa.string())).to_pylist()
-        strays = [text for text, is_number in zip(texts, numbers, strict=True) if not is_number]
-        rows = sum(column.counts[text] for text in strays)
-        known = column.rows - column.gaps
-        if strays and len(texts) - len(strays) > FEWEST_NUMBERS and rows <= MOST_STRAYS * known:
+            continue
+        if column.code:
+            continue
+        strays, numbers = column.strays, column.kinds["number"]
+        several = column.numbers_seen
+        if "text" in column.typed:  # of a column of texts, as another program has it
+            kinds = {text: meaning_of(text).kind for text in texts}
+            strays = Counter(
+                {t: found.counts[t] for t, k in kinds.items() if k in ("text", "date")}
+            )
+            several = sum(kind == "number" for kind in kinds.values())
+            numbers = sum(found.counts[t] for t, kind in kinds.items() if kind == "number")
+        rows = sum(strays.values())
+        known = found.rows - found.gaps
+        if strays and numbers and several > FEWEST_NUMBERS and rows <= MOST_STRAYS * known:
             more = f" and {len(strays) - 1} other texts" if len(strays) > 1 else ""
-            raise InputError(
-                f"Column {name!r} looks like numbers except for {strays[0]!r}{more} in {rows:,} "
-                f"row{'s' if rows > 1 else ''}: {as_gaps(name, roles)}, or "
+            problems.append(
+                f"Column {name!r} looks like numbers except for {quoted(next(iter(strays)))}{more} "
+                f"in {rows:,} row{'s' if rows > 1 else ''}: {as_gaps(name, roles)}, or "
                 f"{roles.option('categorical', name)} takes all for categories."
             )
+    return problems
 
 
 def as_gaps(name: str, roles: Roles) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.front.schema import NumberColumn, TableSchema
-from halfseen.front.streaming import RowStream
-from halfseen.front.tables import Table
+from halfseen.front.streaming import labelled_rows
 from halfseen.labels import LabelKind
 from halfseen.splitting import rarest_class
 
@@ -61,19 +61,22 @@ def shared_scale(
     return common if float(gain.mean()) > error else None
 
 
-def settle_scales(schema: TableSchema, source: Table, rows: int) -> tuple[TableSchema, str | None]:
+def settle_scales(
+    schema: TableSchema, sample: Sequence[Any], where: str, rows: int
+) -> tuple[TableSchema, str | None]:
     """Return the schema with the scale that suits its columns of measurements, and a note.
 
     Principal components and embeddings come on one common scale, and their spread says how much
     they matter: scaling each to spread one drowns the first few in noise. Ages and blood
-    pressures do not. The source's labels tell the cases apart (:func:`shared_scale`).
+    pressures do not. The labels of some source rows tell the cases apart (:func:`shared_scale`).
     """
     columns = [c for c in schema.columns if _is_measurement(c)]
     if len(columns) < FEWEST_COLUMNS or rows > MOST_ROWS:
         return schema, None
     names = [column.name for column in columns]
     positions = [schema.inputs.index(name) for name in names]
-    inputs, labels = RowStream(source, schema, is_source=True).all()
+    chunks = [labelled_rows(schema, batch, where=where) for batch in sample]
+    inputs, labels = (np.concatenate(part) for part in zip(*chunks, strict=True))
     spreads = np.array([column.scale for column in columns])
     common = shared_scale(inputs[:, positions], labels, spreads, schema.label_kind)
     if common is None:

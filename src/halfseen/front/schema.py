@@ -19,9 +19,9 @@ sentences as code.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from halfseen.blocks import Blocks
 from halfseen.labels import Amounts, Classes, LabelKind, Scalar, class_name
@@ -60,6 +60,24 @@ class Shape(_Plain):
         return self.rows * (1 - self.gaps)
 
 
+class Written(_Plain):
+    """How the numbers of a column are written where they are texts."""
+
+    decimal: Literal[".", ","] = "."
+    marks: Annotated[tuple[str, ...], Field(max_length=16)] = Field(
+        default=(), description="thousands separators, percent and currency signs, brackets"
+    )
+
+
+class DateColumn(_Plain):
+    """A column of dates, of which parts are read."""
+
+    parts: tuple[str, ...]
+    zone: str | None = Field(
+        default=None, description="on whose clock; None where the source's times have no zone"
+    )
+
+
 class NumberColumn(_Plain):
     """A column of numbers, and how they are scaled."""
 
@@ -73,6 +91,7 @@ class NumberColumn(_Plain):
     scale: Annotated[float, Field(gt=0)] = Field(description="divides what is left")
     strays: bool = Field(default=False, description="whether texts that are no numbers are gaps")
     shape: Shape | None = Field(default=None, description="how the source's values are distributed")
+    written: Written = Field(default=Written(), description="how texts are read as these numbers")
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -94,6 +113,11 @@ class CategoryColumn(_Plain):
         "boolean as 'true' or 'false'"
     )
     shape: Shape | None = Field(default=None, description="how the source's values are distributed")
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The categories that are told apart, and those of which the source's shares are known."""
+        return frozenset((*self.categories, *(self.shape.shares if self.shape else ())))
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -120,13 +144,24 @@ class TableSchema(_Plain):
     id: tuple[str, ...] = Field((), description="columns carried through to predictions")
     dropped: tuple[str, ...] = Field((), description="columns of the source that are not used")
     order: tuple[str, ...] = Field((), description="all of the source's inputs, dropped ones too")
-    dates: dict[str, tuple[str, ...]] = Field(
+    dates: dict[str, DateColumn] = Field(
         {}, description="columns of dates, and the parts that are read instead of each"
     )
     clip: float = Field(
         default=20.0, gt=0, description="scaled numbers are kept within minus and plus this"
     )
     weight: str | None = Field(None, description="column of the rows' weights, no input")
+    written: dict[str, Written] = Field(
+        {}, description="how label and weight are written, where it is not as programs do"
+    )
+
+    @field_validator("dates", mode="before")
+    @classmethod
+    def _with_parts(cls, dates: Any) -> Any:
+        """Take what earlier versions wrote: the parts alone."""
+        if not isinstance(dates, dict):
+            return dates
+        return {n: {"parts": of} if isinstance(of, list | tuple) else of for n, of in dates.items()}
 
     @model_validator(mode="after")
     def _predicts_something(self) -> TableSchema:
@@ -148,6 +183,12 @@ class TableSchema(_Plain):
     @property
     def missing(self) -> tuple[NumberColumn | CategoryColumn, ...]:
         return tuple(column for column in self.columns if column.role == "missing")
+
+    def cells(self, *, complete: bool = False) -> tuple[str, ...]:
+        """Return the columns of a table that are read: dates instead of their parts."""
+        made = {f"{name} {part}": name for name, of in self.dates.items() for part in of.parts}
+        read = (column.name for column in (self.columns if complete else self.observed))
+        return tuple(dict.fromkeys(made.get(name, name) for name in read))
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:

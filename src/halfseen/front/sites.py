@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from halfseen.errors import InputError
 from halfseen.front.inference import Doubt, Understanding, understand
-from halfseen.front.preprocessing import is_text
 from halfseen.front.roles import Roles, spelling
 from halfseen.front.tables import PooledTable, Table
+from halfseen.front.values import is_text
 
 
 def pooled(sites: Mapping[str, Table]) -> Table:

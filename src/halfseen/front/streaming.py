@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Matrix
-from halfseen.front.labels import NO_LABEL, some_labels, source_labels
+from halfseen.front.labels import NO_LABEL, some_labels
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
@@ -95,25 +95,42 @@ class RowStream:
             yield _mixed(held, random, share=1.0)[0]
 
     def _part(self, number: int, part: Any, held_out: bool) -> Iterator[Chunk]:
-        schema, label = self.schema, self.schema.label
-        names = [column.name for column in (schema.columns if self.is_source else schema.observed)]
-        names += [label] if self.is_source or self.some_labelled else []
+        schema = self.schema
+        names = list(schema.cells(complete=self.is_source))
+        names += [schema.label] if self.is_source or self.some_labelled else []
         where = str(getattr(part, "path", self.table.where))
         random = np.random.default_rng([self.seed, number])
         first_row = self.table.first_row
         for batch in self.table.batches(names, [part]):
             chosen = (random.random(batch.num_rows) < self.share) == held_out
-            inputs = transform(
-                schema, batch, complete=self.is_source, where=where, first_row=first_row
-            )
-            if self.some_labelled:
-                labels = some_labels(schema, batch.column(label), label, where)
-            elif self.is_source:
-                labels = source_labels(schema, batch.column(label), where)
+            if self.is_source:
+                inputs, labels = labelled_rows(
+                    schema, batch, where=where, first_row=first_row, among=chosen
+                )
+                yield inputs, labels
             else:
+                inputs = transform(schema, batch, where=where, first_row=first_row)
                 labels = np.full(batch.num_rows, NO_LABEL)
+                if self.some_labelled:
+                    labels = some_labels(schema, batch.column(schema.label), schema.label, where)
+                yield inputs[chosen], labels[chosen]
             first_row += batch.num_rows
-            yield inputs[chosen], labels[chosen]
+
+
+def labelled_rows(
+    schema: TableSchema,
+    batch: Any,
+    *,
+    where: str,
+    first_row: int = 1,
+    among: npt.NDArray[np.bool_] | None = None,
+) -> Chunk:
+    """Return the complete rows of a batch that have a label, with their labels."""
+    inputs = transform(schema, batch, complete=True, where=where, first_row=first_row)
+    labels = some_labels(schema, batch.column(schema.label), schema.label, where)
+    known = schema.label_kind.known(labels)
+    chosen = known if among is None else known & among
+    return inputs[chosen], labels[chosen]
 
 
 def _mixed(

@@ -1,22 +1,18 @@
-"""One streamed pass over a table: all that types, roles and preprocessing are decided from."""
+"""What is known of one column once all of its values were seen."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
-from halfseen.errors import InputError
-from halfseen.front.labels import counted
-from halfseen.front.preprocessing import as_categories, as_numbers, decoded, is_text, signed_log
-from halfseen.front.schema import Shape
-from halfseen.front.tables import Table, each_site
+from halfseen.front.preprocessing import signed_log
+from halfseen.front.schema import Shape, Written
+from halfseen.front.values import GAPS
 
 MOST_VALUES = 100_000
 """Different texts of a column that are counted; beyond, it is only known that there are more."""
@@ -27,8 +23,12 @@ SAMPLE = 100_000
 ones."""
 
 
-class EmptyLabelError(Exception):
-    """A source row has no label: such rows are left out."""
+def counted(values: Any) -> Counter[Any]:
+    """Return how often each value of an Arrow column occurs."""
+    found: Counter[Any] = Counter()
+    for pair in pc.value_counts(values).to_pylist():
+        found[pair["values"]] += pair["counts"]
+    return found
 
 
 class Moments(NamedTuple):
@@ -43,14 +43,15 @@ class Moments(NamedTuple):
 class ColumnSummary:
     """What is known of one column.
 
-    `values` is what it is taken as (``text`` for categories), `stored` what the file holds, which
+    `values` is what it is taken as (``text`` for categories), `stored` what its cells hold, which
     differs for numbers that are names of categories. `counts` says how often each value occurs,
-    and `has_more` that there are more values than it holds.
+    and `has_more` that there are more values than it holds; `written` how its texts are read.
     """
 
     name: str
     values: Literal["text", "number", "boolean", "nothing"] = "nothing"
     stored: Literal["text", "number", "boolean"] = "text"
+    written: Written = field(default_factory=Written)
     rows: int = 0
     gaps: int = 0
     counts: Counter[Any] = field(default_factory=Counter)
@@ -64,6 +65,15 @@ class ColumnSummary:
     @property
     def is_empty(self) -> bool:
         return self.gaps == self.rows
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it is empty, or holds words alone that say so."""
+        if self.is_empty:
+            return True
+        return self.values == "text" and all(
+            text.strip().casefold() in GAPS for text in self.counts
+        )
 
     @property
     def gap_share(self) -> float:
@@ -121,36 +131,8 @@ class ColumnSummary:
         known = max(self.rows - self.gaps, 1)
         return 0.5 if self.has_more else float(self.counts[value] / known)
 
-    def add(
-        self,
-        column: Any,
-        *,
-        where: str,
-        first_row: int,
-        categorical: bool = False,
-        numeric: bool = False,
-    ) -> None:
-        """Take in one batch of the column; `numeric` takes texts for gaps among numbers."""
-        kind = decoded(column, self.name, where).type
-        categorical = categorical or (pa.types.is_dictionary(column.type) and not numeric)
-        if self.values == "nothing" and not pa.types.is_null(kind):
-            is_boolean = pa.types.is_boolean(kind)
-            self.stored = "text" if is_text(kind) else "boolean" if is_boolean else "number"
-            self.values = "text" if categorical else "number" if numeric else self.stored
-        if categorical or self.values == "text":
-            texts = as_categories(column, self.name, where=where)
-            self.gaps += texts.null_count
-            if not self.has_more:
-                self.counts.update(counted(texts.drop_null()))
-                self.has_more = len(self.counts) > MOST_VALUES
-        else:
-            first = first_row + self.rows
-            self._add_numbers(
-                as_numbers(column, self.name, where=where, first_row=first, strays=numeric)
-            )
-        self.rows += len(column)
-
-    def _add_numbers(self, numbers: Floats) -> None:
+    def add_numbers(self, numbers: Floats) -> None:
+        """Take in the numbers of some rows, NaN for a gap."""
         present = ~np.isnan(numbers)
         known = numbers[present]
         self.gaps += len(numbers) - len(known)
@@ -160,6 +142,7 @@ class ColumnSummary:
         if sum(map(len, self._sample)) > SAMPLE:
             self._sample = [np.concatenate(self._sample)[::2]]
             self._stride *= 2
+        self.rows += len(numbers)
         if not len(known):
             return
         if not self.has_more:
@@ -170,73 +153,10 @@ class ColumnSummary:
         self.most = max(self.most, float(known.max()))
         self.is_whole = self.is_whole and bool((known == np.rint(known)).all())
 
-
-@dataclass
-class TableSummary:
-    """What is known of one table: the columns that were looked at, and how often labels occur.
-
-    Of labels that are numbers not all are counted, and `amounts` sums them up.
-    """
-
-    table: Table
-    rows: int = 0
-    columns: dict[str, ColumnSummary] = field(default_factory=dict)
-    labels: Counter[Any] = field(default_factory=Counter)
-    amounts: ColumnSummary | None = None
-
-
-def summarize(
-    table: Table,
-    columns: Collection[str],
-    *,
-    categorical: Collection[str] = (),
-    numeric: Collection[str] = (),
-    label: str | None = None,
-    all_labelled: bool = True,
-) -> TableSummary:
-    """Pass over a table once and return what is known of the given columns.
-
-    Where not all rows need be labelled, labels are counted as texts.
-    """
-    summary = TableSummary(table, columns={name: ColumnSummary(name) for name in columns})
-    wanted = [*columns, *([] if label is None else [label])]
-    for site in each_site(table):
-        # Rows are counted over all sites, and named by their number in their own.
-        where, first_row = site.where, site.first_row - summary.rows
-        for batch in site.batches(wanted):
-            for name, column in summary.columns.items():
-                column.add(
-                    batch.column(name),
-                    where=where,
-                    first_row=first_row,
-                    categorical=name in categorical,
-                    numeric=name in numeric,
-                )
-            if label is not None and not all_labelled:
-                texts = as_categories(batch.column(label), label, where=where)
-                summary.labels += counted(texts.drop_null())
-            elif label is not None:
-                _add_labels(summary, batch.column(label), label, where, first_row)
-            summary.rows += batch.num_rows
-    return summary
-
-
-def _add_labels(summary: TableSummary, column: Any, label: str, where: str, first_row: int) -> None:
-    """Take in the labels of one batch, as values and, where they are numbers, as amounts."""
-    values = decoded(column, label, where)
-    if pc.any(pc.is_null(values, nan_is_null=True)).as_py():
-        raise EmptyLabelError
-    found = counted(values)
-    if not summary.rows:
-        summary.amounts = ColumnSummary(label)
-    if any(isinstance(value, str | bool) for value in found):
-        summary.amounts = None
-    if summary.amounts is not None:
-        summary.amounts.add(values, where=where, first_row=first_row)
-    if len(summary.labels) <= MOST_VALUES:
-        summary.labels += found
-    elif summary.amounts is None:
-        raise InputError(
-            f"The label {label!r} of {where} has more than {MOST_VALUES:,} different values; a few "
-            "classes are needed."
-        )
+    def add_texts(self, texts: Any) -> None:
+        """Take in the texts of some rows, null for a gap."""
+        self.gaps += texts.null_count
+        self.rows += len(texts)
+        if not self.has_more:
+            self.counts.update(counted(texts.drop_null()))
+            self.has_more = len(self.counts) > MOST_VALUES

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
-
-from halfseen.front.dates import Dates, with_date_parts
 
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
@@ -40,6 +37,14 @@ class Table(Protocol):
     def notes(self) -> tuple[str, ...]:
         """Sentences on how it is written, where that is unusual."""
 
+    @property
+    def texts(self) -> frozenset[str]:
+        """Columns whose cells have no type of their own: a schema says what their texts mean."""
+
+    @property
+    def is_european(self) -> bool:
+        """Whether commas do not part the columns of a text file, so that they may be decimal."""
+
     def parts(self) -> list[Any]:
         """Return the pieces in the order of the rows."""
 
@@ -61,6 +66,8 @@ class ArrowTable:
     positional: bool = False
     first_row: int = 0
     notes: tuple[str, ...] = ()
+    texts: frozenset[str] = frozenset()
+    is_european: bool = False
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -68,10 +75,6 @@ class ArrowTable:
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(self.table.column_names)
-
-    def with_dates(self, dates: Dates) -> ArrowTable:
-        """Return the table with the parts of dates in the place of those it has."""
-        return replace(self, table=with_date_parts(self.table, dates, self.where))
 
     def parts(self) -> list[int]:
         return [0]
@@ -90,32 +93,6 @@ class ArrowTable:
                     writer.write_batch(batch)
                 digest.update(sink.getvalue())
         return {"files": [], "sha256": digest.hexdigest()}
-
-
-@dataclass(frozen=True, eq=False)
-class LabelledTable:
-    """The rows of a table that have a label; the others are neither seen nor counted."""
-
-    table: Table
-    label: str
-    names: tuple[str, ...]
-    where: str
-    first_row: int
-    notes: tuple[str, ...]
-
-    def parts(self) -> list[Any]:
-        return self.table.parts()
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        names = list(self.names if columns is None else columns)
-        for batch in self.table.batches(list(dict.fromkeys([*names, self.label])), parts):
-            empty = pc.is_null(batch.column(self.label), nan_is_null=True)
-            yield batch.filter(pc.invert(empty)).select(names)
-
-    def fingerprint(self) -> dict[str, Any]:
-        return self.table.fingerprint()
 
 
 class SitePart(NamedTuple):
@@ -151,6 +128,14 @@ class PooledTable:
                 more = f" and {len(absent) - 8} more" if len(absent) > 8 else ""
                 found.append(f"Gaps in all rows of {site}: {', '.join(absent[:8])}{more}.")
         return tuple(found)
+
+    @property
+    def texts(self) -> frozenset[str]:
+        return frozenset(name for table in self.sites.values() for name in table.texts)
+
+    @property
+    def is_european(self) -> bool:
+        return any(table.is_european for table in self.sites.values())
 
     def only(self, site: str) -> PooledTable:
         """Return one site with the columns of all."""
@@ -194,12 +179,3 @@ def each_site(table: Table) -> list[Table]:
     if not isinstance(table, PooledTable):
         return [table]
     return [table.only(site) for site in table.sites]
-
-
-def with_labels(table: Table, label: str) -> Table:
-    """Return the rows that have a label; sites stay apart."""
-    if isinstance(table, PooledTable):
-        sites = {site: with_labels(own, label) for site, own in table.sites.items()}
-        return PooledTable(sites, table.names)
-    facts = table.names, table.where, table.first_row, table.notes
-    return LabelledTable(table, label, *facts)

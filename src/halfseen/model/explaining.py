@@ -18,6 +18,7 @@ from halfseen.explain.rows import (
 from halfseen.explain.shapley import shapley_values
 from halfseen.explain.telling import Explanation
 from halfseen.front.fronts import TableFront
+from halfseen.front.preprocessing import inputs_of
 from halfseen.members.aligned import Aligned
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
     if not isinstance(front, TableFront):
         raise InputError("Reasons speak of columns, and this model takes images.")
     schema = front.schema
-    table, _ = front.table(X, where)
-    rows = model.prepare(table, where=where)
+    read = front.read(X, complete=model.needs_complete_target, where=where)
+    rows = inputs_of(schema, read)
     if not len(rows):
         raise InputError(f"{where} holds no rows to explain.")
     complete = None if source is None else _source_rows(model, source, seed)
@@ -64,19 +65,30 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
         missing = expected_columns(schema, seen, complete, asked)
     return Explanation(
         tuple(columns),
-        tuple(zip(*(table.column(name).to_pylist() for name in columns), strict=True)),
+        tuple(zip(*(_plain(read.columns[name]) for name in columns), strict=True)),
         schema.class_names,
         shown,
         spoken_of,
         found.base[spoken_of],
         found.values[place, :, spoken_of],
         found.errors[place, :, spoken_of],
-        outside_columns(schema, table),
+        outside_columns(schema, read),
         None if complete is None else distances(rows[:, observed], complete[:, observed]),
         missing,
         compared_with,
         missing_by,
     )
+
+
+def _plain(values: Any) -> list[Any]:
+    """Return a column that was read as Python's values, None for a gap."""
+    if not isinstance(values, np.ndarray):
+        found: list[Any] = values.to_pylist()
+        return found
+    return [
+        None if value != value else int(value) if value.is_integer() else value
+        for value in values.tolist()
+    ]
 
 
 def _source_rows(model: Model, source: Any, seed: int) -> Matrix:

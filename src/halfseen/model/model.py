@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.alarms import Alarm
+from halfseen.alarms import Alarm, sentences
+from halfseen.alarms.rows import Watch
 from halfseen.arrays import Floats, Matrix, Tensor, same_length
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError
+from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
 from halfseen.explain.telling import Explanation
 from halfseen.front.fronts import Front, TableFront
+from halfseen.front.preprocessing import ReadRows, inputs_of
 from halfseen.front.schema import TableSchema
 from halfseen.labels import LabelKind
 from halfseen.members import NETWORKS, words_of
@@ -236,7 +239,26 @@ class Model:
             raise InputError("This model was fitted without rows held out, so it has no intervals.")
         return found
 
-    def shown(
+    def shown(self, X: Any, **how: Any) -> Floats:
+        """Return class probabilities, or amounts with the ends of their intervals, one row each.
+
+        What looks wrong with the rows is an :class:`~halfseen.errors.AlarmWarning`; `how` as for
+        :meth:`scored`.
+        """
+        shown, read = self.scored(X, **how)
+        self._warn(shown, read)
+        return shown
+
+    def _warn(self, shown: Floats, read: ReadRows | None) -> None:
+        """Raise the alarms of rows of a table as warnings, at the line that asked for them."""
+        if read is None or not read.rows:
+            return
+        watch = Watch(self.schema, self.metrics)
+        watch.add(read, shown)
+        for says in sentences(watch.alarms()):
+            warnings.warn(says, AlarmWarning, stacklevel=outside_of_halfseen())
+
+    def scored(
         self,
         X: Any,
         *,
@@ -244,8 +266,8 @@ class Model:
         target_prior: npt.ArrayLike | None = None,
         where: str = "X",
         first_row: int | None = None,
-    ) -> Floats:
-        """Return class probabilities, or amounts with the ends of their intervals, one row each.
+    ) -> tuple[Floats, ReadRows | None]:
+        """Return what is shown of each row, and the rows of a table as they were read.
 
         Parameters
         ----------
@@ -269,18 +291,20 @@ class Model:
         known = np.zeros(0, dtype=bool)
         if use_missing and isinstance(front, TableFront):
             known = front.has_missing_block(X, where)
-        if not known.any():
-            probability = self.score(self.prepare(X, where=where, first_row=first_row))
+        complete = bool(known.any()) or self.needs_complete_target
+        if isinstance(front, TableFront):
+            read = front.read(X, complete=complete, where=where, first_row=first_row)
+            rows = inputs_of(front.schema, read)
         else:
-            rows = front.prepare(X, complete=True, where=where, first_row=first_row)
-            probability = self.score(rows, complete=True)
-            if not known.all():
-                probability[~known] = self.score(self.blocks.hide(rows[~known]))
+            read, rows = None, front.prepare(X, complete=complete, where=where)
+        probability = self.score(rows, complete=bool(known.any()))
+        if known.any() and not known.all():
+            probability[~known] = self.score(self.blocks.hide(rows[~known]))
         if target_prior is None:
-            return probability
+            return probability, read
         if not front.classes:
             raise InputError("Class proportions correct probabilities, and this predicts amounts.")
-        return correct_probabilities(probability, self.class_prior, target_prior)
+        return correct_probabilities(probability, self.class_prior, target_prior), read
 
     def predict(self, X: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
         """Return the most probable class, or the amount, of each row."""
@@ -307,9 +331,11 @@ class Model:
         dict
             As :func:`halfseen.model.evaluating.evaluation` returns it.
         """
-        rows, positions = self.prepare(X), self.positions(y)
-        same_length(X=rows, y=positions)
-        return self.evaluate_rows(rows, positions)
+        positions = self.positions(y)
+        shown, read = self.scored(X)
+        same_length(X=shown, y=positions)
+        self._warn(shown, read)
+        return self.evaluate_rows(self.prepare(X), positions)
 
     def evaluate_rows(self, rows: Matrix, labels: npt.NDArray[Any]) -> dict[str, Any]:
         """Measure the model on prepared rows, beside members that are simple tools themselves."""

@@ -18,6 +18,7 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError, capitalized
 from halfseen.explain.telling import Explanation
 from halfseen.files import folder_written_whole
+from halfseen.front.dates import expanded
 from halfseen.front.frames import read_frame
 from halfseen.front.sites import empty_columns
 from halfseen.front.tables import ArrowTable, Table
@@ -102,9 +103,10 @@ class PatternModel:
 
         A column that is entirely empty is not there.
         """
-        choice = self.choice
+        choice, dates = self.choice, self.parts[0].schema.dates
         empty = empty_columns(table, [name for name in choice.doubtful if name in table.names])
-        return choice.place({*table.names}.difference(empty), table.where)
+        there = expanded([name for name in table.names if name not in empty], dates)
+        return choice.place(set(there), table.where)
 
     def _part(self, X: Any) -> Model:
         table = read_frame(X, "X")
@@ -113,7 +115,7 @@ class PatternModel:
                 "X has no column names, by which a model of several missing patterns is chosen: "
                 "give a data frame."
             )
-        return self.parts[self.part_for(table.with_dates(self.parts[0].schema.dates))]
+        return self.parts[self.part_for(table)]
 
     def predict_proba(self, X: Any, **how: Any) -> Floats:
         """Return the probability of each class by the part that the columns call for."""

@@ -108,7 +108,7 @@ def prepared_tables(
     """Return both tables in memory, split as by :func:`prepared_in_memory`."""
     schema = found.schema
     source = Sample(*RowStream(found.source.table, schema, is_source=True).all())
-    given = None if schema.weight is None else row_weights(found.source.table, schema.weight)
+    given = None if schema.weight is None else row_weights(found.source.table, schema)
     weights = schema.label_kind.class_weights(source.labels, given, class_weight)
     if weights is not None:  # a row that counts nothing must not be measured on either
         source = replace(source, weights=weights)[np.flatnonzero(weights)]

@@ -25,8 +25,9 @@ from halfseen.files import written_whole
 from halfseen.front.files import FORMATS, TableFiles, column_names
 from halfseen.front.fronts import ImageFront
 from halfseen.front.labels import some_labels
-from halfseen.front.preprocessing import check_text_bytes
+from halfseen.front.preprocessing import ReadRows, inputs_of
 from halfseen.front.roles import similar
+from halfseen.front.values import check_text_bytes
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
@@ -99,9 +100,9 @@ def score_table(
     with written_whole(output) as partial:
         with _writer(partial) as write:
             for batch in table.batches(scorer.columns):
-                shown = scorer.shown(batch, first_row=rows + 1)
+                shown, read = scorer.scored(batch, first_row=rows + 1)
                 write(scorer.columns_of(batch, shown))
-                watch.add(batch, shown, table.where)
+                watch.add(read, shown)
                 rows += batch.num_rows
                 on_rows(batch.num_rows)
         alarms = watch.alarms()
@@ -128,9 +129,9 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     for batch in table.batches(list(dict.fromkeys([*scorer.inputs, name]))):
         found = some_labels(model.schema, batch.column(name), name, table.where)
         known = model.label_kind.known(found)
-        inputs = model.prepare(batch, where=table.where, first_row=rows + 1)
-        watch.add(batch, model.score(inputs), table.where)
-        prepared.append(inputs[known])
+        shown, read = scorer.scored(batch, first_row=rows + 1)
+        watch.add(read, shown)
+        prepared.append(inputs_of(model.schema, read)[known])
         labels.append(found[known])
         rows += batch.num_rows
     known_rows = np.concatenate(prepared)
@@ -208,7 +209,7 @@ class TableScorer:
     ) -> TableScorer:
         """Return the scorer for a table with columns of these names, or say what it lacks."""
         schema = model.schema
-        inputs = [column.name for column in schema.observed]
+        inputs = list(schema.cells())
         absent = [name for name in inputs if name not in names]
         if absent:
             raise InputError(
@@ -217,7 +218,8 @@ class TableScorer:
                 + _meant(absent[0], names)
             )
         if use_missing:
-            blocks = [column.name for column in schema.missing if column.name in names]
+            whole = schema.cells(complete=True)
+            blocks = [name for name in whole if name in names and name not in inputs]
             if not blocks:
                 raise InputError(
                     f"{where} has no column of the missing block, so there is nothing to use."
@@ -234,17 +236,19 @@ class TableScorer:
 
     def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
         """Return the scores of a record batch or table, as a table."""
-        return self.columns_of(batch, self.shown(batch, first_row=first_row))
+        return self.columns_of(batch, self.scored(batch, first_row=first_row)[0])
 
-    def shown(self, batch: Any, *, first_row: int) -> Floats:
-        """Return probabilities, or amounts with their intervals."""
-        return self.model.shown(
+    def scored(self, batch: Any, *, first_row: int) -> tuple[Floats, ReadRows]:
+        """Return probabilities, or amounts with their intervals; and the rows as they were read."""
+        shown, read = self.model.scored(
             batch,
             use_missing=self.use_missing,
             target_prior=self.target_prior,
             where=self.where,
             first_row=first_row,
         )
+        assert read is not None
+        return shown, read
 
     def columns_of(self, batch: Any, shown: Floats) -> Any:
         """Return ids and what is shown of each row, as a table."""

@@ -9,7 +9,8 @@ from halfseen.evidence import FeatureShift, category_shift, feature_shift
 from halfseen.evidence.features import adjusted_p_values
 from halfseen.front.preprocessing import signed_log
 from halfseen.front.schema import CategoryColumn, NumberColumn, TableSchema
-from halfseen.front.summary import ColumnSummary, TableSummary
+from halfseen.front.summary import ColumnSummary
+from halfseen.front.table_summary import TableSummary
 from halfseen.report.facts import ColumnFacts, Histogram, Shift
 
 MOST_COLUMNS = 200

@@ -102,8 +102,8 @@ class _Predict:
                 scorer = self._scorers.of(values)
                 scores = await self._together[scorer].score(values)
                 alarms = []
-                if len(scores[1]) >= FEWEST_ROWS:
-                    alarms = scorer.alarms(as_table(values, scorer.columns), scores[0])
+                if len(scores[1]) >= FEWEST_ROWS or not scorer.is_usual(values):
+                    alarms = scorer.alarms(scorer.read(as_table(values, scorer.columns)), scores[0])
                 answers = _answers(scorer, scores)
                 content, answered = _written(form, answers, ignored, alarms, arrow_wanted)
                 rows = len(scores[1])
@@ -142,8 +142,9 @@ class _Predict:
             form, values, ignored = read_json(body, self._scorers.columns, self._limits)
             scorer = self._scorers.of(values)
             table = as_table(values, scorer.columns)
-        scores = scorer.score(table, is_over.is_set)
-        alarms = scorer.alarms(table, scores[0])
+        read = scorer.read(table)
+        scores = scorer.score(read, is_over.is_set)
+        alarms = scorer.alarms(read, scores[0])
         answers = _answers(scorer, scores)
         return *_written(form, answers, ignored, alarms, arrow_wanted), table.num_rows
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from halfseen.front.ipc import declared_batches
-from halfseen.front.preprocessing import text_bytes
 from halfseen.front.sites import has_value
+from halfseen.front.values import text_bytes
 from halfseen.serve.errors import RequestError, lacking
 from halfseen.serve.json_body import Choose
 from halfseen.serve.limits import Limits

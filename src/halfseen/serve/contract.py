@@ -9,7 +9,7 @@ from typing import Any
 
 from halfseen.front import CategoryColumn, TableSchema
 from halfseen.serve.arrow_body import ARROW
-from halfseen.serve.json_body import expectation
+from halfseen.serve.cells import expectation, request_columns
 from halfseen.serve.limits import Limits
 
 REFUSALS = {
@@ -48,7 +48,7 @@ def describe(schemas: Sequence[TableSchema]) -> dict[str, Any]:
 
 def _pattern(schema: TableSchema) -> dict[str, Any]:
     columns = []
-    for column in schema.observed:
+    for column in request_columns(schema):
         known = {"categories": column.categories} if isinstance(column, CategoryColumn) else {}
         columns.append(
             {"name": column.name, "kind": column.kind, "json": expectation(column).words, **known}
@@ -61,7 +61,7 @@ def openapi(
 ) -> dict[str, Any]:
     """Return the OpenAPI document of a server, with or without a token and names of hosts."""
     schema, bounds = schemas[0], {"minItems": 1, "maxItems": limits.max_rows}
-    taken = [{c.name: expectation(c).schema for c in schema.observed} for schema in schemas]
+    taken = [{c.name: expectation(c).schema for c in request_columns(schema)} for schema in schemas]
     forms = [_forms(columns, bounds, {}) for columns in taken]
     asked = forms[0]
     if len(forms) > 1:

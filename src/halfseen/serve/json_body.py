@@ -6,16 +6,14 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from types import NoneType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from halfseen.front import CategoryColumn, NumberColumn
+from halfseen.serve.cells import Column, expectation
 from halfseen.serve.errors import RequestError, lacking
 from halfseen.serve.limits import Limits
 
-Column = NumberColumn | CategoryColumn
 Values = dict[str, list[Any]]
 Choose = Callable[[Callable[[str], bool]], Sequence[Column]]
 _NOTHING = (None, "")
@@ -32,6 +30,7 @@ def read_json(
 
     Examples
     --------
+    >>> from halfseen.front import NumberColumn
     >>> age = NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
     ...                    indicator=False, log=False, mean=50.0, scale=9.0)
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
@@ -170,36 +169,6 @@ def _check_text(text: str, where: str, field: str | None) -> None:
         raise RequestError(
             422, f"{where} holds half of a surrogate pair, which is not a text.", field
         ) from None
-
-
-class CellRule(NamedTuple):
-    """What JSON may hold in a column: Python types, words and a JSON Schema that say the same."""
-
-    types: frozenset[type]
-    words: str
-    schema: dict[str, Any]
-    arrow: Any
-
-
-_FLAG = CellRule(  # tables also write booleans as 0 and 1; the scorer refuses other numbers
-    frozenset({bool, float, NoneType}),
-    "true, false, 0 or 1",
-    {"enum": [True, False, 0, 1, None]},
-    pa.float64(),
-)
-_PLAIN = {
-    "text": (str, "a text", "string", pa.string()),
-    "number": (float, "a number", "number", pa.float64()),
-    "boolean": (bool, "true or false", "boolean", pa.bool_()),
-}
-
-
-def expectation(column: Column) -> CellRule:
-    if column.kind == "boolean" and isinstance(column, NumberColumn):
-        return _FLAG
-    values = "number" if isinstance(column, NumberColumn) else column.values
-    kind, words, name, arrow = _PLAIN[values]
-    return CellRule(frozenset({kind, NoneType}), words, {"type": [name, "null"]}, arrow)
 
 
 def _kind(value: Any) -> str:

@@ -60,7 +60,8 @@ class Together:
         try:
             columns = self._scorer.columns
             joined = {c.name: [v for values in asked for v in values[c.name]] for c in columns}
-            scores = self._scorer.score(as_table(joined, columns), is_over)
+            read = self._scorer.read(as_table(joined, columns))
+            scores = self._scorer.score(read, is_over)
         except Exception as error:
             if len(asked) == 1:
                 return [error]

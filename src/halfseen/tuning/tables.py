@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from halfseen.arrays import Floats
 from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
 from halfseen.front.inference import Understanding
-from halfseen.front.labels import row_weights
-from halfseen.front.preprocessing import as_numbers
-from halfseen.front.schema import NumberColumn, TableSchema
-from halfseen.front.summary import TableSummary
-from halfseen.front.tables import ArrowTable
+from halfseen.front.labels import some_labels
+from halfseen.front.preprocessing import read_rows
+from halfseen.front.schema import TableSchema
+from halfseen.front.table_summary import TableSummary
+from halfseen.front.values import as_numbers
 from halfseen.members import NETWORKS
 from halfseen.model.fitting import is_resident
 from halfseen.model.rows import HELD_OUT
@@ -45,27 +46,14 @@ def search_tables(
     Tables that :func:`~halfseen.model.fitting.fit_tables` would stream are sampled.
     """
     schema, resident = found.schema, is_resident(found, settings)
-    names = [column.name for column in schema.columns]
-    apart = [schema.label, *([] if schema.weight is None else [schema.weight])]
-    source, target = (
-        _rows(part, columns, schema, resident, settings.seed)
-        for part, columns in (
-            (found.source, [*names, *apart]),
-            (found.target, [column.name for column in schema.observed]),
-        )
-    )
-    labels = np.array(source.column(schema.label).to_pylist())
-    weights = (
-        None
-        if schema.weight is None
-        else row_weights(ArrowTable(source, found.source.table.where), schema.weight)
-    )
+    source, labels, weights = _rows(found.source, schema, resident, settings.seed, is_source=True)
+    target, _, _ = _rows(found.target, schema, resident, settings.seed, is_source=False)
     ended: list[SearchTrial] = []
     networks = NETWORKS in settings.members_for("table", schema.label_kind)
     for model in settings.models if networks else settings.models[:1]:
         result = search(
             estimator_for(model, found, settings),
-            source.select(names),
+            source,
             labels,
             target,
             sample_weight=weights,
@@ -109,20 +97,35 @@ def estimator_for(model: str, found: Understanding, settings: FitSettings) -> Es
 
 
 def _rows(
-    part: TableSummary, names: list[str], schema: TableSchema, resident: bool, seed: int
-) -> pa.Table:
-    """Return a table's rows, or a random part of a long one; texts among numbers are gaps."""
-    random = np.random.default_rng(seed)
+    part: TableSummary, schema: TableSchema, resident: bool, seed: int, *, is_source: bool
+) -> tuple[pa.Table, npt.NDArray[Any], Floats | None]:
+    """Return a table's rows as the schema reads them, or a random part of a long one.
 
-    def some(batch: pa.RecordBatch) -> pa.RecordBatch:
-        chosen: npt.NDArray[np.bool_] = random.random(batch.num_rows) < MOST_ROWS / part.rows
-        return batch if resident else batch.filter(pa.array(chosen))
-
-    rows = pa.Table.from_batches([some(batch) for batch in part.table.batches(names)])
-    for column in schema.columns:
-        if isinstance(column, NumberColumn) and column.strays and column.name in names:
-            texts = rows.column(column.name)
-            numbers = as_numbers(texts, column.name, where=part.table.where, strays=True)
-            place = names.index(column.name)
-            rows = rows.set_column(place, column.name, pa.array(numbers, from_pandas=True))
-    return rows
+    Those of the source are labelled; with them come their labels, and weights where there are some.
+    """
+    random, where = np.random.default_rng(seed), part.table.where
+    apart = [schema.label, *([] if schema.weight is None else [schema.weight])]
+    names = [*schema.cells(complete=is_source), *(apart if is_source else ())]
+    tables, labels, weights = [], [], []
+    for whole in part.table.batches(names):
+        chosen = random.random(whole.num_rows) < MOST_ROWS / part.rows
+        batch = whole if resident else whole.filter(pa.array(chosen))
+        if is_source:
+            positions = some_labels(schema, batch.column(schema.label), schema.label, where)
+            known = schema.label_kind.known(positions)
+            batch = batch.filter(pa.array(known))
+            labels.append(positions[known])
+        if is_source and schema.weight is not None:
+            written = schema.written.get(schema.weight)
+            given = batch.column(schema.weight)
+            weights.append(as_numbers(given, schema.weight, where=where, written=written))
+        read = read_rows(schema, batch, complete=is_source, where=where)
+        columns = {
+            name: pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values
+            for name, values in read.columns.items()
+        }
+        tables.append(pa.table(columns))
+    found = np.concatenate(labels) if labels else np.empty(0)
+    if schema.classes and len(found):
+        found = np.array(schema.classes)[found]
+    return pa.concat_tables(tables), found, np.concatenate(weights) if weights else None
