@@ -127,7 +127,7 @@ def test_graph_and_server_answer_as_the_model(folder):
     assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
     scorer = open_scorer(folder / "model.onnx")
     _, target, _ = tables()
-    shown, amounts = scorer.score(target, lambda: False)
+    shown, amounts = scorer.score(scorer.read(target), lambda: False)
     expected = halfseen.load(folder / "model").shown(target)
     np.testing.assert_allclose(shown, expected, rtol=1e-4)
     np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)

@@ -148,7 +148,7 @@ CASES = {
     ),
     "values of several kinds": (
         lambda: fit(X=source(age=[1, "old"] * (ROWS // 2))),
-        "Column 'age' of the source holds values of several kinds: .*Make them all numbers",
+        "No value of column 'age' of the target occurs in the source: .*, the source 1, old",
     ),
     "nested values": (
         lambda: fit(X=source(age=[[1, 2]] * ROWS)),

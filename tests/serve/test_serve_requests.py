@@ -307,7 +307,6 @@ HOSTILE_ARROW = {
     "a list": (stream(one_row(age=pa.array([[1.0]]))), 422, "'age'"),
     "a struct": (stream(one_row(shop=pa.array([{"a": 1}]))), 422, "'shop'"),
     "bytes": (stream(one_row(shop=pa.array([b"a"]))), 422, "'shop'"),
-    "words for a number": (stream(one_row(age=pa.array(["old"]))), 422, "'age'"),
     "a dictionary of lists": (
         stream(
             one_row(
@@ -336,6 +335,15 @@ def test_a_wrong_arrow_body_gets_a_sentence(client, case):
     answer = client.post("/predict", content=body, headers={"Content-Type": ARROW})
     assert answer.status_code == status, answer.text
     assert re.search(words, answer.json()["error"]), answer.text
+
+
+def test_a_word_for_a_number_is_a_gap_and_raises_an_alarm(client):
+    body = stream(one_row(age=pa.array(["old"])))
+    answer = client.post("/predict", content=body, headers={"Content-Type": ARROW}).json()
+    gap = stream(one_row(age=pa.array([None], pa.float64())))
+    expected = client.post("/predict", content=gap, headers={"Content-Type": ARROW}).json()
+    assert answer["columns"] == expected["columns"]
+    assert (answer["alarms"], expected["alarms"]) == (["unreadable: age in row 1"], [])
 
 
 def test_a_stream_with_any_byte_changed_never_breaks_the_server(client):

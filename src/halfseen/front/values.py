@@ -63,8 +63,8 @@ def marked_number(text: str, decimal: str) -> Marked | None:
 
     Examples
     --------
-    >>> marked_number("$1,234.50", "."), marked_number("(1.2)", ".")
-    (Marked(value=1234.5, marks=frozenset({'$', ','})), Marked(value=-1.2, marks=frozenset({'()'})))
+    >>> marked_number("$1234.50", "."), marked_number("(1.2)", ".")
+    (Marked(value=1234.5, marks=frozenset({'$'})), Marked(value=-1.2, marks=frozenset({'()'})))
     >>> marked_number("1.234,5", ",").value, marked_number("1.234,5", ".")
     (1234.5, None)
     """
