@@ -36,6 +36,8 @@ USED = {0.0, -1.0} | {sign * float(d * n) for d in "789" for n in range(1, 8) fo
 """Numbers that stand for gaps: 999, -1, 0."""
 CODES = {value for value in USED if abs(value) > 9}
 """Those that are hardly anything else, so that both sides may have them: 99, -999."""
+LARGEST = 1e150
+"""Numbers beyond it, or nearer to each other than its inverse, have no squares."""
 OUTLIER = 1_000.0
 """How many times the range of all other values a single one may be away from them."""
 MOST_PAIRED = 60
@@ -59,7 +61,16 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
     for name, pair in pairs.items():
         checks = [_mostly_empty]
         if name in known and name not in swapped:
-            checks += [_row_number, _constant, _categories, _sentinel, _unit, _outlier, _range]
+            checks += [
+                _scale,
+                _row_number,
+                _constant,
+                _categories,
+                _sentinel,
+                _unit,
+                _outlier,
+                _range,
+            ]
         # The first that fits explains the others.
         found = (check(name, *pair) for check in checks)
         alarms += [alarm for alarm in found if alarm is not None][:1]
@@ -77,6 +88,20 @@ def _mostly_empty(name: str, source: Shape, target: Shape) -> Alarm | None:
         "source's: was it measured?"
     )
     return Alarm("gaps", says, (name,), {"target": target.gaps, "source": source.gaps})
+
+
+def _scale(name: str, source: Shape, target: Shape) -> Alarm | None:
+    """Find numbers whose squares are nothing or without end."""
+    if not source.quantiles or source.distinct < 2:
+        return None
+    least, most = source.quantiles[0], source.quantiles[-1]
+    if max(-least, most) < LARGEST and most - least > 1 / LARGEST:
+        return None
+    says = (
+        f"{name} goes from {least:g} to {most:g} in the source, which cannot be squared: give it "
+        "in another unit, or it says nothing."
+    )
+    return Alarm("scale", says, (name,), {"low": least, "high": most})
 
 
 def _row_number(name: str, source: Shape, target: Shape) -> Alarm | None:

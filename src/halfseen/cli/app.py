@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
@@ -13,7 +14,13 @@ import typer
 from rich.text import Text
 from typer.core import TyperGroup
 
-from halfseen.cli.terminal import make_console, set_verbosity, verbosity, with_shared_options
+from halfseen.cli.terminal import (
+    ESCAPED,
+    make_console,
+    set_verbosity,
+    verbosity,
+    with_shared_options,
+)
 from halfseen.errors import HalfseenError, reason
 
 HELP = {
@@ -128,6 +135,8 @@ def _refuse(sentence: str, code: int = 2) -> NoReturn:
     if verbosity() > 1:
         traceback.print_exc()
     rank = os.environ.get("RANK", "0")  # set by torchrun
+    if "--json" in sys.argv and rank == "0":
+        typer.echo(json.dumps({"error": sentence}, ensure_ascii=False).translate(ESCAPED))
     kind = "error" if rank == "0" else f"error in process {rank}"
     text = Text.assemble((f"{kind}: ", "red"), sentence)
     make_console(stderr=True).print(text, soft_wrap=True)

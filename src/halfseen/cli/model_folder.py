@@ -51,7 +51,13 @@ def going_on(output: Path, terminal: Terminal) -> Iterator[Path]:
     try:
         yield unfinished
     except KeyboardInterrupt:
-        plain(terminal.errors, "The same command goes on from the last finished epoch.")
+        kept = unfinished.is_dir() and any(unfinished.iterdir())
+        plain(
+            terminal.errors,
+            "The same command goes on from the last finished epoch."
+            if kept
+            else "Nothing was kept: the same command starts anew.",
+        )
         raise
 
 

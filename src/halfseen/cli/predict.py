@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +21,8 @@ from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs
 
+STANDARD_OUTPUT = Path("-")
+
 
 def predict(
     model: ModelFolder,
@@ -24,8 +30,13 @@ def predict(
         Path, typer.Argument(help="Rows to score: a file or a folder; images for their models.")
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File to write: .parquet, .csv or .arrow.")
-    ],
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write: .parquet, .csv or .arrow; - is CSV on standard output.",
+        ),
+    ] = STANDARD_OUTPUT,
     use_missing: Annotated[
         bool, typer.Option(help="Score rows that have the missing block with it.")
     ] = False,
@@ -50,28 +61,35 @@ def predict(
     keep their order, and id columns are carried through; images are named by their files.
 
     Example: halfseen predict model/ new.parquet -o scores.parquet
+
+    In a pipe: halfseen predict model/ new.csv | head
     """
     from halfseen.front.fronts import ImageFront
     from halfseen.model.patterns import PatternModel, load
     from halfseen.model.scoring import check_output, is_scores, score_table
 
-    terminal = Terminal(as_json=as_json)
-    inputs = {"the model": model, "the table": data}
-    check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
+    piped = output == STANDARD_OUTPUT
+    if piped and as_json:
+        raise OptionError("--json prints to standard output, where the scores go: name a file, -o.")
+    terminal = Terminal(as_json=as_json, piped=piped)
+    if not piped:
+        inputs = {"the model": model, "the table": data}
+        check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     whole = load(model)
     if not isinstance(whole, PatternModel) and isinstance(whole.front, ImageFront):
         if use_missing or class_share:
             raise InputError("--use-missing and --class-share are for models of tables.")
-        _predict_images(whole, data, output, Skipped(strict=strict), terminal)
+        with _written(output) as file:
+            _predict_images(whole, data, file, Skipped(strict=strict), terminal)
         return
     loaded, table = part_and_table(whole, model, data, rename, terminal)
-    check_output(output, table)
     shares = _shares(loaded, class_share) if class_share else None
-    with _progress(terminal, "rows") as advance:
+    with _written(output) as file, _progress(terminal, "rows") as advance:
+        check_output(file, table)
         scored = score_table(
             loaded,
             table,
-            output,
+            file,
             use_missing=use_missing,
             target_prior=None if shares is None else list(shares.values()),
             strict=strict,
@@ -81,12 +99,27 @@ def predict(
         terminal.say(f"Note: {note}")
     show_alarms(scored.alarms, terminal)
     rate = scored.rows / max(scored.seconds, 1e-9)
-    terminal.result(
-        f"{output}: {scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
-    )
+    took = f"{scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
+    terminal.result(f"{_named(output)}: {took}")
     told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
     told |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": shares}
     terminal.document(told)
+
+
+@contextmanager
+def _written(output: Path) -> Iterator[Path]:
+    """Give the file to write: the output, or one that goes to standard output when it is whole."""
+    if output != STANDARD_OUTPUT:
+        yield output
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "scores.csv")
+        yield file
+        with file.open("rb") as scores, suppress(BrokenPipeError):  # as of `head`
+            shutil.copyfileobj(scores, sys.stdout.buffer)
+            sys.stdout.flush()
+            return
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -103,6 +136,10 @@ def _progress(terminal: Terminal, unit: str) -> Iterator[Callable[[int], None]]:
         yield lambda count: progress.advance(task, count)
 
 
+def _named(output: Path) -> str:
+    return "Standard output" if output == STANDARD_OUTPUT else str(output)
+
+
 def _predict_images(
     model: Any, data: Path, output: Path, skipped: Skipped, terminal: Terminal
 ) -> None:
@@ -113,7 +150,7 @@ def _predict_images(
     with _progress(terminal, "images") as advance:
         scored = score_images(model, open_folder(data), output, refuse=skipped, on_rows=advance)
     skipped.tell(terminal)
-    terminal.result(f"{output}: {scored.rows:,} images in {scored.seconds:.2f} s.")
+    terminal.result(f"{_named(output)}: {scored.rows:,} images in {scored.seconds:.2f} s.")
     told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
     terminal.document(told | {"skipped": skipped.sentences})
 

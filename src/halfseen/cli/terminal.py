@@ -93,7 +93,7 @@ _ACTED_ON = dict.fromkeys(
     ],
     "\ufffd",
 )
-_ESCAPED = {code: f"\\u{code:04x}" for code in _ACTED_ON if code >= 0x7F}
+ESCAPED = {code: f"\\u{code:04x}" for code in _ACTED_ON if code >= 0x7F}
 """As JSON writes them; it escapes those below by itself."""
 
 
@@ -110,14 +110,14 @@ class Terminal:
 
     `results` is the console for what the command was asked for, `console` for everything around it
     and `errors` for progress; the last two are silent with ``--quiet``. With `silent` another
-    process speaks for this one.
+    process speaks for this one; with `as_json` or `piped` standard output is for data alone.
     """
 
-    def __init__(self, *, as_json: bool = False, silent: bool = False) -> None:
+    def __init__(self, *, as_json: bool = False, silent: bool = False, piped: bool = False) -> None:
         quiet = silent or verbosity() < 0
         self.as_json = as_json and not silent
-        self.results = make_console(stderr=as_json, quiet=silent)
-        self.console = make_console(stderr=as_json, quiet=quiet)
+        self.results = make_console(stderr=as_json or piped, quiet=silent)
+        self.console = make_console(stderr=as_json or piped, quiet=quiet)
         self.errors = make_console(stderr=True, quiet=quiet)
 
     def say(self, sentence: str) -> None:
@@ -139,7 +139,7 @@ class Terminal:
     def document(self, data: Mapping[str, Any]) -> None:
         if self.as_json:
             text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
-            typer.echo(text.translate(_ESCAPED))
+            typer.echo(text.translate(ESCAPED))
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
         return self.errors.status(doing)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, time
+from decimal import Decimal
+from types import NoneType
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +22,8 @@ from halfseen.front.tables import ArrowTable
 from halfseen.front.values import cells_of, check_alike, composed_name
 
 Inputs = npt.NDArray[Any]
+PLAIN_CELLS = (str, int, float, Decimal, date, time, NoneType)
+"""What a cell of a column may be that holds things of several types."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +100,18 @@ def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:
     for name, series in zip(names, frame.iter_columns(), strict=True):
         try:
             columns.append(series.to_arrow())
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            cells, is_mixed = cells_of(series.to_list())
-            if not is_mixed:
+        except (pa.ArrowException, TypeError, ValueError) as error:  # also sparse columns
+            cells = series.to_list()
+            strange = next((cell for cell in cells if not isinstance(cell, PLAIN_CELLS)), None)
+            if strange is not None:
                 raise InputError(
-                    f"Column {name!r} of {where} holds what cannot be read: {one_line(error)}. "
-                    "Make it all numbers or all texts."
+                    f"Column {name!r} of {where} holds what cannot be read "
+                    f"({type(strange).__name__}: {one_line(error)}). Make it all numbers or all "
+                    "texts."
                 ) from None
-            columns.append(cells)
-            mixed.add(name)
+            values, is_mixed = cells_of(cells)
+            columns.append(values)
+            mixed |= {name} if is_mixed else set()
     return ArrowTable(pa.table(columns, names), where, texts=frozenset(mixed))
 
 

@@ -15,7 +15,7 @@ from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.front.roles import Roles
 from halfseen.front.schema import Shape, TableSchema
-from halfseen.front.values import as_categories, as_numbers, outline, quoted
+from halfseen.front.values import as_categories, as_numbers, counts, outline, quoted
 from halfseen.labels import Scalar, class_name
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ NO_LABEL = -1
 """The position of a target row without a label."""
 CERTAIN_AMOUNTS = 10
 """Different values, some of them no whole numbers, from which a label is an amount for sure."""
+
+LARGEST_AMOUNT = 1e100
+"""Beyond it, or closer to each other than its inverse, the squares of amounts mean nothing."""
 
 Labels = npt.NDArray[Any]
 
@@ -117,6 +120,13 @@ def settled_label(
             f"The label {roles.label!r} holds {class_name(next(iter(labels)))!r}, which is no "
             "amount: regression needs numbers."
         )
+    widest = max(abs(numbers.least), abs(numbers.most))
+    if widest > LARGEST_AMOUNT or 0 < numbers.most - numbers.least < 1 / LARGEST_AMOUNT:
+        raise InputError(
+            f"The label {roles.label!r} goes from {numbers.least:g} to {numbers.most:g}, and "
+            f"errors are squared: give it in a unit in which amounts stay below "
+            f"{LARGEST_AMOUNT:g} and differ by more than {1 / LARGEST_AMOUNT:g}."
+        )
     if len(labels) < 2 or numbers.rows - numbers.gaps < 2 * fewest:
         known = numbers.rows - numbers.gaps
         raise InputError(
@@ -139,13 +149,23 @@ def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
     )
 
 
+def counted_rows(schema: TableSchema, batch: Any, labels: Labels) -> npt.NDArray[np.bool_]:
+    """Say which source rows are learned from: those that have a label, and a weight if any."""
+    known = schema.label_kind.known(labels)
+    if schema.weight is not None and schema.weight in batch.schema.names:
+        known = known & counts(batch.column(schema.weight)).to_numpy(zero_copy_only=False)
+    return known
+
+
 def row_weights(table: Table, schema: TableSchema) -> Floats:
     """Return how much each labelled row of a table counts, by one of its columns, with mean one."""
     name, label = schema.weight or "", schema.label
-    written, known = schema.written.get(name), schema.label_kind.known
+    written = schema.written.get(name)
     given = [
         as_numbers(batch.column(name), name, where=table.where, written=written)[
-            known(some_labels(schema, batch.column(label), label, table.where))
+            counted_rows(
+                schema, batch, some_labels(schema, batch.column(label), label, table.where)
+            )
         ]
         for batch in table.batches([name, label])
     ]

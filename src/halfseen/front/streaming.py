@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Matrix
-from halfseen.front.labels import NO_LABEL, some_labels
+from halfseen.front.labels import NO_LABEL, counted_rows, some_labels
 from halfseen.front.preprocessing import transform
 from halfseen.front.schema import TableSchema
 from halfseen.front.tables import Table
@@ -98,6 +98,7 @@ class RowStream:
         schema = self.schema
         names = list(schema.cells(complete=self.is_source))
         names += [schema.label] if self.is_source or self.some_labelled else []
+        names += [schema.weight] if self.is_source and schema.weight is not None else []
         where = str(getattr(part, "path", self.table.where))
         random = np.random.default_rng([self.seed, number])
         first_row = self.table.first_row
@@ -125,11 +126,11 @@ def labelled_rows(
     first_row: int = 1,
     among: npt.NDArray[np.bool_] | None = None,
 ) -> Chunk:
-    """Return the complete rows of a batch that have a label, with their labels."""
+    """Return the complete rows of a batch that have a label and count, with their labels."""
     inputs = transform(schema, batch, complete=True, where=where, first_row=first_row)
     labels = some_labels(schema, batch.column(schema.label), schema.label, where)
-    known = schema.label_kind.known(labels)
-    chosen = known if among is None else known & among
+    chosen = counted_rows(schema, batch, labels)
+    chosen = chosen if among is None else chosen & among
     return inputs[chosen], labels[chosen]
 
 

@@ -22,6 +22,7 @@ from halfseen.front.values import (
     as_categories,
     as_numbers,
     composed,
+    counts,
     decoded,
     is_text,
     number_of,
@@ -63,16 +64,20 @@ class TableSummary:
 
 
 def _batches(
-    table: Table, wanted: Collection[str], summary: TableSummary
+    table: Table, wanted: Collection[str], summary: TableSummary, weight: str | None = None
 ) -> Iterator[tuple[Any, Table, int]]:
-    """Give batches of all sites, each with its site and the number of its first row there."""
+    """Give batches of all sites, each with its site and the number of its first row there.
+
+    Rows whose `weight` is zero are left out.
+    """
     names = list(dict.fromkeys(name for name in wanted if name in table.names))
     for site in each_site(table):
         row = site.first_row
         for batch in site.batches(names):
-            yield batch, site, row
+            counted = batch if weight is None else batch.filter(counts(batch.column(weight)))
+            yield counted, site, row
             row += batch.num_rows
-            summary.rows += batch.num_rows
+            summary.rows += counted.num_rows
 
 
 def summarize_source(
@@ -105,7 +110,7 @@ def summarize_source(
     parts: dict[str, ColumnSummary] = {}
     zones = summary.zones
     wanted = [*open_columns, *(name for name in dates if name in columns)]
-    for batch, site, first_row in _batches(table, wanted, summary):
+    for batch, site, first_row in _batches(table, wanted, summary, weight):
         texts = site.texts
         sample.add(batch, summary.rows)
         for name, column in open_columns.items():

@@ -74,6 +74,8 @@ def meaning_of(text: str) -> Meaning:
         return Meaning("truth", truth, truth)
     if re.match(PLAIN, bare, re.ASCII):
         plain = Marked(float(bare), frozenset())
+        if plain.value in (np.inf, -np.inf):  # 5E400 is a name
+            return Meaning("text")
         return Meaning("number", plain, marked_number(bare, ",") or plain)
     point, comma = (marked_number(bare, decimal) for decimal in OTHER)
     if point or comma:
@@ -152,7 +154,7 @@ class UndecidedColumn:
                 self.kinds["text"] += len(texts) - texts.null_count
                 self._add_texts(texts)
             else:
-                self._add_written(texts, where, first_row)
+                self._add_written(texts)
             if not written and texts.null_count < len(texts):
                 self.typed.add("text")
         elif pa.types.is_null(kind):
@@ -170,7 +172,7 @@ class UndecidedColumn:
                 self._add_numbers(numbers)
         self.categorical = self.categorical or is_dictionary
 
-    def _add_written(self, texts: Any, where: str, first_row: int) -> None:
+    def _add_written(self, texts: Any) -> None:
         self._note_codes(texts)
         try:
             values = texts.cast(pa.float64())
@@ -178,13 +180,9 @@ class UndecidedColumn:
             self._add_mixed(texts)
             return
         numbers: Floats = values.to_numpy(zero_copy_only=False).astype(np.float64)
-        infinite = np.isinf(numbers)
-        if infinite.any():
-            row = int(np.argmax(infinite)) + first_row
-            raise InputError(
-                f"Column {self.name!r} of {where} holds an infinite value in row {row}; "
-                "replace it by a finite number, or leave it empty."
-            )
+        if np.isinf(numbers).any():
+            self._add_mixed(texts)
+            return
         known = ~np.isnan(numbers)
         self.kinds["number"] += int(known.sum())
         words = texts.filter(pa.array(~known)).drop_null()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -38,6 +38,7 @@ OTHER: dict[str, Literal[".", ","]] = {".": ",", ",": "."}
 _SIGN = r"(?P<{}>[$€£¥%]|USD|EUR|GBP|CHF)"
 _GROUPS = {".": "[,' \u00a0\u202f]", ",": "[.' \u00a0\u202f]"}
 _BRACKETS = "()"
+_ZERO = r"^\s*[-+]?0+([.,]0*)?\s*$"
 
 
 class Marked(NamedTuple):
@@ -303,6 +304,22 @@ def _bounds(shape: Shape | None) -> tuple[float, float]:
     return least - (most - least), most + (most - least)
 
 
+def counts(weights: Any) -> Any:
+    """Say which rows count at all: those whose weight is not zero, however zero is written.
+
+    Examples
+    --------
+    >>> counts(pa.array(["1", "0", "0,0", ""])).to_pylist()
+    [True, False, False, True]
+    """
+    values = plain_array(one_array(weights))
+    if is_text(values.type):
+        zero = pc.match_substring_regex(values.cast(pa.string()), _ZERO)
+    else:
+        zero = pc.equal(values.cast(pa.float64(), safe=False), 0.0)
+    return pc.invert(pc.fill_null(zero, False))
+
+
 def as_categories(
     column: Any,
     name: str,
@@ -395,15 +412,26 @@ def decoded(column: Any, name: str, where: str) -> Any:
     """Return a column as one plain array, or say why its type is of no use."""
     values = one_array(column)
     check_text_bytes(values, name, where)
+    dropped = f"--drop {name}; in Python drop=[{name!r}]"
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
         raise InputError(dates_sentence(name, where, f" ({kind})", pa.types.is_time(kind)))
+    for is_one, words in LENGTHS_AND_SPANS:
+        if is_one(kind):
+            raise InputError(f"Column {name!r} of {where} holds {words}, or drop it ({dropped}).")
     if not (is_number(kind) or is_text(kind) or pa.types.is_null(kind)):
         raise InputError(
             f"Column {name!r} of {where} holds {kind} values; a table needs numbers, texts or "
-            f"booleans. Flatten it, or drop it (--drop {name}; in Python drop=[{name!r}])."
+            f"booleans. Flatten it, or drop it ({dropped})."
         )
     return plain_array(values)
+
+
+LENGTHS_AND_SPANS: tuple[tuple[Callable[[Any], bool], str], ...] = (
+    (pa.types.is_duration, "lengths of time: make them numbers (pandas: .dt.total_seconds())"),
+    (lambda kind: "period" in str(kind), "periods: make them dates (pandas: .dt.to_timestamp())"),
+)
+"""Types with an obvious number or date in them."""
 
 
 def dates_sentence(name: str, where: str, kind: str, are_times: bool) -> str:

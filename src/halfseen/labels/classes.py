@@ -150,10 +150,10 @@ class Classes:
                     f"{', '.join(self.names)}."
                 )
             found = np.array([said.get(name, 1.0) for name in self.names], dtype=np.float64)
-            if not np.isfinite(found).all() or (found < 0).any() or not found[labels].any():
+            if not np.isfinite(found).all() or (found <= 0).any():
                 raise OptionError(
-                    f"class_weight={dict(given)} must be numbers that are not negative, and not "
-                    "zero for every row."
+                    f"class_weight={dict(given)} must be positive numbers; to do without a class, "
+                    "leave its rows out."
                 )
         else:
             raise OptionError(f"class_weight={given!r} must be 'balanced' or a mapping of classes.")

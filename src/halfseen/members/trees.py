@@ -106,7 +106,7 @@ class _Trees(ABC):
     ) -> Self:
         """Rebuild the trees; refuse arrays that are no trees."""
         outputs, wanted = description["outputs"], label_kind.outputs
-        if outputs != (1 if wanted == 2 else wanted):
+        if type(outputs) is not int or outputs != (1 if wanted == 2 else wanted):
             raise InputError(f"its trees have {outputs} outputs for {wanted} of an answer.")
         kept, line = dict(tensors), {}
         if label_kind.bounds_inputs:

@@ -42,7 +42,7 @@ SHARE = 131_072
 """Rows that are scored together at most: they stay near the processor, and cores share them."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Model:
     """Predicts, saves, exports and serves; made by a fit or by :func:`halfseen.load`.
 
@@ -73,6 +73,11 @@ class Model:
     training_data: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        names = ", ".join(map(str, self.front.classes)) or "an amount"
+        seen = f"{len(self.blocks.observed)} inputs observed, {len(self.blocks.missing)} missing"
+        return f"Model({names}; {seen}; {self.title})"
 
     # --- what it is ---------------------------------------------------------------------
 

@@ -110,8 +110,7 @@ def prepared_tables(
     source = Sample(*RowStream(found.source.table, schema, is_source=True).all())
     given = None if schema.weight is None else row_weights(found.source.table, schema)
     weights = schema.label_kind.class_weights(source.labels, given, class_weight)
-    if weights is not None:  # a row that counts nothing must not be measured on either
-        source = replace(source, weights=weights)[np.flatnonzero(weights)]
+    source = replace(source, weights=weights)
     target, labels = _target_stream(found).all()
     kind = found.schema.label_kind
     rows = prepared_in_memory(found.schema.blocks, kind, source, target, **split)
