@@ -36,6 +36,7 @@ from halfseen.front.values import (
     decoded,
     is_text,
     marked_number,
+    without_empty,
 )
 
 TOO_LONG = 20
@@ -44,7 +45,7 @@ FEW = 1_000
 """Different texts of a column of numbers that are kept in mind whatever their share."""
 _POINT = r"[eE]|\.\d{0,2}$|\.\d{4,}$|^[-+]?0?\.|\d{4,}\.|^[-+]?0\d*\."
 """A plain number whose point cannot part thousands."""
-_CODE = rf"^0\d|^\d{{{TOO_LONG}}}"
+_CODE = rf"^0\d+$|^\d{{{TOO_LONG},}}$"
 
 
 class Meaning(NamedTuple):
@@ -147,12 +148,11 @@ class UndecidedColumn:
         self.rows += len(values)
         kind = values.type
         if is_text(kind):
-            texts = composed(values.cast(pa.string()))
-            texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+            texts = without_empty(values.cast(pa.string()))
             self.empty += texts.null_count
             if self.categorical or is_dictionary or not (written or self.numeric):
                 self.kinds["text"] += len(texts) - texts.null_count
-                self._add_texts(texts)
+                self._add_texts(composed(texts))
             else:
                 self._add_written(texts)
             if not written and texts.null_count < len(texts):
@@ -173,20 +173,23 @@ class UndecidedColumn:
         self.categorical = self.categorical or is_dictionary
 
     def _add_written(self, texts: Any) -> None:
-        self._note_codes(texts)
         try:
             values = texts.cast(pa.float64())
         except pa.ArrowInvalid:
-            self._add_mixed(texts)
+            self._note_codes(texts)
+            self._add_mixed(composed(texts))
             return
         numbers: Floats = values.to_numpy(zero_copy_only=False).astype(np.float64)
         if np.isinf(numbers).any():
             self._add_mixed(texts)
             return
         known = ~np.isnan(numbers)
+        whole = numbers == np.rint(numbers)
+        if whole.any():
+            self._note_codes(texts if whole.all() else texts.filter(pa.array(whole)))
         self.kinds["number"] += int(known.sum())
-        words = texts.filter(pa.array(~known)).drop_null()
-        if len(words):
+        if texts.null_count < len(texts) - known.sum():  # as NaN, which is a number to Arrow
+            words = texts.filter(pa.array(~known)).drop_null()
             self.words += counted(words)
             self.kinds["word"] += len(words)
         self._add_numbers(numbers, self._with_commas(texts, numbers))
@@ -197,6 +200,8 @@ class UndecidedColumn:
         if self.only_point:
             return None
         pointed = pc.fill_null(pc.match_substring(texts, "."), False)
+        if not pc.any(pointed).as_py():
+            return None
         signed = pc.fill_null(pc.match_substring_regex(texts, _POINT), False)
         self.only_point += int(pc.sum(signed).as_py() or 0)
         count = int(pc.sum(pc.and_not(pointed, signed)).as_py() or 0)
@@ -256,15 +261,12 @@ class UndecidedColumn:
             self.either_comma += count if "," in text else 0
 
     def _note_codes(self, texts: Any) -> None:
-        if self.code or self.numeric:
-            return
-        longest = pc.max(pc.binary_length(texts)).as_py() or 0
-        led = pc.and_not(pc.starts_with(texts, "0"), pc.starts_with(texts, "0."))
-        led = pc.and_(led, pc.greater(pc.binary_length(texts), 1))
-        if longest >= TOO_LONG or pc.any(led).as_py():
-            codes = texts.filter(pc.fill_null(pc.match_substring_regex(texts, _CODE), False))
-            numbers = codes.filter(pc.match_substring_regex(codes, r"^\d+$"))
-            self.code = numbers[0].as_py() if len(numbers) else ""
+        """Note a text that is more than a number: 01, or one of very many digits."""
+        if not self.code and not self.numeric:
+            long = pc.greater_equal(pc.binary_length(texts), TOO_LONG)
+            few = texts.filter(pc.or_(pc.starts_with(texts, "0"), long))
+            codes = few.filter(pc.match_substring_regex(few, _CODE))
+            self.code = codes[0].as_py() if len(codes) else ""
 
     def _add_numbers(self, numbers: Floats, with_commas: Floats | None = None) -> None:
         """Take in numbers, and what they are if commas are decimal signs, where that differs."""

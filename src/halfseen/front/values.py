@@ -346,8 +346,7 @@ def as_categories(
     values = decoded(column, name, where)
     kind = values.type
     if is_text(kind):
-        texts = values.cast(pa.string())
-        texts = composed(pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts))
+        texts = composed(without_empty(values.cast(pa.string())))
         if stored != "text":
             texts = _respelled(texts, _canonical)
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -505,6 +504,14 @@ def is_number(kind: Any) -> bool:
         or pa.types.is_decimal(kind)
         or pa.types.is_boolean(kind)
     )
+
+
+def without_empty(texts: Any) -> Any:
+    """Return texts with null for the empty one: CSV and ONNX cannot tell it from a gap."""
+    empty = pc.equal(texts, "")
+    if not pc.any(empty).as_py():
+        return texts
+    return pc.if_else(empty, pa.scalar(None, pa.string()), texts)
 
 
 def composed(texts: Any) -> Any:
