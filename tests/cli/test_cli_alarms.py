@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from tables_cli import check_refused, halfseen, replaced, target_table, write
 
 import halfseen as library
-from halfseen.serve.scorer import open_scorer
+from halfseen.export.onnx_session import open_graph
+from halfseen_serve.scorer import Scorer
 
 UNIT = "Alarm: basket on the target is about 1,000 times the source's (median "
 
@@ -58,7 +59,7 @@ def test_scored_rows_raise_alarms_and_strict_writes_nothing(tables, out, tmp_pat
 
 
 def test_the_server_names_kind_and_column_without_figures(tables):
-    scorer = open_scorer(tables / "model")
+    scorer = Scorer(open_graph(tables / "model"))
     table = target_table()
     rows = replaced(table, "basket", pc.multiply(table["basket"], 1000.0))
     probabilities = np.tile([0.4, 0.6], (len(rows), 1))

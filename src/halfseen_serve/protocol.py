@@ -10,8 +10,8 @@ from typing import Any
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from halfseen.serve.limits import Limits
-from halfseen.serve.metrics import Metrics
+from halfseen_serve.limits import Limits
+from halfseen_serve.metrics import Metrics
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at a connection."""
