@@ -102,7 +102,7 @@ class _Predict:
                 )
         finally:
             is_over.set()  # after its deadline, a request is not scored on
-            self._metrics["bytes_held"] -= len(body)
+            self._metrics["body_bytes_held"] -= len(body)
         request.state.notes.update(rows=rows.table.num_rows, bytes=len(body))
         return Response(content, media_type=wanted)
 
@@ -113,9 +113,9 @@ class _Predict:
         try:
             async for chunk in request.stream():
                 self._limits.check_bytes(len(body) + len(chunk))
-                self._limits.check_total(self._metrics.total("bytes_held") + len(chunk))
+                self._limits.check_total(self._metrics.total("body_bytes_held") + len(chunk))
                 body += chunk
-                self._metrics["bytes_held"] += len(chunk)
+                self._metrics["body_bytes_held"] += len(chunk)
         except ClientDisconnect:
             raise RequestError(400, "The client went away before the end of the body.") from None
 

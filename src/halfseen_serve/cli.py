@@ -76,13 +76,7 @@ def serve(
         except (OSError, UnicodeDecodeError) as error:
             raise OptionError(f"The token file {token_file} cannot be read: {error}.") from None
     limits = Limits(
-        max_rows,
-        max_bytes,
-        deadline,
-        max_requests,
-        max_total_bytes,
-        max_connections,
-        head_timeout,
+        max_rows, max_bytes, deadline, max_requests, max_total_bytes, max_connections, head_timeout
     )
     settings = server.Settings(model, token, limits, allow_host or (), trust_proxy or ())
     server.serve(settings, host, port, workers)

@@ -137,10 +137,10 @@ class ReloadableApp:
         try:
             self._app = self._load()
             gc.collect()  # applications refer to themselves: the former model would stay for long
-            self._metrics["reloads"] += 1
+            self._metrics["reloads_total"] += 1
             log("reloaded")
         except Exception as error:
-            self._metrics["failed_reloads"] += 1
+            self._metrics["failed_reloads_total"] += 1
             said = str(error) if isinstance(error, HalfseenError) else repr(error)
             log("not reloaded", level=logging.ERROR, error=said)
         finally:

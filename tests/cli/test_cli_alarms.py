@@ -67,3 +67,10 @@ def test_the_server_names_kind_and_column_without_figures(tables):
     few = scorer.read(rows.slice(0, 19))
     assert scorer.alarms(few, probabilities[:19]) == ["far: basket in row 1"]
     assert scorer.alarms(scorer.read(table), probabilities) == []
+    requests = [table.slice(0, 5), rows.slice(0, 5), table.slice(5, 20)]
+    together = scorer.answer(requests, lambda: False)  # each as if the others were not there
+    assert [answer.alarms for answer in together] == [[], ["far: basket in row 1"], []]
+    for request, answer in zip(requests, together, strict=True):
+        (alone,) = scorer.answer([request], lambda: False)
+        np.testing.assert_allclose(answer.outputs, alone.outputs, rtol=0, atol=1e-6)
+        assert answer.alarms == alone.alarms
