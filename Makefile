@@ -30,7 +30,7 @@ pytest: $(READY)
 
 # torchrun; sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads.
 test-engines: $(READY)
-	$(PIP) -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]'
+	$(PIP) -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]' -e src/halfseen_serve
 	$(BIN)/pytest tests -m engines
 
 # README, quick start and examples in a fresh environment without `dev`: downloads everything.
@@ -68,11 +68,11 @@ format: $(READY)
 
 # torch stands apart: each platform has a build of its own, which needs packages of its own.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-$(READY): pyproject.toml src/halfseen_bench/pyproject.toml constraints.txt requirements.lock
+$(READY): pyproject.toml src/halfseen_bench/pyproject.toml src/halfseen_serve/pyproject.toml constraints.txt requirements.lock
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --require-hashes --no-deps -r requirements.lock
 	$(PIP) -c constraints.txt torch
-	$(PIP) --no-deps --no-build-isolation -e . -e src/halfseen_bench
+	$(PIP) --no-deps --no-build-isolation -e . -e src/halfseen_bench -e src/halfseen_serve
 	$(BIN)/python -m pip check
 	touch $@
 

@@ -1,6 +1,7 @@
 """From two CSV files to a graph that ONNX Runtime scores, and to a server that runs it.
 
-The same from a shell: `halfseen fit`, `halfseen export` and `halfseen serve`.
+The same from a shell: `halfseen fit`, `halfseen export` and `halfseen serve`, which the package
+halfseen-serve adds.
 
     python examples/onnx_scoring.py
 """

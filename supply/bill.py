@@ -17,7 +17,7 @@ from typing import Any
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
-OURS = ("halfseen", "halfseen-bench")
+OURS = ("halfseen", "halfseen-bench", "halfseen-serve")
 
 
 def plain(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Build both wheels twice from copies that differ in everything but content, and compare them.
+"""Build all wheels twice from copies that differ in everything but content, and compare them.
 
     python supply/wheels.py --output dist
 
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PROJECTS = (".", "src/halfseen_bench")
+PROJECTS = (".", "src/halfseen_bench", "src/halfseen_serve")
 EPOCH = "1767225600"
 """The time that every file in a wheel has: the beginning of 2026."""
 

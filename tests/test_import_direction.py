@@ -10,7 +10,7 @@ import halfseen
 
 ROOT = Path(halfseen.__file__).parent
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
-BENCH = "halfseen_bench"
+BENCH, SERVE = PACKAGES = ("halfseen_bench", "halfseen_serve")
 ENTRANCES = ("__init__", "__main__")
 
 
@@ -44,8 +44,8 @@ def imported_rooms(path: Path, package: str = "halfseen") -> set[str]:
     found = set()
     for module in imported_modules(path, package):
         top, _, rest = module.partition(".")
-        if top == BENCH:
-            found.add(BENCH)
+        if top in PACKAGES:
+            found.add(top)
         elif top == "halfseen" and rest:
             home = halfseen._HOMES.get(rest, module)
             found.add(home.split(".")[1])
@@ -80,9 +80,10 @@ def test_no_room_imports_its_own_storey_or_a_higher_one():
     assert not offences
 
 
-def test_the_library_never_names_the_benchmark():
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_library_never_names_a_package_that_adds_to_it(package):
     """Not even in a text that is imported later."""
-    assert not [path for path in MODULES if BENCH in path.read_text()]
+    assert not [path for path in MODULES if package in path.read_text()]
 
 
 def test_what_the_package_offers_is_at_home_in_a_room():
@@ -95,7 +96,7 @@ def test_what_the_package_offers_is_at_home_in_a_room():
     [
         ("from halfseen.cli.app import app", {"cli"}),
         ("import halfseen.report.page", {"report"}),
-        ("from halfseen import serve", {"serve"}),
+        ("from halfseen import report", {"report"}),
         ("from halfseen import load, Blocks", {"model", "blocks"}),
         ("from halfseen import __version__", set()),
         ("from ..front.files import open_table", {"front"}),
@@ -104,6 +105,7 @@ def test_what_the_package_offers_is_at_home_in_a_room():
         ("def late():\n    from halfseen.model.model import Model", {"model"}),
         ("import halfseen_bench.metrics", {BENCH}),
         ("from halfseen_bench.report import page", {BENCH}),
+        ("from halfseen_serve import server", {SERVE}),
         ("import numpy, halfseenish.cli", set()),
     ],
 )

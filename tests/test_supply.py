@@ -18,7 +18,10 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "halfseen": (ROOT / "src/halfseen", ROOT / "pyproject.toml"),
-    "halfseen_bench": (ROOT / "src/halfseen_bench", ROOT / "src/halfseen_bench/pyproject.toml"),
+    **{
+        name: (ROOT / "src" / name, ROOT / "src" / name / "pyproject.toml")
+        for name in ("halfseen_bench", "halfseen_serve")
+    },
 }
 NOT_IMPORTED = {"skorch"}
 """Declared because something declared here needs it to be there: skada.deep imports skorch."""
@@ -58,7 +61,7 @@ def imported(folder: Path) -> dict[str, Path]:
             ):
                 names = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
             found |= {name.split(".")[0]: path for name in names}
-    own = {"halfseen", "halfseen_bench", "__future__"}
+    own = {*PACKAGES, "__future__"}
     return {name: path for name, path in found.items() if name not in sys.stdlib_module_names | own}
 
 
@@ -66,7 +69,7 @@ def imported(folder: Path) -> dict[str, Path]:
 def test_what_is_imported_is_declared_and_what_is_declared_is_imported(package):
     folder, project = PACKAGES[package]
     ours, _ = declared(project)
-    if package == "halfseen_bench":
+    if package != "halfseen":
         ours |= declared(PACKAGES["halfseen"][1])[0]
     distributions = packages_distributions()
     used = set()
@@ -147,7 +150,7 @@ def supply():
 
 def test_one_commit_has_one_wheel(supply, tmp_path):
     first, second = supply["wheels"].build_twice(tmp_path)
-    assert len(first) == 2
+    assert len(first) == 3
     assert first == second
     with zipfile.ZipFile(next((tmp_path / "first").glob("halfseen-*.whl"))) as wheel:
         names = wheel.namelist()

@@ -16,8 +16,10 @@ from typing import Any
 
 import uvicorn
 
-from halfseen.serve import Limits, Scorers, create_app
-from halfseen.serve.run import configured, listen
+from halfseen_serve.app import create_app
+from halfseen_serve.limits import Limits
+from halfseen_serve.scorer import Scorer, Scorers
+from halfseen_serve.server import listen, server_config
 from torture.kit import Case, Kit, damaged, written
 
 TIGHT = Limits(max_bytes=200_000, max_total_bytes=400_000, deadline=4.0, head_timeout=1.0)
@@ -38,7 +40,8 @@ def classes(kit: Kit) -> Iterator[dict[str, Case]]:
 def served(kit: Kit, limits: Limits) -> Iterator[int]:
     """Serve the graph on a thread; give its port."""
     logging.disable(logging.CRITICAL)
-    server = uvicorn.Server(configured(create_app(Scorers([kit.scorer]), limits), limits))
+    app = create_app(Scorers((Scorer(kit.graph),)), limits)
+    server = uvicorn.Server(server_config(app, limits))
     listener = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from halfseen import HalfseenError, load
+from halfseen.export.onnx_session import open_graph
 from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
-from halfseen.serve import open_scorer
 from halfseen.tuning.journal import open_journal
 from torture.jobs import add_trials, check_checkpoint, checkpoint_of, trials_of
 from torture.kit import Case, Kit, damaged
@@ -101,7 +101,7 @@ def damage_graph(kit: Kit, draw: random.Random) -> None:
     path = kit.work / "damaged.onnx"
     path.write_bytes(kit.input)
     with contextlib.suppress(HalfseenError):
-        open_scorer(path)
+        open_graph(path)
         if kit.input != whole:
             raise AssertionError("a damaged graph was served")
 

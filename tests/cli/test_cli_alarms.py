@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from tables_cli import check_refused, halfseen, replaced, target_table, write
 
 import halfseen as library
-from halfseen.serve.scorer import open_scorer
+from halfseen.export.onnx_session import open_graph
+from halfseen_serve.scorer import Scorer
 
 UNIT = "Alarm: basket on the target is about 1,000 times the source's (median "
 
@@ -58,7 +59,7 @@ def test_scored_rows_raise_alarms_and_strict_writes_nothing(tables, out, tmp_pat
 
 
 def test_the_server_names_kind_and_column_without_figures(tables):
-    scorer = open_scorer(tables / "model")
+    scorer = Scorer(open_graph(tables / "model"))
     table = target_table()
     rows = replaced(table, "basket", pc.multiply(table["basket"], 1000.0))
     probabilities = np.tile([0.4, 0.6], (len(rows), 1))
@@ -66,3 +67,10 @@ def test_the_server_names_kind_and_column_without_figures(tables):
     few = scorer.read(rows.slice(0, 19))
     assert scorer.alarms(few, probabilities[:19]) == ["far: basket in row 1"]
     assert scorer.alarms(scorer.read(table), probabilities) == []
+    requests = [table.slice(0, 5), rows.slice(0, 5), table.slice(5, 20)]
+    together = scorer.answer(requests, lambda: False)  # each as if the others were not there
+    assert [answer.alarms for answer in together] == [[], ["far: basket in row 1"], []]
+    for request, answer in zip(requests, together, strict=True):
+        (alone,) = scorer.answer([request], lambda: False)
+        np.testing.assert_allclose(answer.outputs, alone.outputs, rtol=0, atol=1e-6)
+        assert answer.alarms == alone.alarms

@@ -19,7 +19,8 @@ from halfseen.model.settings import TREES_AND_LINES
 from halfseen.model.telling import told
 from halfseen.rehearsal import TAUGHT, UNTAUGHT
 from halfseen.selection import scores_for
-from halfseen.serve import open_scorers
+from halfseen_serve.openapi import described_model, output_names
+from halfseen_serve.scorer import open_scorers
 
 QUICK = {"effort": "quick", "report": False, "members": ["boosted_trees", "regression"]}
 
@@ -120,19 +121,16 @@ def test_python_gives_the_same_model_and_says_what_it_has_not(folder):
 
 
 def test_graph_and_server_answer_as_the_model(folder):
-    from halfseen.serve import contract
-    from halfseen.serve.scorer import open_scorer
-
     run("export", folder / "model", "--onnx", folder / "model.onnx")
     assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
-    scorer = open_scorer(folder / "model.onnx")
+    scorers = open_scorers(folder / "model.onnx")
     _, target, _ = tables()
-    shown, amounts = scorer.score(scorer.read(target), lambda: False)
+    ((shown, amounts, _),) = scorers.parts[0].answer([target], lambda: False)
     expected = halfseen.load(folder / "model").shown(target)
     np.testing.assert_allclose(shown, expected, rtol=1e-4)
     np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)
-    assert contract.output_names(scorer.schema) == ["amount", "low", "high"]
-    assert contract.describe([scorer.schema])["task"] == "regression"
+    assert output_names(scorers.schema) == ["amount", "low", "high"]
+    assert described_model(scorers)["task"] == "regression"
 
 
 def test_explanations_add_up_to_the_amount(folder):
@@ -291,8 +289,8 @@ def test_several_missing_patterns_have_a_part_each(folder, tmp_path):
     assert "Part 2: Expected mean absolute error" in page
     assert "accuracy" not in page
     scorers = open_scorers(tmp_path / "model")
-    columns = scorers.columns(lambda name: name != "rooms")
-    assert [column.name for column in columns] == ["size", "town"]
+    scorer = scorers.choose(lambda name: name != "rooms")
+    assert [column.name for column in scorer.columns] == ["size", "town"]
     lacking = tmp_path / "lacking.csv"
     pa.csv.write_csv(target.drop_columns("size"), lacking)
     said = run("predict", tmp_path / "model", lacking, "-o", tmp_path / "no.csv", code=2)

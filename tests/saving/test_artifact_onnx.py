@@ -22,6 +22,7 @@ from halfseen.cli.app import app
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
+from halfseen.export.onnx_session import open_graph
 from halfseen.export.onnx_tables import graph_values
 from halfseen.front import TableSchema
 from halfseen.front.preprocessing import read_rows
@@ -29,7 +30,6 @@ from halfseen.graph import GraphBuilder
 from halfseen.labels import Classes
 from halfseen.members.linear import Regression
 from halfseen.model import rows
-from halfseen.serve.scorer import open_scorer
 from halfseen.weights import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
 
@@ -315,7 +315,7 @@ def exported(tmp_path_factory) -> Path:
 def test_a_flipped_bit_of_a_graph_is_noticed(exported, tmp_path):
     """Without a seal, a third of them was served with other answers."""
     content = exported.read_bytes()
-    open_scorer(exported)
+    open_graph(exported)
     onnx.checker.check_model(onnx.load(exported))  # the seal is metadata like any other
     path = tmp_path / "damaged.onnx"
     for position in np.random.default_rng(0).choice(8 * len(content), 200, replace=False):
@@ -323,10 +323,10 @@ def test_a_flipped_bit_of_a_graph_is_noticed(exported, tmp_path):
         damaged[position // 8] ^= 1 << position % 8
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"is not as halfseen export wrote it"):
-            open_scorer(path)
+            open_graph(path)
     path.write_bytes(content[:-100])
     with pytest.raises(InputError, match=r"is not as halfseen export wrote it"):
-        open_scorer(path)
+        open_graph(path)
 
 
 def test_a_graph_that_answers_otherwise_here_is_refused(tmp_path):
@@ -336,13 +336,13 @@ def test_a_graph_that_answers_otherwise_here_is_refused(tmp_path):
     weight.raw_data = (onnx.numpy_helper.to_array(weight) + np.float32(0.5)).tobytes()
     onnx_export.write_onnx(graph, tmp_path / "other.onnx")
     with pytest.raises(InputError, match="known rows differ by"):
-        open_scorer(tmp_path / "other.onnx")
+        open_graph(tmp_path / "other.onnx")
     for entry in list(graph.metadata_props):
         if entry.key == "halfseen_selftest":
             graph.metadata_props.remove(entry)
     onnx_export.write_onnx(graph, tmp_path / "other.onnx")
     with pytest.raises(InputError, match="no rows to test it with"):
-        open_scorer(tmp_path / "other.onnx")
+        open_graph(tmp_path / "other.onnx")
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf])

@@ -13,8 +13,11 @@ import time
 import uvicorn
 
 from halfseen.export.onnx import onnx_model
-from halfseen.serve import Limits, Scorer, Scorers, create_app
-from halfseen.serve.run import configured, listen
+from halfseen.export.onnx_session import read_graph
+from halfseen_serve.app import create_app
+from halfseen_serve.limits import Limits
+from halfseen_serve.scorer import Scorer, Scorers
+from halfseen_serve.server import listen, server_config
 from table_models import table_model
 
 ROW = {
@@ -30,16 +33,16 @@ COMMAND = [sys.executable, "-c", "from halfseen.cli import main; main()"]
 
 
 def scorer_of(model=None) -> Scorer:
-    return Scorer(onnx_model(model or table_model()).SerializeToString())
+    return Scorer(read_graph(onnx_model(model or table_model()).SerializeToString()))
 
 
 @contextlib.contextmanager
 def serving(scorer=None, limits: Limits | None = None, token: str | None = None, hosts=()):
     """Run a server on a thread and give its address."""
     limits = limits or Limits()
-    scorers = scorer if isinstance(scorer, Scorers) else Scorers([scorer or scorer_of()])
+    scorers = scorer if isinstance(scorer, Scorers) else Scorers((scorer or scorer_of(),))
     app = create_app(scorers, limits, token, hosts)
-    server = uvicorn.Server(configured(app, limits))
+    server = uvicorn.Server(server_config(app, limits))
     listener = listen("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

@@ -15,7 +15,8 @@ import pytest
 from local_server import ROW, Process, answer_of, scorer_of, serving
 from test_serve_protection import slow_scorer
 
-from halfseen.serve import Limits, protocol
+from halfseen_serve import protocol
+from halfseen_serve.limits import Limits
 from table_models import table_model
 
 BODY = json.dumps({"records": [ROW]}).encode()

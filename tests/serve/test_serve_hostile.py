@@ -13,10 +13,12 @@ import pytest
 from local_server import ROW, Process, answer_of, begin_request, scorer_of, serving
 
 from halfseen.errors import OptionError
-from halfseen.serve import Limits, Scorer, serve
-from halfseen.serve.arrow_body import ARROW
-from halfseen.serve.gate import Flow, Gate
-from halfseen.serve.metrics import Metrics
+from halfseen_serve.arrow_body import ARROW
+from halfseen_serve.limits import Limits
+from halfseen_serve.metrics import Metrics
+from halfseen_serve.middleware import FlowControl, Gate
+from halfseen_serve.scorer import Scorer
+from halfseen_serve.server import Settings
 from table_models import table_model
 
 JSON = {"Content-Type": "application/json"}
@@ -79,7 +81,7 @@ def test_a_named_proxy_is_believed_and_a_named_host_answered(folder):
 )
 def test_a_proxy_and_a_host_must_be_ones(folder, options, words):
     with pytest.raises(OptionError, match=words):
-        serve(folder, **options)
+        Settings(folder, **options)
 
 
 def test_a_page_that_calls_itself_this_machine_is_not_answered(server):
@@ -245,7 +247,7 @@ def test_a_client_that_never_reads_is_left_at_the_deadline():
             await asyncio.sleep(60)
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "client": None}
-    app = Flow(Gate(application, Limits(deadline=0.2), None, (), Metrics()))
+    app = FlowControl(Gate(application, Limits(deadline=0.2), None, (), Metrics()))
     asyncio.run(asyncio.wait_for(app(scope, receive, send), timeout=5))
     assert sum(len(message.get("body", b"")) for message in sent) < len(answer) / 2
     assert all(message.get("more_body") for message in sent[1:])

@@ -20,9 +20,11 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from halfseen.serve import Limits, Scorers, create_app
-from halfseen.serve.arrow_body import ARROW
-from halfseen.serve.contract import REFUSALS
+from halfseen_serve.app import create_app
+from halfseen_serve.arrow_body import ARROW
+from halfseen_serve.limits import Limits
+from halfseen_serve.openapi import REFUSALS
+from halfseen_serve.scorer import Scorers
 
 # Not among them: positive_data_acceptance, because JSON Schema cannot say that all columns of a
 # table have one length.
@@ -44,7 +46,7 @@ def as_it_is(context, value):
 @pytest.fixture(scope="module")
 def schema():
     found = schemathesis.openapi.from_asgi(
-        "/openapi.json", create_app(Scorers([scorer_of()]), Limits(max_rows=20))
+        "/openapi.json", create_app(Scorers((scorer_of(),)), Limits(max_rows=20))
     )
     found.config.checks.negative_data_rejection.expected_statuses = [
         str(status) for status in REFUSALS

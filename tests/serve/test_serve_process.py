@@ -7,6 +7,9 @@ import re
 import signal
 import sys
 import time
+import tomllib
+from pathlib import Path
+from pkgutil import resolve_name
 
 import httpx
 import numpy as np
@@ -15,8 +18,11 @@ import uvicorn
 from local_server import ROW, Process, begin_request
 
 import halfseen
+import halfseen_serve
 from halfseen.cli import main
+from halfseen.cli.app import COMMANDS
 from halfseen.export.onnx import onnx_model, sealed, write_onnx
+from halfseen_serve import cli
 from table_models import rows_of, table_model
 from tiny import classifier
 
@@ -150,25 +156,37 @@ def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
     assert graph.read_bytes() == sealed(onnx_model(table_model()).SerializeToString())
 
 
-@pytest.mark.parametrize(
-    ("command", "library", "extra"),
-    [
-        (["export", "model", "--onnx", "a.onnx"], "onnx", "halfseen[onnx]"),
-        (["serve", "model"], "starlette", "halfseen[serve]"),
-    ],
-)
-def test_absent_libraries_are_one_sentence(command, library, extra, monkeypatch, capsys):
-    forgotten = rf"halfseen\.(serve|export)\b|{library}\b"
-    for name in [name for name in sys.modules if re.match(forgotten, name)]:
+def test_export_without_its_library_is_one_sentence(monkeypatch, capsys):
+    for name in [name for name in sys.modules if re.match(r"halfseen\.export\b|onnx\b", name)]:
         monkeypatch.delitem(sys.modules, name)
-    for attribute in ("serve", "export"):
-        monkeypatch.delattr(halfseen, attribute, raising=False)
-    monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(sys, "argv", ["halfseen", *command])
+    monkeypatch.delattr(halfseen, "export", raising=False)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.setattr(sys, "argv", ["halfseen", "export", "model", "--onnx", "a.onnx"])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 2
-    assert f"pip install '{extra}'" in capsys.readouterr().err
+    assert "pip install 'halfseen[onnx]'" in capsys.readouterr().err
+
+
+def test_without_the_package_the_command_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.delitem(COMMANDS, "serve")
+    monkeypatch.setattr(sys, "argv", ["halfseen", "serve", "model", "--port", "0"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "error: `halfseen serve` is in a package of its own: pip install halfseen-serve\n"
+    )
+
+
+def test_the_entry_point_adds_the_command():
+    project = tomllib.loads((Path(halfseen_serve.__file__).parent / "pyproject.toml").read_text())
+    named = project["project"]["entry-points"]["halfseen.commands"]
+    commands: dict[str, tuple[str, str]] = {}
+    for place in named.values():
+        resolve_name(place)(commands)
+    assert set(commands) == set(named) == {"serve"}
+    assert resolve_name(commands["serve"][0]) is cli.serve
 
 
 @pytest.fixture(scope="module")

@@ -14,15 +14,16 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from local_server import COMMAND, ROW, Process, scorer_of, serving
 
 from halfseen.export.onnx import onnx_model, write_onnx
-from halfseen.front import NumberColumn
-from halfseen.serve.errors import RequestError
-from halfseen.serve.log_lines import JsonLines, Lines
-from halfseen.serve.metrics import Metrics
-from halfseen.serve.together import Together
+from halfseen_serve.errors import RequestError
+from halfseen_serve.json_log import log, log_to_stderr
+from halfseen_serve.metrics import Metrics
+from halfseen_serve.micro_batches import MicroBatcher
+from halfseen_serve.scorer import Answer
 from table_models import table_model
 
 
@@ -89,37 +90,27 @@ def test_bounds_are_those_of_all_workers():
 
 
 class Counting:
-    """A scorer that counts how often it is asked, and refuses negative numbers."""
-
-    columns = (
-        NumberColumn(
-            **{"kind": "numeric", "name": "x", "role": "observed", "fill": 0.0, "mean": 0.0},
-            **{"indicator": False, "log": False, "scale": 1.0},
-        ),
-    )
+    """A scorer that counts the rows it is asked for, and refuses negative numbers."""
 
     def __init__(self):
         self.asked = []
         self.may_go_on = threading.Event()
 
-    def read(self, table):
-        return table
-
-    def score(self, table, is_over):
+    def answer(self, tables, is_over):
         self.may_go_on.wait(20)
-        self.asked.append(table.num_rows)
-        numbers = table.column("x").to_numpy()
-        if (numbers < 0).any():
+        numbers = [table["x"].to_numpy() for table in tables]
+        self.asked.append(sum(map(len, numbers)))
+        if (np.concatenate(numbers) < 0).any():
             raise RequestError(422, "negative", "x")
-        return np.stack([numbers, 1 - numbers], axis=1), numbers > 0.5
+        return [Answer(np.stack([each, 1 - each], axis=1), each > 0.5, []) for each in numbers]
 
 
 def asked_together(numbers):
     async def ask():
         scorer = Counting()
         with ThreadPoolExecutor(1) as pool:
-            together = Together(scorer, pool)
-            asking = [together.score({"x": [number]}) for number in numbers]
+            batcher = MicroBatcher(scorer, pool)
+            asking = [batcher.answer(pa.table({"x": [number]})) for number in numbers]
             tasks = [asyncio.create_task(one) for one in asking]
             await asyncio.sleep(0.05)
             scorer.may_go_on.set()
@@ -150,19 +141,14 @@ def test_small_and_large_bodies_get_the_same_answer():
         assert post(port, rows)["records"] == [one] * 300
 
 
-def test_lines_of_one_turn_are_written_together_and_each_within_one_write(monkeypatch):
+def test_each_line_is_one_write_that_no_other_process_can_cut(monkeypatch):
     writes = []
     stream = SimpleNamespace(write=writes.append, flush=lambda: None)
     monkeypatch.setattr("sys.stderr", stream)
-    lines = Lines()
-    lines.setFormatter(JsonLines())
-
-    async def turn():
-        for number in range(100):
-            lines.handle(logging.makeLogRecord({"msg": "x" * 50, "fields": {"number": number}}))
-        assert not writes
-
-    asyncio.run(turn())
-    assert [json.loads(line)["number"] for line in "".join(writes).splitlines()] == [*range(100)]
-    assert len(writes) < 10
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger(), "level", logging.WARNING)
+    log_to_stderr()
+    for number in range(3):
+        log("x" * 50, number=number, path="/" * 10**5)
+    assert [json.loads(write)["number"] for write in writes] == [0, 1, 2]
     assert all(len(write) <= 4096 and write.endswith("\n") for write in writes)

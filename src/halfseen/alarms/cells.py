@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from halfseen.alarms import Alarm
 from halfseen.front.preprocessing import ReadRows
 from halfseen.front.schema import NumberColumn, TableSchema
-from halfseen.front.unusual import lists_all, outside
+from halfseen.front.unusual import outside
 from halfseen.front.values import Unread, quoted
 
 FAR = 3.0
 """How many times the range of the source's values a number is beyond them that is far outside."""
-
-
-def usual_cells(schema: TableSchema) -> Callable[[Mapping[str, Sequence[Any]]], bool]:
-    """Return a quick look at plain values: whether none of them can raise an alarm.
-
-    It says no where it does not know, as of dates.
-    """
-    ranges: dict[str, tuple[float, float]] = {}
-    names: dict[str, frozenset[str]] = {}
-    for column in schema.observed:
-        shape = column.shape
-        if isinstance(column, NumberColumn):
-            if shape is not None and shape.quantiles:
-                low, high = shape.quantiles[0], shape.quantiles[-1]
-                ranges[column.name] = low - FAR * (high - low), high + FAR * (high - low)
-        elif shape is not None and lists_all(shape):
-            names[column.name] = frozenset(shape.shares)
-
-    def is_usual(values: Mapping[str, Sequence[Any]]) -> bool:
-        for name, (low, high) in ranges.items():
-            if not all(value is None or low <= value <= high for value in values[name]):
-                return False
-        return all(
-            value is None or value == "" or (type(value) is str and value in known)
-            for name, known in names.items()
-            for value in values[name]
-        )
-
-    return (lambda values: False) if schema.dates else is_usual
 
 
 class First(NamedTuple):

@@ -21,7 +21,7 @@ from halfseen.cli.terminal import (
     verbosity,
     with_shared_options,
 )
-from halfseen.errors import HalfseenError, reason
+from halfseen.errors import HalfseenError, OptionError, reason
 
 HELP = {
     "fit": "Learn from a complete, labelled table for one that lacks columns and labels.",
@@ -39,7 +39,6 @@ HELP = {
     "report": "Write one HTML page on a model or a benchmark: what is missing, what shifted, what "
     "to expect.",
     "export": "Write a model as one ONNX graph, from raw columns or pixels to probabilities.",
-    "serve": "Score rows over HTTP: JSON records, JSON columns or Arrow streams.",
     "verify": "Check a model's seal, that it holds finite numbers alone, and its answers to known "
     "rows.",
     "sign": "Sign a model with a private key; the signature goes beside it, as MODEL.sig.",
@@ -50,15 +49,25 @@ COMMANDS = {
 }
 """Every command: its home, and what is said of it."""
 
-for _entry in entry_points(group="halfseen.commands"):  # `bench`, `data` and `demo` come from one
+PACKAGES = {
+    "serve": "halfseen-serve",
+    **dict.fromkeys(("bench", "data", "demo"), "halfseen-bench"),
+}
+"""Commands that packages of their own add, where they are installed."""
+
+for _entry in entry_points(group="halfseen.commands"):
     _entry.load()(COMMANDS)
 
 
 class LazyGroup(TyperGroup):
     """A group that imports a command when it is called: its help and completion wait for none."""
 
-    def resolve_command(self, *given: Any) -> tuple[Any, Any, list[str]]:
-        name, command, rest = super().resolve_command(*given)
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        if args[0] in PACKAGES.keys() - COMMANDS.keys():
+            raise OptionError(
+                f"`halfseen {args[0]}` is in a package of its own: pip install {PACKAGES[args[0]]}"
+            )
+        name, command, rest = super().resolve_command(ctx, args)
         return name, imported(name) if name else command, rest
 
 

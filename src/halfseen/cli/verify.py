@@ -56,9 +56,9 @@ def verify(
 def _self_test(model: Path, is_folder: bool) -> str:
     """Run the rows whose answers are known; return why that is not possible, where it is not."""
     try:
-        with installed_by("serve", "Running a graph"):
-            from halfseen.serve.scorer import open_scorer
-        open_scorer(model)
+        with installed_by("onnx", "Running a graph"):
+            from halfseen.export.onnx_session import open_graph
+        open_graph(model)
     except InputError as error:
         # What has no graph cannot be run as one; the folder itself has been loaded by now.
         if is_folder and "known rows" not in str(error):

@@ -5,75 +5,73 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from halfseen.serve.cells import Column, expectation
-from halfseen.serve.errors import RequestError, lacking
-from halfseen.serve.limits import Limits
+from halfseen_serve.columns import RequestColumn
+from halfseen_serve.errors import RequestError, lacking
+from halfseen_serve.limits import Limits
+from halfseen_serve.scorer import Scorer
 
-Values = dict[str, list[Any]]
-Choose = Callable[[Callable[[str], bool]], Sequence[Column]]
-_NOTHING = (None, "")
-
+Choose = Callable[[Callable[[str], bool]], Scorer]
+"""Says what answers, once it can ask which columns have a value."""
+_EMPTY = (None, "")
 _HOW = 'Send {"records": [{...}, ...]} or {"columns": {"name": [...], ...}}.'
 
 
-def read_json(
-    body: bytearray, choose: Choose, limits: Limits
-) -> tuple[Literal["records", "columns"], Values, list[str]]:
-    """Return the form of a JSON body, its columns, and the names it ignores.
+class RequestTable(NamedTuple):
+    """The rows of a request."""
 
-    `choose` says which columns are read, once it can ask which of them have a value.
+    form: str
+    """``records`` or ``columns``, as which they came."""
+    table: Any
+    """The columns that are read, as an Arrow table."""
+    ignored: list[str]
+    """The names of the others."""
+    scorer: Scorer
+    """What answers."""
+
+
+def read_json(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
+    """Return the rows of a JSON body.
 
     Examples
     --------
-    >>> from halfseen.front import NumberColumn
-    >>> age = NumberColumn(kind="numeric", name="age", role="observed", fill=50.0,
-    ...                    indicator=False, log=False, mean=50.0, scale=9.0)
+    >>> from types import SimpleNamespace
+    >>> from halfseen_serve.columns import CELL_TYPES
+    >>> scorer = SimpleNamespace(columns=[RequestColumn("age", "numeric", CELL_TYPES["number"])])
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
-    >>> form, values, ignored = read_json(body, lambda has_value: [age], Limits())
-    >>> form, values, ignored
-    ('records', {'age': [63.0]}, ['x'])
-    >>> as_table(values, [age]).to_pylist()
-    [{'age': 63.0}]
+    >>> read = read_json(body, lambda has_value: scorer, Limits())
+    >>> read.form, read.table.to_pylist(), read.ignored
+    ('records', [{'age': 63.0}], ['x'])
     """
     document = _parsed(body)
     if not isinstance(document, dict) or len(document) != 1:
         raise RequestError(422, f"The body must be an object with one key. {_HOW}")
     ((form, content),) = document.items()
-    if form == "records":
-        values, given = _from_records(content, choose, limits)
-    elif form == "columns":
-        values, given = _from_columns(content, choose, limits)
-    else:
-        raise RequestError(422, f"The body has the unknown key {_shown(form)}. {_HOW}", form)
+    if form not in ("records", "columns"):
+        raise RequestError(422, f"The body has the unknown key {_quoted(form)}. {_HOW}", form)
+    read = _from_records if form == "records" else _from_columns
+    scorer, values, given = read(content, choose, limits)
     ignored = [name for name in given if name not in values]
     _check_text("".join(ignored), "The name of a column", None)
-    return form, values, ignored
-
-
-def as_table(values: Values, columns: Sequence[Column]) -> Any:
-    """Return columns of JSON values as Arrow, in one piece, each value checked."""
-    arrays = [_array(column, values[column.name]) for column in columns]
-    return pa.record_batch(arrays, names=[column.name for column in columns])
+    table = pa.table({c.name: _array(c, values[c.name]) for c in scorer.columns})
+    return RequestTable(form, table, ignored, scorer)
 
 
 def _parsed(body: bytearray) -> Any:
     try:
         return _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise RequestError(
-            400, f"The body is not UTF-8: byte {error.start} is out of place."
-        ) from None
+        sentence = f"The body is not UTF-8: byte {error.start} is out of place."
     except json.JSONDecodeError as error:
-        raise RequestError(
-            400, f"The body is not JSON: {error.msg}, line {error.lineno}, column {error.colno}."
-        ) from None
+        place = f"line {error.lineno}, column {error.colno}"
+        sentence = f"The body is not JSON: {error.msg}, {place}."
     except RecursionError:
-        raise RequestError(400, f"The body is nested too deeply. {_HOW}") from None
+        sentence = f"The body is nested too deeply. {_HOW}"
+    raise RequestError(400, sentence)
 
 
 def _refuse_constant(text: str) -> None:
@@ -84,7 +82,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise RequestError(400, f"An object of the body has the key {_shown(twice)} twice.", twice)
+        raise RequestError(400, f"An object of the body has the key {_quoted(twice)} twice.", twice)
     return found
 
 
@@ -93,52 +91,55 @@ _DECODER = json.JSONDecoder(
     parse_constant=_refuse_constant,
     object_pairs_hook=_object,
 )
+_Values = dict[str, list[Any]]
 
 
 def _from_records(
     records: Any, choose: Choose, limits: Limits
-) -> tuple[Values, Mapping[str, None]]:
+) -> tuple[Scorer, _Values, Iterable[str]]:
     _check_type(records, list, '"records"', "records")
     limits.check_rows(len(records))
     for row, record in enumerate(records, start=1):
         _check_type(record, dict, f"Row {row}", "records")
-    columns = choose(lambda name: any(r.get(name) not in _NOTHING for r in records))
-    values: Values = {}
-    for column in columns:
+    scorer = choose(lambda name: any(r.get(name) not in _EMPTY for r in records))
+    values: _Values = {}
+    for name in (column.name for column in scorer.columns):
         try:
-            values[column.name] = [record[column.name] for record in records]
+            values[name] = [record[name] for record in records]
         except KeyError:
-            row = next(r for r, record in enumerate(records, 1) if column.name not in record)
-            raise lacking(column.name, f"Row {row}") from None
-    return values, dict.fromkeys(name for record in records for name in record)
+            row = next(row for row, record in enumerate(records, 1) if name not in record)
+            raise lacking(name, f"Row {row}") from None
+    return scorer, values, dict.fromkeys(name for record in records for name in record)
 
 
-def _from_columns(content: Any, choose: Choose, limits: Limits) -> tuple[Values, Mapping[str, Any]]:
+def _from_columns(
+    content: Any, choose: Choose, limits: Limits
+) -> tuple[Scorer, _Values, Iterable[str]]:
     _check_type(content, dict, '"columns"', "columns")
 
-    def has_value(name: str) -> bool:
-        _check_type(found := content.get(name, []), list, f"Column {name!r}", name)
-        return any(value not in _NOTHING for value in found)
+    def values_of(name: str) -> list[Any]:
+        _check_type(content[name], list, f"Column {name!r}", name)
+        found: list[Any] = content[name]
+        return found
 
-    columns = choose(has_value)
-    values: Values = {}
-    for column in columns:
-        if column.name not in content:
-            raise lacking(column.name)
-        _check_type(content[column.name], list, f"Column {column.name!r}", column.name)
-        values[column.name] = content[column.name]
-    first, rows = columns[0].name, len(values[columns[0].name])
+    scorer = choose(lambda name: name in content and any(v not in _EMPTY for v in values_of(name)))
+    values: _Values = {}
+    for name in (column.name for column in scorer.columns):
+        if name not in content:
+            raise lacking(name)
+        values[name] = values_of(name)
+    first, rows = next((name, len(found)) for name, found in values.items())
     limits.check_rows(rows)
     for name, found in values.items():
         if len(found) != rows:
             sentence = f"Column {name!r} has {len(found)} values and {first!r} has {rows}"
             raise RequestError(422, f"{sentence}; give one per row.", name)
-    return values, content
+    return scorer, values, content
 
 
-def _array(column: Column, values: list[Any]) -> Any:
+def _array(column: RequestColumn, values: list[Any]) -> Any:
     """Return a column of JSON values as Arrow, or say which row holds what it should not."""
-    types, words, _, arrow = expectation(column)
+    types, words, _, arrow_type = column.cell
     where = f"Column {column.name!r} holds"
     if not set(map(type, values)) <= types:
         row = next(row for row, value in enumerate(values) if type(value) not in types)
@@ -149,11 +150,11 @@ def _array(column: Column, values: list[Any]) -> Any:
             row = values.index(infinity) + 1
             sentence = f"{where} a number in row {row} that is too large for double precision."
             raise RequestError(422, sentence, column.name)
-    if arrow == pa.string():
+    if arrow_type == pa.string():
         _check_text("".join(filter(None, values)), f"Column {column.name!r}", column.name)
-    if bool in types and arrow == pa.float64():
+    if bool in types and arrow_type == pa.float64():
         values = [None if value is None else float(value) for value in values]
-    return pa.array(values, arrow)
+    return pa.array(values, arrow_type)
 
 
 def _check_type(value: Any, kind: type, where: str, field: str) -> None:
@@ -173,12 +174,12 @@ def _check_text(text: str, where: str, field: str | None) -> None:
 
 def _kind(value: Any) -> str:
     if isinstance(value, str):
-        return f"the text {_shown(value)}"
+        return f"the text {_quoted(value)}"
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return {float: "a number", list: "a list"}.get(type(value), "an object")
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     """Quote a text from outside, shortened and with nothing unprintable."""
     return ascii(text) if len(text) <= 40 else f"{text[:36]!a}..."

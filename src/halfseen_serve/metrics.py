@@ -10,7 +10,14 @@ import numpy as np
 MEDIA = "text/plain; version=0.0.4"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends of the ranges that answers are counted in."""
-_NUMBERS = ("requests_under_way", "bytes_held", "connections", "rows", "reloads", "failed_reloads")
+_NUMBERS = {
+    "rows_total": "counter",
+    "reloads_total": "counter",
+    "failed_reloads_total": "counter",
+    "requests_under_way": "gauge",
+    "body_bytes_held": "gauge",
+    "connections": "gauge",
+}
 _COUNTS = np.dtype(
     [
         *((name, np.int64) for name in _NUMBERS),
@@ -50,7 +57,7 @@ class Metrics:
         own["statuses"][status] += 1
         own["seconds"] += seconds
         own["ranges"][bisect_left(_SECONDS, seconds)] += 1
-        own["rows"] += rows
+        own["rows_total"] += rows
 
     def text(self) -> str:
         """Return all of it in the text format of Prometheus.
@@ -71,15 +78,8 @@ class Metrics:
         for status in np.flatnonzero(total["statuses"]):
             count = total["statuses"][status]
             lines.append(f'halfseen_requests_total{{status="{status}"}} {count}')
-        for name, kind, value in (
-            ("rows_total", "counter", total["rows"]),
-            ("reloads_total", "counter", total["reloads"]),
-            ("failed_reloads_total", "counter", total["failed_reloads"]),
-            ("requests_under_way", "gauge", total["requests_under_way"]),
-            ("body_bytes_held", "gauge", total["bytes_held"]),
-            ("connections", "gauge", total["connections"]),
-        ):
-            lines += [f"# TYPE halfseen_{name} {kind}", f"halfseen_{name} {value}"]
+        for name, kind in _NUMBERS.items():
+            lines += [f"# TYPE halfseen_{name} {kind}", f"halfseen_{name} {total[name]}"]
         lines.append("# TYPE halfseen_request_seconds histogram")
         below = 0
         for end, count in zip((*map(str, _SECONDS), "+Inf"), total["ranges"], strict=True):

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import sys
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-_LOGGER = logging.getLogger("halfseen.serve")
+_LOGGER = logging.getLogger("halfseen_serve")
 _LONGEST = 300
 """Characters of one field."""
-_WHOLE = 4096
-"""Bytes that a pipe takes as a whole, though other processes write to it too."""
 
 
 def log(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
@@ -25,41 +20,9 @@ def log(event: str, *, level: int = logging.INFO, **fields: Any) -> None:
 
 def log_to_stderr() -> None:
     """Send the server's own log and that of uvicorn to standard error."""
-    handler = Lines()
+    handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)
-
-
-class Lines(logging.Handler):
-    """Writes the lines of one turn of the event loop together: each write takes a while."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line until the end of the turn; outside of the loop, write it."""
-        self._lines.append(self.format(record) + "\n")
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            self.flush()
-        else:
-            if len(self._lines) == 1:
-                loop.call_soon(self.flush)
-
-    def flush(self) -> None:
-        with self.lock or nullcontext():
-            block = ""
-            for line in self._lines:
-                if len(block) + len(line) > _WHOLE:  # JSON is ASCII
-                    sys.stderr.write(block)
-                    sys.stderr.flush()
-                    block = ""
-                block += line
-            self._lines.clear()
-            sys.stderr.write(block)
-            sys.stderr.flush()
 
 
 class JsonLines(logging.Formatter):

@@ -14,10 +14,10 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from halfseen.serve.errors import RequestError, answer_error
-from halfseen.serve.limits import Limits
-from halfseen.serve.log_lines import log
-from halfseen.serve.metrics import Metrics
+from halfseen_serve.errors import RequestError, answer_error
+from halfseen_serve.json_log import log
+from halfseen_serve.limits import Limits
+from halfseen_serve.metrics import Metrics
 
 _OPEN = ("/health", "/ready")
 """Answered without a token, so that whatever watches the server need not know it."""
@@ -108,7 +108,7 @@ class Gate:
         return secrets.compare_digest(shown[:7].lower() + shown[7:], self._credentials or b"")
 
 
-class Flow:
+class FlowControl:
     """Sends no faster than the client reads, and lets it read what comes before it has sent all.
 
     A whole answer would lie in memory, past the deadline, for a client that never reads it.

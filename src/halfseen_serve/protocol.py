@@ -10,50 +10,17 @@ from typing import Any
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from halfseen.serve.limits import Limits
-from halfseen.serve.metrics import Metrics
+from halfseen_serve.limits import Limits
+from halfseen_serve.metrics import Metrics
 
-_LOOK_EVERY = 0.25
-"""Seconds between two looks at a connection."""
-_HELD = 2**14
-"""Bytes of an answer that wait for more of it."""
+_CHECK_EVERY = 0.25
+"""Seconds between two checks of a connection."""
 _FLUSH_SECONDS = 5.0
 """Seconds that a closed connection may take to hand over the rest of its answer."""
 _LONGEST_HEAD = 2**14
 """Bytes of a head, or of what stands between the pieces of a body."""
-_MOST_IN_LINE = 8
+_LONGEST_PIPELINE = 8
 """Requests that a client may send before it has read the answer to the first."""
-
-
-class _AtOnce:
-    """A transport that sends head and body of a small answer at once, after it was counted."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport, self._loop = transport, loop
-        self._held, self._is_closing = b"", False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send at the end of this turn of the loop; what is large, now, to learn if it is slow."""
-        if not self._held:
-            self._loop.call_soon(self._flush)
-        self._held += data
-        if len(self._held) > _HELD:
-            self._flush()
-
-    def close(self) -> None:
-        self._is_closing = True
-        self._loop.call_soon(self._transport.close)
-
-    def is_closing(self) -> bool:
-        return self._is_closing or self._transport.is_closing()
-
-    def _flush(self) -> None:
-        if self._held:
-            self._transport.write(self._held)
-            self._held = b""
 
 
 class Protocol(HttpToolsProtocol):
@@ -67,23 +34,22 @@ class Protocol(HttpToolsProtocol):
     def __init__(self, *given: Any, limits: Limits, metrics: Metrics, **named: Any) -> None:
         super().__init__(*given, **named)
         self._limits, self._metrics = limits, metrics
-        self._is_one_too_many = False
-        self._is_head, self._is_deaf = False, False
-        self._swallowed = 0
+        self._is_one_too_many = self._is_in_head = self._ignores_input = False
+        self._unused_bytes = 0
         self._state: tuple[str, object] = ("", None)
         self._since = 0.0
-        self._next_look: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; one too many hears so as soon as it asks for something."""
-        super().connection_made(_AtOnce(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(transport)
         self._metrics["connections"] += 1
         self._is_one_too_many = self._metrics.total("connections") > self._limits.max_connections
-        self._look()
+        self._check_time()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
+        if self._next_check is not None:
+            self._next_check.cancel()
         self._metrics["connections"] -= 1
         super().connection_lost(exc)
 
@@ -91,40 +57,40 @@ class Protocol(HttpToolsProtocol):
         if self._is_one_too_many:
             most = self._limits.max_connections
             self._refuse(429, self._limits.crowded(most, "connections are open").detail)
-        if self._is_deaf or self.transport.is_closing():
+        if self._ignores_input or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
-        self._swallowed += len(data)  # until something comes of it
+        self._unused_bytes += len(data)  # until something comes of it
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
-            self._stay(data[upgrade.args[0] :])
+            self._reread(data[upgrade.args[0] :])
         except HttpParserError:
             self.send_400_response("")
-        if self._swallowed > _LONGEST_HEAD:
+        if self._unused_bytes > _LONGEST_HEAD:
             self.send_400_response("")
 
     def on_message_begin(self) -> None:
-        self._is_head = True
+        self._is_in_head = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a line of a head; one after the body changes nothing that was checked before it."""
-        if self._is_head:
+        if self._is_in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Begin to answer, or to wait in line; what is raised here makes the request malformed."""
-        self._is_head, self._swallowed = False, 0
+        self._is_in_head, self._unused_bytes = False, 0
         hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             raise ValueError("A request has one name of a host.")
-        if len(self.pipeline) >= _MOST_IN_LINE:
+        if len(self.pipeline) >= _LONGEST_PIPELINE:
             raise ValueError("The line is long enough.")
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._swallowed = 0
+        self._unused_bytes = 0
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
@@ -132,12 +98,12 @@ class Protocol(HttpToolsProtocol):
         if self._is_idle() or (self.cycle.more_body and not self.pipeline):
             self._refuse(400, "The request is not valid HTTP.")
         else:
-            self.cycle.keep_alive, self._is_deaf = False, True
+            self.cycle.keep_alive, self._ignores_input = False, True
 
     def _should_upgrade(self) -> bool:
         return True  # so that uvicorn does not begin to answer; the parser has skipped the body
 
-    def _stay(self, rest: bytes) -> None:
+    def _reread(self, rest: bytes) -> None:
         """Read a request that asks for another protocol, as Java's do, once more without that."""
         method, version = self.parser.get_method(), self.parser.get_http_version()
         if method == b"CONNECT":
@@ -151,7 +117,7 @@ class Protocol(HttpToolsProtocol):
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
-    def _look(self) -> None:
+    def _check_time(self) -> None:
         """Close a connection whose request does not begin, and end one that does not close."""
         now = time.monotonic()
         doing = "waits" if self._is_idle() else "works"
@@ -169,7 +135,7 @@ class Protocol(HttpToolsProtocol):
                 f"The head of a request took longer than {self._limits.head_timeout:g} seconds, "
                 "the limit of this server; send it faster.",
             )
-        self._next_look = self.loop.call_later(_LOOK_EVERY, self._look)
+        self._next_check = self.loop.call_later(_CHECK_EVERY, self._check_time)
 
     def _refuse(self, status: int, sentence: str) -> None:
         if self._is_idle() or not self.cycle.response_started:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from halfseen.front.ipc import declared_batches
 from halfseen.front.sites import has_value
 from halfseen.front.values import text_bytes
-from halfseen.serve.errors import RequestError, lacking
-from halfseen.serve.json_body import Choose
-from halfseen.serve.limits import Limits
+from halfseen_serve.errors import RequestError, lacking
+from halfseen_serve.json_body import Choose, RequestTable
+from halfseen_serve.limits import Limits
 
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-def read_arrow(
-    body: bytearray, choose: Choose, limits: Limits
-) -> tuple[Literal["columns"], Any, list[str]]:
-    """Return the form of an Arrow IPC stream, its columns as a table, and the names it ignores.
+def read_arrow(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
+    """Return the rows of an Arrow IPC stream.
 
     A few bytes of Arrow can stand for a great many: compressed buffers, a column of nulls, a
     dictionary with one long text. So rows and bytes are first added up from the headers, and
@@ -31,7 +29,8 @@ def read_arrow(
         _check_declared(body, limits)
         reader = pa.ipc.open_stream(body)
         given = list(reader)
-        names = [column.name for column in choose(lambda name: _has_value(given, name))]
+        scorer = choose(lambda name: _has_value(given, name))
+        names = [column.name for column in scorer.columns]
         places = [_place(reader.schema, name) for name in names]
         batches = [
             pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
@@ -43,7 +42,7 @@ def read_arrow(
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(str(error).strip().split("\n")[0].rstrip(".")) from error
     ignored = [name for name in reader.schema.names if name not in set(names)]
-    return "columns", pa.Table.from_batches(batches), ignored
+    return RequestTable("columns", pa.Table.from_batches(batches), ignored, scorer)
 
 
 def write_arrow(columns: dict[str, Any]) -> bytes:

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from halfseen.errors import OptionError, installed_by
+from halfseen.errors import OptionError
+
+
+def add_commands(commands: dict[str, tuple[str, str]]) -> None:
+    """Add this package's command; found by its entry point in ``halfseen.commands``."""
+    words = "Score rows over HTTP: JSON records, JSON columns or Arrow streams."
+    commands["serve"] = ("halfseen_serve.cli:serve", words)
 
 
 def serve(
@@ -59,32 +65,18 @@ def serve(
 
     Example: halfseen serve model/ --port 8000
     """
-    with installed_by("serve", "A server"):
-        from halfseen import serve as server
-    if token_file is not None and token is not None:
-        raise OptionError("Give either --token-file or a token (--token, HALFSEEN_TOKEN).")
-    server.serve(
-        model,
-        host=host,
-        port=port,
-        token=token if token_file is None else _read_token(token_file),
-        limits=server.Limits(
-            max_rows,
-            max_bytes,
-            deadline,
-            max_requests,
-            max_total_bytes,
-            max_connections,
-            head_timeout,
-        ),
-        allow_hosts=allow_host or (),
-        trust_proxies=trust_proxy or (),
-        workers=workers,
+    from halfseen_serve import server
+    from halfseen_serve.limits import Limits
+
+    if token_file is not None:
+        if token is not None:
+            raise OptionError("Give either --token-file or a token (--token, HALFSEEN_TOKEN).")
+        try:
+            token = token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"The token file {token_file} cannot be read: {error}.") from None
+    limits = Limits(
+        max_rows, max_bytes, deadline, max_requests, max_total_bytes, max_connections, head_timeout
     )
-
-
-def _read_token(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"The token file {path} cannot be read: {error}.") from None
+    settings = server.Settings(model, token, limits, allow_host or (), trust_proxy or ())
+    server.serve(settings, host, port, workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from halfseen.serve.errors import RequestError
+from halfseen_serve.errors import RequestError
 
 _UNPACKED = 4
 """How many times larger than its limit a packed body may become."""

@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse
 
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 429: {"Retry-After": "1"}}
 _SENTENCES = {
-    404: "There is nothing at this path; see /docs.",
-    405: "This path does not take that method; see /docs.",
+    404: "There is nothing at this path; see /openapi.json.",
+    405: "This path does not take that method; see /openapi.json.",
 }
 
 

@@ -1,0 +1,1 @@
+"""Scoring over HTTP: the command `halfseen serve`."""
