@@ -35,7 +35,6 @@ HELP = {
     "serve": "Score rows over HTTP: JSON records, JSON columns or Arrow streams.",
     "verify": "Check a model's seal, that it holds finite numbers alone, and its answers to known "
     "rows.",
-    "sign": "Sign a model with a private key; the signature goes beside it, as MODEL.sig.",
 }
 """What the list of commands says of each function; its module has the same name."""
 COMMANDS = {
