@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test lint types pytest test-engines test-install format bench torture soak lock bill wheels clean
+.PHONY: demo docs test lint types pytest test-engines test-install format bench torture soak lock clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -28,9 +28,9 @@ types: $(READY)
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# torchrun; sweeps and scoring on local Ray, Dask and Spark (which needs Java): large downloads.
+# torchrun, and sweeps on local Ray and Dask: large downloads.
 test-engines: $(READY)
-	$(PIP) -c constraints.txt -e '.[dev,ray,spark]' -e 'src/halfseen_bench[baselines,dask,ray]' -e src/halfseen_serve
+	$(PIP) -c constraints.txt -e '.[dev]' -e 'src/halfseen_bench[baselines,dask,ray]' -e src/halfseen_serve
 	$(BIN)/pytest tests -m engines
 
 # README, quick start and examples in a fresh environment without `dev`: downloads everything.
@@ -56,12 +56,6 @@ lock: $(READY)
 	$(PIP) uv
 	grep -v '^torch==' constraints.txt | $(BIN)/uv pip compile --quiet --no-deps --generate-hashes --no-annotate --no-header --python $(BIN)/python --output-file requirements.lock -
 
-# What the environment is made of, as CycloneDX; and wheels, built twice and compared.
-bill: $(READY)
-	$(BIN)/python supply/bill.py > bill.json
-wheels: $(READY)
-	$(BIN)/python supply/wheels.py --output dist
-
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -77,4 +71,4 @@ $(READY): pyproject.toml src/halfseen_bench/pyproject.toml src/halfseen_serve/py
 	touch $@
 
 clean:
-	rm -rf $(VENV) docs/_build demo-output dist bill.json soak.jsonl torture-failures .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) docs/_build demo-output dist soak.jsonl torture-failures .pytest_cache .mypy_cache .ruff_cache

@@ -48,7 +48,7 @@ NOT_RUN = {
     "bench panel table": "needs its log; tests/bench/test_bench_panel.py runs it",
 }
 OTHER_PROGRAMS = {".", "cd", "git", "ray", "dask", "docker"}
-ENGINES = ("ray", "pyspark", "dask")  # large; `make test-engines` runs what is shown of them
+ENGINES = ("ray", "dask")  # large; `make test-engines` runs what is shown of them
 ALL = [block for page in PAGES for block in blocks(page)]
 
 

@@ -145,16 +145,18 @@ def check_checkpoint(kit: Kit, found: Checkpoint) -> None:
 
 def add_trials(path: Path, count: int) -> None:
     """Write trials, each with its number as its value."""
-    study = optuna.create_study(storage=open_journal(path), study_name="s", load_if_exists=True)
-    for _ in range(count):
-        trial = study.ask()
-        study.tell(trial, trial.number + 0.5)
+    with open_journal(path) as kept:
+        study = optuna.create_study(storage=kept, study_name="s", load_if_exists=True)
+        for _ in range(count):
+            trial = study.ask()
+            study.tell(trial, trial.number + 0.5)
 
 
 def trials_of(path: Path) -> dict[int, Any]:
     """Return the values of the finished trials of a journal."""
     try:
-        study = optuna.load_study(storage=open_journal(path), study_name="s")
+        with open_journal(path) as kept:
+            study = optuna.load_study(storage=kept, study_name="s")
     except KeyError:
         return {}
     return {t.number: t.value for t in study.trials if t.state.is_finished()}

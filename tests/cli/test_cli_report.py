@@ -40,7 +40,6 @@ def test_a_model_that_keeps_nothing_has_a_report_with_gaps(tables, tmp_path, mon
         (["{}/nowhere"], "does not exist"),
         (["{}"], "has no model.json, nor the log of a benchmark"),
         (["{}/model", "-o", "{}"], "is a folder"),
-        (["{}/model", "--rehearsal", "{}/tiny.toml"], "is not what `halfseen rehearse --json`"),
     ],
 )
 def test_a_mistake_is_one_sentence(words, complaint, tables):

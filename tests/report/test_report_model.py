@@ -184,26 +184,6 @@ def test_strange_report_data_are_refused_and_do_not_touch_the_model(
     assert halfseen.load(folder).schema.label
 
 
-def test_a_rehearsal_is_shown(fitted, tmp_path):
-    measured = {"cross_entropy": 0.41, "auc": 0.9, "accuracy": 0.8}
-    rehearsal = {
-        "runs": [{"model": "<u>A</u>", "measured": measured}],
-        "verdict": "A would have won.",
-        "trust": "One seed.",
-    }
-    path = tmp_path / "rehearsal.json"
-    path.write_text(json.dumps(rehearsal))
-    page = rendered_page(model_page(read_subject(fitted.folder, rehearsal=path)))
-    assert "A would have won. One seed." in page
-    assert "&lt;u&gt;A&lt;/u&gt;" in page
-    path.write_text(json.dumps(rehearsal | {"runs": [3]}))
-    with pytest.raises(InputError, match="'runs' cannot be understood"):
-        model_page(read_subject(fitted.folder, rehearsal=path))
-    path.write_text("[]")
-    with pytest.raises(InputError, match="rehearse"):
-        read_subject(fitted.folder, rehearsal=path)
-
-
 def expectation(overlap: float, effective_rows: float = 500.0) -> Expectation:
     share, loss = Estimate(value=0.87, low=0.72, high=0.98), Estimate(value=0.3, low=0.2, high=0.4)
     return Expectation(
@@ -223,7 +203,7 @@ def test_no_accuracy_is_expected_where_source_rows_do_not_cover_the_target():
     (weightless,) = expected_tiles(ReportFacts(left_out={"expected": "Every weight is zero."}))
     assert weightless.value == tile.value
     assert weightless.words.startswith("Every weight is zero. To know, label")
-    judged, quality = expected_parts(ReportFacts(expectation=expectation(0.001)), None)
+    judged, quality = expected_parts(ReportFacts(expectation=expectation(0.001)))
     assert [judgement.holds for judgement in judged.judgements] == [False, None]
     assert [row[1].text for row in quality.rows[2:]] == ["cannot be told"] * 2
 
@@ -235,7 +215,7 @@ def test_the_warning_stands_beside_the_number_it_concerns():
     assert sure.value == careful.value == "72% to 98%"
     assert (sure.bad, careful.bad) == (False, True)
     assert "rests on 37 effective rows" in careful.words
-    judged, quality = expected_parts(ReportFacts(expectation=expectation(0.4)), None)
+    judged, quality = expected_parts(ReportFacts(expectation=expectation(0.4)))
     assert isinstance(judged, Judgements)
     assert judged.judgements[0].holds
     assert quality.rows[2][1].text == "0.870"

@@ -18,15 +18,17 @@ from halfseen.tuning.journal import open_journal  # noqa: E402
 
 
 def hold(path: Path, locked: Event) -> None:
-    open_journal(path)._backend.backend._lock.acquire()
-    locked.set()
-    time.sleep(60)
+    with open_journal(path) as kept:
+        kept._backend._lock.acquire()
+        locked.set()
+        time.sleep(60)
 
 
 def add_trial(path: Path) -> int:
-    study = optuna.create_study(storage=open_journal(path), study_name="s", load_if_exists=True)
-    study.tell(study.ask(), 0.5)
-    return len(study.trials)
+    with open_journal(path) as kept:
+        study = optuna.create_study(storage=kept, study_name="s", load_if_exists=True)
+        study.tell(study.ask(), 0.5)
+        return len(study.trials)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="locks there are Optuna's files")
@@ -55,10 +57,15 @@ def test_a_new_journal_reaches_the_disk_with_its_name(tmp_path, monkeypatch):
     assert str(tmp_path) in synced
 
 
-def test_a_journal_that_cannot_be_read_or_written_is_a_sentence(tmp_path, monkeypatch):
+def test_a_journal_that_can_no_longer_be_read_or_written_is_a_sentence(tmp_path):
     path = tmp_path / "trials.journal"
-    study = optuna.create_study(storage=open_journal(path), study_name="s")
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(HalfseenError, match=r"could not be (read|written): Is a dir"):
-        study.ask()
+
+    def search_beside_somebody_who_replaces_it():
+        with open_journal(path) as kept:
+            study = optuna.create_study(storage=kept, study_name="s")
+            path.unlink()
+            path.mkdir()
+            study.ask()
+
+    with pytest.raises(HalfseenError, match=r"cannot be kept in .*: Is a dir"):
+        search_beside_somebody_who_replaces_it()

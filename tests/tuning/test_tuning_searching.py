@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -17,7 +15,6 @@ from halfseen.networks.methods import method_named
 from halfseen.selection import Evidence, evaluate
 from halfseen.splitting import held_out_share
 from halfseen.tuning import paper_space, search, searching
-from halfseen.tuning.journal import _seal
 
 Range = pytest.importorskip("optuna").distributions.FloatDistribution
 
@@ -166,33 +163,14 @@ def test_a_search_goes_on_whatever_byte_of_its_journal_a_kill_came_at(tmp_path, 
                 assert rates == [1e-9, 1e-3, 1e-2], f"cut at byte {cut}"
 
 
-def test_others_write_on_when_a_process_is_killed_while_it_writes(tmp_path, monkeypatch):
-    without_training(monkeypatch)
-    storage = tmp_path / "trials.journal"
-    arguments = {"score": "source_loss", "space": RATES, "storage": storage, "trials": 3}
-
-    def killed(trial):
-        with storage.open("ab") as file:
-            file.write(b'{"op_code":5,"worker_id"')
-
-    for on_trial in (killed, lambda trial: None):
-        assert len(search(model(), *domains(), **arguments, on_trial=on_trial).trials) == 3
-
-
-def sealed(**log) -> bytes:
-    return json.dumps({**log, "seal": _seal(log)}).replace(": ", ":").encode() + b"\n"
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda line: line[:-5] + b"\n", "line 3 is damaged. Remove it and all lines after it"),
-        (lambda line: b"\xff\x00\n", "line 3 is damaged"),
-        (lambda line: b"{}\n", "line 3 is damaged"),
-        (lambda line: b'{"op_code":4}\n', "line 3 is damaged"),
-        (lambda line: line.replace(b"0.001", b"0.002"), "line 3 is damaged"),
-        (lambda line: sealed(op_code=4), "contradict each other"),
-        (lambda line: sealed(op_code=99, worker_id=""), "contradict each other"),
+        (lambda line: line[:-5] + b"\n", "is damaged .*delete it to begin anew"),
+        (lambda line: b"\xff\x00\n", "is damaged"),
+        (lambda line: b"{}\n", "is damaged"),
+        (lambda line: b'{"op_code":4}\n', "is damaged"),
+        (lambda line: b'{"op_code":99,"worker_id":""}\n', "is damaged"),
     ],
 )
 def test_a_damaged_journal_is_refused(damage, message, tmp_path, monkeypatch):
@@ -220,7 +198,7 @@ def test_a_file_that_is_no_journal_is_left_alone(content, tmp_path):
 def test_a_storage_that_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     for storage in (tmp_path, tmp_path / "file" / "trials.journal"):
-        with pytest.raises(HalfseenError, match="The trials cannot be kept in"):
+        with pytest.raises(HalfseenError, match=r"cannot be kept in|could not be written"):
             search(model(), *domains(), score="source_loss", space=RATES, storage=storage)
 
 

@@ -41,7 +41,6 @@ HELP = {
     "export": "Write a model as one ONNX graph, from raw columns or pixels to probabilities.",
     "verify": "Check a model's seal, that it holds finite numbers alone, and its answers to known "
     "rows.",
-    "sign": "Sign a model with a private key; the signature goes beside it, as MODEL.sig.",
 }
 """What the list of commands says of each function; its module has the same name."""
 COMMANDS = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import InputError, OptionError, installed_by
+from halfseen.errors import InputError, installed_by
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ def report(
         Path | None,
         typer.Option("--output", "-o", help="Page to write; FOLDER-report.html here by default."),
     ] = None,
-    rehearsal: Annotated[
-        Path | None, typer.Option(help="What `halfseen rehearse --output` wrote, to be shown too.")
-    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     force: Force = False,
     as_json: Json = False,
@@ -44,11 +41,11 @@ def report(
     terminal = Terminal(as_json=as_json)
     written = output or Path(f"{path.resolve().name}-report.html")
     page = Output(written, "the report", is_page)
-    check_outputs([page], _read(path) | {"the rehearsal": rehearsal}, force=force)
+    check_outputs([page], _read(path), force=force)
     with installed_by("report", "A report"):
         from halfseen.report.page import write_page
     with terminal.status("Writing the report"):
-        write_page(written, _page(path, rehearsal))
+        write_page(written, _page(path))
     terminal.result(f"Report: {written}")
     terminal.document({"report": written})
     if open_:
@@ -72,7 +69,7 @@ def _read(path: Path) -> dict[str, Path | None]:
     }
 
 
-def _page(path: Path, rehearsal: Path | None) -> Page:
+def _page(path: Path) -> Page:
     installed = entry_points(group="halfseen.pages")  # named by the file that marks a folder
     if path.is_file() and path.name in (MODEL, PATTERNS, *installed.names):
         path = path.parent
@@ -81,13 +78,11 @@ def _page(path: Path, rehearsal: Path | None) -> Page:
         from halfseen.saving.folder import read_patterns
 
         parts = read_patterns(path)
-        if parts and rehearsal is None:
+        if parts:
             return patterns_page(path.resolve().name, [read_subject(part) for part in parts])
-        return model_page(read_subject(path, rehearsal=rehearsal))
+        return model_page(read_subject(path))
     for entry in installed:
         if (path / entry.name).is_file() or (path / f"{entry.name}.gz").is_file():
-            if rehearsal is not None:
-                raise OptionError(f"{path} holds a benchmark; --rehearsal is for models.")
             page: Page = entry.load()(path)
             return page
     what = "does not exist" if not path.exists() else f"has no {MODEL}, nor the log of a benchmark"

@@ -1,4 +1,4 @@
-"""`halfseen verify`: whether a model is as it was written, and by whom."""
+"""`halfseen verify`: whether a model is as it was written."""
 
 from __future__ import annotations
 
@@ -13,24 +13,16 @@ from halfseen.errors import InputError, installed_by
 
 def verify(
     model: Annotated[Path, typer.Argument(help="Model folder, or a graph from halfseen export.")],
-    key: Annotated[
-        Path | None, typer.Option(help="Public Ed25519 key (PEM) that the model is signed with.")
-    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check a model's seal, that it holds finite numbers alone, and its answers to known rows.
 
     Ends with exit code 2 and one sentence where something is wrong. A seal tells damage; who wrote
-    a model is told by its signature (`halfseen sign`), which --key asks for.
+    a model is told by a signature alone, as cosign or minisign make them.
 
     Example: halfseen verify model/
     """
     terminal = Terminal(as_json=as_json)
-    if key is not None and model.exists():
-        from halfseen.saving.signing import check_signature
-
-        check_signature(model, key)
-        terminal.result(f"Signature: made with the private half of {key}.")
     is_folder = model.is_dir()
     parts = [model]
     if is_folder or not model.exists():
@@ -48,9 +40,7 @@ def verify(
         terminal.result(f"Answers: not tested. {skipped}")
     else:
         terminal.result("Answers: ONNX Runtime gives those of the model to known rows.")
-    terminal.document(
-        {"model": model, "sealed": True, "signed": key is not None, "answers_tested": not skipped}
-    )
+    terminal.document({"model": model, "sealed": True, "answers_tested": not skipped})
 
 
 def _self_test(model: Path, is_folder: bool) -> str:

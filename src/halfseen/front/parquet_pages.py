@@ -59,7 +59,7 @@ def text_pages(path: Path, group: int) -> dict[str, ColumnPages]:
         facts = path.stat()
         with path.open("rb") as file, _mapped(file.fileno()) as content:
             chunks = _chunks(path, facts.st_size, facts.st_mtime_ns)[group]
-            found = {name: _pages(content, *chunk.place) for name, chunk in chunks.items()}
+            found = {name: _pages(content, chunk) for name, chunk in chunks.items()}
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error):
         raise InputError(
             f"{path} cannot be read as Parquet: the headers of its pages lead nowhere."
@@ -74,10 +74,11 @@ def text_pages(path: Path, group: int) -> dict[str, ColumnPages]:
 
 
 class _Chunk(NamedTuple):
-    """A column in a row group."""
+    """A column in a row group: where it lies, how many values it has, whether they are texts."""
 
-    place: tuple[int, int, int]
-    """Where it begins and ends, and how many values it has."""
+    begin: int
+    end: int
+    values: int
     is_text: bool
 
 
@@ -88,15 +89,14 @@ def _chunks(path: Path, size: int, changed: int) -> list[dict[str, _Chunk]]:
         length = struct.unpack_from("<I", content, len(content) - 8)[0]
         if content[-4:] != b"PAR1" or not 0 < length < len(content) - 8:
             raise ValueError
-        footer, _ = _struct(content, len(content) - 8 - length)
+        footer = _Thrift(content, len(content) - 8 - length).struct()
     groups = []
     for group in footer[4]:
         found = {}
         for column in (chunk[3] for chunk in group[1]):
             begin = min(column[9], column.get(11) or column[9])
-            found[b".".join(column[3]).decode()] = _Chunk(
-                (begin, begin + column[7], column[5]), column[1] == _BYTE_ARRAY
-            )
+            chunk = _Chunk(begin, begin + column[7], column[5], column[1] == _BYTE_ARRAY)
+            found[b".".join(column[3]).decode()] = chunk
         groups.append(found)
     return groups
 
@@ -105,88 +105,73 @@ def _mapped(handle: int) -> mmap.mmap:
     return mmap.mmap(handle, 0, access=mmap.ACCESS_READ)
 
 
-def _pages(content: mmap.mmap, place: int, end: int, values: int) -> ColumnPages:
+def _pages(content: mmap.mmap, chunk: _Chunk) -> ColumnPages:
     pages, encodings, largest = [], [], 0
-    while place < end and values > 0:
-        header, place = _struct(content, place)
+    thrift, values = _Thrift(content, chunk.begin), chunk.values
+    while thrift.place < chunk.end and values > 0:
+        header = thrift.struct()
         if header[1] in (_DATA, _DATA_2):
             about = header[5 if header[1] == _DATA else 8]
             pages.append((about[1], header[2]))
             encodings.append(about[2 if header[1] == _DATA else 4])
             values -= about[1]
-            if about[1] < 0:
-                raise ValueError
-        if header[2] < 0 or header[3] < 0:
-            raise ValueError
+        thrift.place += header[3]
         largest = max(largest, header[2])
-        place += header[3]
-        if place > len(content):
+        sizes = (header[2], header[3], *(size for size, _ in pages[-1:]))
+        if min(sizes) < 0 or thrift.place > len(content):
             raise ValueError
     return ColumnPages(tuple(pages), tuple(encodings), largest)
 
 
-# --- the little of Thrift's compact protocol that is needed ----------------------------------
+class _Thrift:
+    """Reads the little of Thrift's compact protocol that is needed, one value after another."""
 
+    def __init__(self, content: mmap.mmap, place: int) -> None:
+        self.content, self.place = content, place
 
-def _struct(content: mmap.mmap, place: int, depth: int = 0) -> tuple[dict[int, Any], int]:
-    """Return the fields of a struct by number, and where it ends."""
-    if depth > _DEEPEST:
+    def byte(self) -> int:
+        self.place += 1
+        return self.content[self.place - 1]
+
+    def count(self) -> int:
+        """Return a number of seven bits in each byte, the last ones first."""
+        number = 0
+        for shift in range(0, 70, 7):
+            byte = self.byte()
+            number |= (byte & 127) << shift
+            if byte < 128:
+                return number
         raise ValueError
-    found: dict[int, Any] = {}
-    number = 0
-    while True:
-        head, place = content[place], place + 1
-        if head == 0:
-            return found, place
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, place = _signed(content, place)
-        found[number], place = _value(content, place, head & 15, depth)
 
+    def value(self, kind: int, depth: int = 0) -> Any:
+        if kind in (1, 2):
+            return kind == 1
+        if kind == 3:
+            return self.byte()
+        if kind in (4, 5, 6):
+            number = self.count()
+            return number >> 1 ^ -(number & 1)
+        if kind in (7, 8):
+            length = 8 if kind == 7 else self.count()
+            self.place += length
+            if self.place > len(self.content):
+                raise ValueError
+            return self.content[self.place - length : self.place]
+        if kind in (9, 10):
+            head = self.byte()
+            length = self.count() if head >> 4 == 15 else head >> 4
+            # In a list, unlike in a field, a boolean has a byte.
+            inner = 3 if head & 15 in (1, 2) else head & 15
+            return [self.value(inner, depth + 1) for _ in range(length)]
+        if kind == 12 and depth <= _DEEPEST:
+            return self.struct(depth + 1)
+        raise ValueError
 
-def _value(content: mmap.mmap, place: int, kind: int, depth: int) -> tuple[Any, int]:
-    if kind in (1, 2):
-        return kind == 1, place
-    if kind == 3:
-        return content[place], place + 1
-    if kind in (4, 5, 6):
-        return _signed(content, place)
-    if kind == 7:
-        return None, place + 8
-    if kind == 8:
-        length, place = _unsigned(content, place)
-        if place + length > len(content):
-            raise ValueError
-        return content[place : place + length], place + length
-    if kind in (9, 10):
-        head, place = content[place], place + 1
-        count = head >> 4
-        if count == 15:
-            count, place = _unsigned(content, place)
-        # In a list, unlike in a field, a boolean has a byte.
-        inner, found = 3 if head & 15 in (1, 2) else head & 15, []
-        for _ in range(count):
-            item, place = _value(content, place, inner, depth + 1)
-            found.append(item)
-        return found, place
-    if kind == 12:
-        return _struct(content, place, depth + 1)
-    raise ValueError
-
-
-def _unsigned(content: mmap.mmap, place: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte, place = content[place], place + 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            return number, place
-        shift += 7
-        if shift > 63:
-            raise ValueError
-
-
-def _signed(content: mmap.mmap, place: int) -> tuple[int, int]:
-    number, place = _unsigned(content, place)
-    return number >> 1 ^ -(number & 1), place
+    def struct(self, depth: int = 0) -> dict[int, Any]:
+        """Return the fields of a struct by number."""
+        found: dict[int, Any] = {}
+        number = 0
+        while head := self.byte():
+            number = number + (head >> 4) if head >> 4 else self.value(4)
+            found[number] = self.value(head & 15, depth)
+        return found

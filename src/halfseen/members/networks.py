@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,7 +26,7 @@ from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.augmentation import Augmentation
 from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective, fit_together
+from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.loop import EpochHook, History
 from halfseen.networks.training.phases import JOINT_STEPS
 from halfseen.options import Options, make_options
@@ -130,31 +130,6 @@ class NetworksLearner:
     def name(self) -> str:
         """What the member is called."""
         return NetworksMember.kind
-
-    def fit_all(self, tasks: Sequence[Task]) -> list[NetworksMember]:
-        """Train on the rows of several tasks, which differ in their source; at once if possible."""
-        first = tasks[0]
-        plain = self.encoder is None and self.augmentation is None and self.on_epoch is None
-        if len(tasks) == 1 or not plain or self.refine:
-            return [self.fit(task) for task in tasks]
-        target = torch.from_numpy(np.ascontiguousarray(first.target))
-        trained = fit_together(
-            [
-                TrainingProblem.resident(
-                    t.blocks, _labelled(t.source), target, t.label_kind.outputs
-                )
-                for t in tasks
-            ],
-            self.method,
-            self.options,
-            seed=first.seed,
-            device=self.device,
-            progress=first.progress(f"{self.method.name}, {len(tasks)} parts at once"),
-            checkpoint=first.checkpoint,
-        )
-        if trained is None:
-            return [self.fit(task) for task in tasks]
-        return [self._member(task, *found) for task, found in zip(tasks, trained, strict=True)]
 
     def fit(self, task: Task) -> NetworksMember:
         """Train on the rows of a task, from its checkpoint where there is one."""

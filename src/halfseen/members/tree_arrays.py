@@ -187,19 +187,12 @@ class TreeArrays:
                 inner = slice(first, first + size)
                 lines += [
                     "split_feature=" + _words(self.feature[inner]),
-                    "split_gain=" + _words(np.zeros(size, int)),
                     "threshold=" + _words(self.threshold[inner]),
                     "decision_type=" + _words(np.full(size, 2)),
                     "left_child=" + _words(self.left[inner]),
                     "right_child=" + _words(self.right[inner]),
                 ]
-            lines.append("leaf_value=" + _words(leaves))
-            if size:
-                nothing = _words(np.zeros(size + 1, int))
-                lines += [f"leaf_weight={nothing}", f"leaf_count={nothing}"]
-                nothing = _words(np.zeros(size, int))
-                lines += [f"internal_{what}={nothing}" for what in ("value", "weight", "count")]
-            lines += ["is_linear=0", "shrinkage=1", "", ""]
+            lines += ["leaf_value=" + _words(leaves), "is_linear=0", "shrinkage=1", "", ""]
         return "\n".join([*lines, "end of trees", ""])
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:

@@ -40,7 +40,7 @@ from halfseen.teaching import (
 )
 
 if TYPE_CHECKING:
-    from halfseen.members.networks import NetworksLearner, NetworksMember
+    from halfseen.members.networks import NetworksLearner
 
 CONTROL, PUPIL = "control", "pupil"
 """Students that are compared: of teachers that saw x1 alone, and of the complete source."""
@@ -98,7 +98,6 @@ class Trainings:
         self._ranks = present_ranks()
         self._others: dict[_Key, Member] = {}
         self._begun = 0
-        self._trained: dict[tuple[str, int], list[NetworksMember]] = {}
         self._gains: list[Floats] = []
 
     def members(
@@ -118,7 +117,7 @@ class Trainings:
             networks = cast("NetworksLearner", learner)
             task = self.task(networks.method, fold, source, seed)
             self._begin(learner, task)
-            return self._networks(networks, fold, task)
+            return networks.fit(task)
 
         return tuple(
             tuple(member(each, seed) for each in _answering(one) for seed in self._seeds_of(one))
@@ -262,18 +261,6 @@ class Trainings:
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
         self._begun += 1
-
-    def _networks(self, learner: NetworksLearner, fold: int | None, task: Task) -> NetworksMember:
-        """Train networks on some rows; those of all folds at once."""
-        if fold is None:
-            return learner.fit(task)
-        method = learner.method
-        key = method.name, task.seed
-        if key not in self._trained:
-            parts = enumerate(self.rows.folds)
-            tasks = [self.task(method, number, part.training, task.seed) for number, part in parts]
-            self._trained[key] = learner.fit_all(tasks)
-        return self._trained[key][fold]
 
     def task(
         self, method: Method, fold: int | None, source: Sample, seed: int | None = None

@@ -74,9 +74,7 @@ def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Til
     return [Tile(title, value, words, bad=few or bool(alarms))]
 
 
-def expected_parts(
-    facts: ReportFacts, rehearsal: Mapping[str, Any] | None, alarms: Sequence[Alarm] = ()
-) -> list[Part]:
+def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part]:
     """Show what is known of the quality on the target, the warning beside its number."""
     of_rows = [alarm for alarm in alarms if not alarm.columns]
     parts: list[Part] = [Paragraph(f"Alarm: {s}", warning=True) for s in sentences(of_rows)]
@@ -94,7 +92,7 @@ def expected_parts(
             "rehearse` shows what the shift of the observed columns alone would do.",
         )
         parts += [Judgements((covered, unseen)), _quality_grid(found, facts.measured_on)]
-    return parts + _rehearsal_grids(rehearsal)
+    return parts
 
 
 def answer_parts(metrics: Mapping[str, Any]) -> list[Part]:
@@ -210,35 +208,3 @@ def _choice(metrics: Mapping[str, Any]) -> list[Part]:
     rows = [(Cell(name, strong=not k), number(r, ".4f")) for k, (name, r) in enumerate(risks)]
     titles = ("model", "expected cross-entropy on the target")
     return [grid("Models of the networks", titles, rows, [f"Chosen by the {choice['rule']}."])]
-
-
-def _rehearsal_grids(rehearsal: Mapping[str, Any] | None) -> list[Part]:
-    if rehearsal is None:
-        return []
-    by_model: dict[str, list[Mapping[str, Any]]] = {}
-    kind = kind_of(rehearsal)
-    try:
-        for run in rehearsal["runs"]:
-            by_model.setdefault(str(run["model"]), []).append(run["measured"])
-        measured = {name for runs in by_model.values() for run in runs for name in run}
-        names = [kind.loss, *(n for n in kind.measures if n in measured and n != kind.loss)]
-        rows = [
-            (
-                Cell(model),
-                *(number(_mean(runs, name), ".4g") for name in names),
-                number(float(len(runs)), ".0f"),
-            )
-            for model, runs in by_model.items()
-        ]
-    except (AttributeError, KeyError, TypeError):
-        raise InputError("The rehearsal's 'runs' cannot be understood.") from None
-    rows.sort(key=lambda row: row[1].value if row[1].value is not None else float("inf"))
-    titles = ("model", *(kind.measures[name].words for name in names), "runs")
-    notes = (str(rehearsal["verdict"]), str(rehearsal["trust"]))
-    return [grid("Rehearsed on a slice of the source", titles, rows, notes)]
-
-
-def _mean(runs: Sequence[Mapping[str, Any]], measure: str) -> float | None:
-    values = [run.get(measure) for run in runs]
-    known = [float(value) for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(runs) else None

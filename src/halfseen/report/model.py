@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -77,7 +76,6 @@ class Subject:
     description: Description
     schema: TableSchema | None
     facts: ReportFacts
-    rehearsal: Mapping[str, Any] | None
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -88,8 +86,8 @@ class Subject:
         return [] if self.schema is None else [column.name for column in self.schema.missing]
 
 
-def read_subject(folder: Path, *, rehearsal: Path | None = None) -> Subject:
-    """Read a model folder, and what was rehearsed for it."""
+def read_subject(folder: Path) -> Subject:
+    """Read a model folder."""
     description = read_description(folder)
     front = front_from_dict(description.front)
     schema = front.schema if isinstance(front, TableFront) else None
@@ -98,7 +96,6 @@ def read_subject(folder: Path, *, rehearsal: Path | None = None) -> Subject:
         description,
         schema,
         _stored_facts(folder, description),
-        None if rehearsal is None else _read_rehearsal(rehearsal),
     )
 
 
@@ -116,7 +113,7 @@ def model_page(subject: Subject) -> Page:
     facts, description = subject.facts, subject.description
     history = description.networks.get("history", [])
     parts: dict[str, list[Part]] = {
-        "expected": expected_parts(facts, subject.rehearsal, subject.alarms),
+        "expected": expected_parts(facts, subject.alarms),
         "answer": answer_parts(description.metrics),
         "shifted": shifted_parts(facts, subject.alarms),
         "missing": missing_parts(description, subject.missing, facts),
@@ -190,18 +187,6 @@ def _stored_facts(folder: Path, description: Description) -> ReportFacts:
         raise InputError(
             f"{path} cannot be understood: {first_fault(error)}. Delete it for a report without it."
         ) from None
-
-
-def _read_rehearsal(path: Path) -> Mapping[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict) or not {"runs", "verdict", "trust"} <= data.keys():
-        raise InputError(f"{path} is not what `halfseen rehearse --json` writes.")
-    return data
 
 
 def _tiles(subject: Subject) -> tuple[Tile, ...]:

@@ -402,11 +402,14 @@ def _optuna() -> Any:
 @contextmanager
 def _kept(storage: str | Path | None) -> Iterator[Any]:
     """Give the storage of the trials, a temporary one where none is named."""
-    if storage is None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield open_journal(Path(folder) / "trials.journal")
-    else:
-        yield str(storage) if "://" in str(storage) else open_journal(Path(storage))
+    if "://" in str(storage):
+        yield str(storage)
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_journal(Path(storage or f"{folder}/trials.journal")) as kept,
+    ):
+        yield kept
 
 
 @contextmanager

@@ -140,9 +140,6 @@ def classification_loss(logits: Tensor, labels: Tensor, weights: Tensor | None =
     Labels are class positions or class probabilities y_i. Weights should be one on average over
     all rows, not over each batch: else a batch of unimportant rows would count as any other.
     """
-    if logits.ndim == 3:  # of a stack of networks, each with rows of its own
-        logits, labels = logits.flatten(0, 1), labels.flatten(0, 1)
-        weights = None if weights is None else weights.flatten()
     if weights is None:
         return cross_entropy(logits, labels)
     return (weights * cross_entropy(logits, labels, reduction="none")).mean()

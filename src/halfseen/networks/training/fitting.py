@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -30,9 +29,7 @@ from halfseen.networks.training.augmentation import (
 from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
-from halfseen.networks.training.stacking import StackedBatches, can_be_stacked, stacked, unstacked
 from halfseen.options import Options, make_options
-from halfseen.parallel import present_ranks
 from halfseen.progress import Progress
 
 _INITIALIZATION = 2**20
@@ -125,7 +122,7 @@ def fit_objective(
         progress or Progress(),
         on_epoch,
         checkpoint,
-        "" if checkpoint is None else _fingerprint([problem], objective, seed, refine),
+        "" if checkpoint is None else _fingerprint(problem, objective, seed, refine),
         before_looking=match_target_statistics,
         looks=evaluations,
     )
@@ -134,46 +131,6 @@ def fit_objective(
     match_target_statistics()
     objective.eval()
     return objective, history
-
-
-def fit_together(
-    problems: Sequence[TrainingProblem],
-    method: Method,
-    options: Options,
-    *,
-    seed: int,
-    device: str = "auto",
-    progress: Progress | None = None,
-    checkpoint: Path | None = None,
-) -> list[tuple[Objective, History]] | None:
-    """Train one model on each of several problems as a stack; None where it cannot be stacked.
-
-    The problems differ in their source rows alone. Without dropout each model is the one that
-    :func:`fit_objective` gives, up to rounding; with it it is another draw. The
-    history is that of the stack, whose losses are means over the models.
-    """
-    place = resolve_device(device)
-    plain = _initial(problems[0], method, options, seed).to(place)
-    if not can_be_stacked(plain) or present_ranks().size > 1:
-        return None
-    stack = stacked(plain, len(problems))
-    stack.views = plain.views
-    parts = [problem.batches_for(options, place) for problem in problems]
-    batches = StackedBatches([part for part in parts if isinstance(part, ResidentBatches)])
-    phases = plan_phases(
-        options, method, batches, rows=min(problem.rows for problem in problems), refine=False
-    )
-    trainer = Trainer(
-        stack,
-        batches,
-        seed,
-        progress or Progress(),
-        checkpoint=checkpoint,
-        run="" if checkpoint is None else _fingerprint(problems, stack, seed, False),
-        stacked=len(problems),
-    )
-    history = trainer.train(phases)
-    return [(found.eval(), history) for found in unstacked(stack, plain, len(problems))]
 
 
 def _initial(
@@ -243,16 +200,14 @@ def resolve_device(device: str) -> torch.device:
         ) from None
 
 
-def _fingerprint(
-    problems: Sequence[TrainingProblem], objective: Objective, seed: int, refine: bool
-) -> str:
+def _fingerprint(problem: TrainingProblem, objective: Objective, seed: int, refine: bool) -> str:
     """Hash what determines a run, so that a checkpoint is never continued by another.
 
     An encoder or augmentation of the user's own counts by the shape of its tensors only.
     """
     facts = {
-        "rows": [problem.digest() for problem in problems],
-        "blocks": problems[0].blocks.to_dict(),
+        "rows": problem.digest(),
+        "blocks": problem.blocks.to_dict(),
         "method": objective.networks.method.name,
         "options": objective.options.model_dump(mode="json"),
         "tensors": {name: list(tensor.shape) for name, tensor in objective.state_dict().items()},

@@ -19,7 +19,7 @@ from halfseen.networks.objective import Objective
 from halfseen.networks.terms.term import Batch, Losses
 from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from halfseen.networks.training.optimizer import Adam, clip_gradients, make_optimizer
+from halfseen.networks.training.optimizer import Adam, make_optimizer
 from halfseen.networks.training.phases import Phase, ramp
 from halfseen.parallel import Ranks, present_ranks
 from halfseen.progress import Progress
@@ -60,8 +60,6 @@ class Trainer:
     looks: int | None = None
     """The most epochs of a phase that are shown, the last one always; or all."""
     ranks: Ranks = field(default_factory=present_ranks)
-    stacked: int = 1
-    """How many networks the objective is a stack of."""
 
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
@@ -173,13 +171,11 @@ class Trainer:
         weight = self.ranks.weight(phase.batch_size)
         values = self._finite_values(losses, weight, phase, epoch)
         optimizer.clear()
-        # Losses of a stack are means over its networks, each of which is to have its own gradient.
-        weight *= self.stacked
         torch.autograd.backward(weight * self.objective.total(phase.name, losses))
         clip = self.objective.options.training.gradient_clip
         if clip is not None:
             parameters = [p for group in optimizer.groups for p in group.parameters]
-            clip_gradients(parameters, clip, stacked=self.stacked > 1)
+            torch.nn.utils.clip_grad_norm_(parameters, clip)
         optimizer.step()
         self.objective.after_step(phase.name, progress)
         return values

@@ -98,29 +98,3 @@ def make_optimizer(objective: Objective, phase: Phase) -> Adam:
     return Adam(
         [group for group in groups if group.parameters], options.betas, options.weight_decay
     )
-
-
-@torch.no_grad()
-def clip_gradients(
-    parameters: Sequence[nn.Parameter], largest: float, *, stacked: bool = False
-) -> None:
-    """Scale gradients down to the largest norm allowed; those of each network of a stack apart.
-
-    Examples
-    --------
-    >>> stack = nn.Parameter(torch.zeros(2, 3))
-    >>> stack.grad = torch.tensor([[3.0, 0.0, 4.0], [0.0, 0.5, 0.0]])
-    >>> clip_gradients([stack], largest=1.0, stacked=True)
-    >>> [[round(value, 3) for value in row] for row in stack.grad.tolist()]
-    [[0.6, 0.0, 0.8], [0.0, 0.5, 0.0]]
-    """
-    if not stacked:
-        torch.nn.utils.clip_grad_norm_(parameters, largest)
-        return
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    each = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients])
-    norms = torch.linalg.vector_norm(each, dim=0)
-    factors = (largest / (norms + 1e-6)).clamp_max(1.0)
-    if float(factors.min()) < 1.0:
-        for gradient in gradients:
-            gradient.mul_(factors.view(-1, *[1] * (gradient.ndim - 1)))
