@@ -23,7 +23,6 @@ import halfseen
 from halfseen import AdaptationImputationClassifier, HalfseenError, load
 from halfseen.export.onnx import onnx_model, write_onnx
 from halfseen.export.onnx_session import open_graph
-from halfseen.model.loading import load_table_model
 from halfseen.saving.folder import read_folder, write_folder
 
 TINY = {
@@ -69,7 +68,7 @@ class Kit:
         parts.save(self.root / "several")
         self.answers += [parts.predict_proba(frame) for frame in self.several]
         self.files = {path.name: path.read_bytes() for path in (self.root / "model0").iterdir()}
-        write_onnx(onnx_model(load_table_model(self.root / "model0")), self.root / "model.onnx")
+        write_onnx(onnx_model(load(self.root / "model0")), self.root / "model.onnx")
         self.graph = open_graph(self.root / "model.onnx")
         self.loaded = load(self.root / "model0")
         self.work = self.root / "work"

@@ -44,8 +44,7 @@ def no_work(monkeypatch) -> None:
         raise AssertionError("it began to work")
 
     monkeypatch.setattr(files, "open_table", worked)
-    for name in ("load", "load_table_model"):
-        monkeypatch.setattr(loading, name, worked)
+    monkeypatch.setattr(loading, "load", worked)
 
 
 def content(folder: Path) -> dict[str, object]:
@@ -96,7 +95,6 @@ INPUTS = [
     (f"{REHEARSE} -o tiny.toml", "which is the settings file itself"),
     ("report model -o model/model.json", "lies inside the model model"),
     ("report model/model.json -o model/report.html", "lies inside the model model"),
-    ("report model -o notes.json --rehearsal notes.json", "which is the rehearsal itself"),
     (f"{FIT} -o source.csv", "source.csv, which is a file and no folder"),
     (f"{FIT} -o ../place", "holds the source table source.csv"),
     (f"{FIT} -o .", "is no folder of the model's own"),
@@ -184,7 +182,7 @@ def test_a_symbolic_link_is_neither_followed_nor_replaced(force, place, no_work)
 
 def test_a_loaded_model_is_not_saved_over_a_link(place):
     (place / "link").symlink_to("model")
-    model = loading.load_table_model(place / "model")
+    model = loading.load(place / "model")
     with pytest.raises(InputError, match="is a symbolic link"):
         model.save(place / "link")
     assert (place / "link").is_symlink()

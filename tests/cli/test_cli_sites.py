@@ -71,13 +71,6 @@ def test_one_report_shows_every_part(sites, tmp_path):
     assert len(set(re.findall(r' id="[^"]+"', page))) == len(re.findall(r' id="[^"]+"', page))
 
 
-def test_a_rehearsal_belongs_to_one_part(sites, out):
-    rehearsed = ("--rehearsal", sites / "poor.csv")
-    run = halfseen("report", sites / "model", *rehearsed, "-o", out / "page.html")
-    check_refused(run, out, "holds one model for each missing pattern; name one of its parts")
-    assert str(sites / "model" / "part-1") in run.err
-
-
 def test_every_part_becomes_a_graph(sites, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     run = halfseen("export", sites / "model", "--onnx", tmp_path / "sites.onnx", "--json")

@@ -90,11 +90,6 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
     )
 
 
-def load_table_model(folder: str | Path) -> Model:
-    """Load a model that takes tables, or say what else the folder holds."""
-    return table_model(load(folder), folder)
-
-
 def table_model(model: Model, folder: str | Path) -> Model:
     """Return a model that takes tables; refuse one of images."""
     if not isinstance(model.front, TableFront):
