@@ -151,15 +151,10 @@ def score_images(
 
     The output holds the path inside the folder as ``file``, then the same as :func:`score_table`.
     """
-    front = model.front
-    if not (isinstance(front, ImageFront) and front.of_files):
-        raise InputError(
-            "The model was fitted in Python on arrays, whose scale files do not have: score arrays "
-            "with halfseen.load."
-        )
+    batches = image_batches(model, folder, refuse)
     names, rows, started = folder.names, 0, time.perf_counter()
     with written_whole(output) as partial, _writer(partial) as write:
-        for places, images in folder.batches(front.blocks.shape, refuse):
+        for places, images in batches:
             files = {FILE: pa.array([names[place] for place in places])}
             write(pa.table(files | model.label_kind.columns(model.shown(images))))
             rows += len(places)
@@ -167,6 +162,20 @@ def score_images(
         if not rows:
             raise InputError(f"No image of {folder.path} can be read.")
     return Scored(rows, time.perf_counter() - started)
+
+
+def image_batches(
+    model: Model, folder: ImageFolder, refuse: Refuse
+) -> Iterator[tuple[list[int], Any]]:
+    """Give the images of a folder as the model learned from such, with their positions."""
+    front = model.front
+    if not (isinstance(front, ImageFront) and front.scale == "bytes"):
+        raise InputError(
+            "The model was fitted in Python on numbers, whose scale files do not have: score "
+            "arrays with halfseen.load, or fit it on bytes (uint8)."
+        )
+    hidden = None if model.needs_complete_target else front.hidden or front.blocks
+    return folder.batches(front.blocks.shape, refuse, hidden)
 
 
 @dataclass(frozen=True)
