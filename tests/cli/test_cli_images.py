@@ -8,9 +8,11 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.special import logit
 from tables_cli import halfseen
 
 from halfseen import InputError, load
+from halfseen.front.image_folders import open_folder
 from image_folders import TINY, save, write_folders
 
 SET = [word for setting in TINY for word in ("--set", setting)]
@@ -297,7 +299,7 @@ def test_the_hidden_part_of_a_target_teaches_nothing(blind):
         assert np.array_equal(tensor, second.tensors()[name]), name
 
 
-@pytest.mark.parametrize("command", ["predict"])
+@pytest.mark.parametrize("command", ["predict", "evaluate", "explain"])
 def test_the_hidden_part_changes_no_answer(blind, sides, tmp_path, command):
     said, folders = [], [tmp_path / "black", tmp_path / "white"]
     for folder, trained in zip(folders, sides, strict=True):
@@ -343,6 +345,47 @@ def test_bytes_are_scaled_and_other_numbers_refused(place):
     assert np.array_equal(answers, model.predict_proba(scaled)), "what is hidden may be anything"
 
 
+def test_class_folders_are_evaluated(place, tmp_path):
+    run = halfseen("evaluate", place / "model", place / "source", "--json")
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert found["rows"] == 16
+    assert "cut.png" in found["skipped"][0]
+    model = load(place / "model")
+    folder = open_folder(place / "source", labelled=True)
+    kept, pixels = folder.read(model.blocks.shape, lambda error: None, model.front.hidden)
+    assert found["metrics"]["accuracy"]["value"] == pytest.approx(
+        (model.predict(pixels) == np.array(kept.labels)).mean()
+    )
+    shown = halfseen("evaluate", place / "model", place / "source").out
+    assert "16 labelled rows" in shown
+    assert "a dark one" in shown
+    shutil.copytree(place / "source" / "a dark one", tmp_path / "other" / "a grey one")
+    run = halfseen("evaluate", place / "model", tmp_path / "other")
+    assert "label 'a grey one' is none of the model's classes: a dark one, ein helles" in run.err
+
+
+def test_the_regions_that_move_an_answer_are_shown(place):
+    run = halfseen("explain", place / "model", place / "target", "--rows", "4", "--json")
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert found["files"] == ["0 é.png", "1 é.png", "2 é.png", "3 é.png"]
+    model = load(place / "model")
+    seen = ~model.blocks.mask.reshape(8, 2, 8, 2).all(axis=(1, 3))
+    assert [[value is not None for value in row] for row in found["importance"]] == seen.tolist()
+    _, pixels = open_folder(place / "target" / "0 é.png").read(
+        model.blocks.shape, hidden=model.front.hidden
+    )
+    covered = pixels.copy()
+    covered[:, :, :2, 4:6] = pixels[:, :, ~model.blocks.mask].mean(axis=2)[:, :, None, None]
+    best = int(model.predict_proba(pixels).argmax())
+    before, after = (logit(model.predict_proba(rows)[0, best]) for rows in (pixels, covered))
+    assert found["images"][0]["log_odds"][0][2] == pytest.approx(before - after, abs=1e-4)
+    shown = halfseen("explain", place / "model", place / "target", "--rows", "4").out
+    assert "Covering a region moves the log-odds by, on average" in shown
+    assert "0 é.png: Class " in shown
+
+
 def test_too_few_images_are_refused(place, tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(place / "source", source)
@@ -359,3 +402,5 @@ def test_commands_for_tables_say_what_they_take(place, tmp_path):
     words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
     for option in (["--use-missing"], ["--rename", "a=b"]):
         assert f"{option[0]} is for models of tables" in halfseen(*words, *option).err
+    run = halfseen("explain", place / "model", place / "target", "-o", tmp_path / "p.html")
+    assert "--output is for models of tables" in run.err

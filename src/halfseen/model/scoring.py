@@ -28,6 +28,7 @@ from halfseen.front.labels import some_labels
 from halfseen.front.preprocessing import ReadRows, inputs_of
 from halfseen.front.roles import similar
 from halfseen.front.values import check_text_bytes
+from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
@@ -176,6 +177,21 @@ def image_batches(
         )
     hidden = None if model.needs_complete_target else front.hidden or front.blocks
     return folder.batches(front.blocks.shape, refuse, hidden)
+
+
+def evaluate_images(model: Model, folder: ImageFolder, refuse: Refuse) -> dict[str, Any]:
+    """Measure a model on a folder of class folders (:meth:`Model.evaluate`)."""
+    shown, labels = [], []
+    positions = model.positions(folder.labels)
+    for places, images in image_batches(model, folder, refuse):
+        shown.append(model.shown(images))
+        labels.append(positions[places])
+    if not shown:
+        raise InputError(f"No image of {folder.path} can be read.")
+    measured = evaluation(
+        np.concatenate(shown), np.concatenate(labels), model.metrics, model.label_kind
+    )
+    return measured | {"unlabelled": 0, "alarms": ()}
 
 
 @dataclass(frozen=True)
