@@ -190,6 +190,32 @@ def test_images_with_a_missing_half_and_an_encoder_of_ones_own():
     assert factory.fit(images, labels, images).transform(images).shape == (40, 4)
 
 
+def test_images_of_bytes_are_scaled_at_fit_and_predict_alike():
+    bytes_ = np.random.default_rng(0).integers(0, 256, (40, 1, 12, 12), dtype=np.uint8)
+    scaled = bytes_.astype(np.float32) * np.float32(2 / 255) - 1
+    labels = np.arange(40) % 2
+
+    def fitted(source, target):
+        return classifier(image=True, missing="bottom").fit(source, labels, X_target=target)
+
+    model, same = fitted(bytes_, bytes_), fitted(scaled, scaled)
+    answers = model.predict_proba(bytes_)
+    assert np.array_equal(answers, same.predict_proba(scaled))
+    assert np.array_equal(answers, model.predict_proba(scaled))
+    far = bytes_.astype(float)
+    for estimator in (model, same):
+        with pytest.raises(InputError, match=r"and the model was fitted on numbers from -1 to 1"):
+            estimator.predict_proba(far)
+    with pytest.raises(InputError, match="and the model was fitted on numbers from -1 to 1"):
+        fitted(bytes_, far)
+    with pytest.raises(InputError, match="X holds bytes, and the model was fitted on numbers"):
+        same.predict_proba(bytes_)
+    own = fitted(far, far)
+    assert own.predict_proba(far).shape == (40, 2)
+    with pytest.raises(InputError, match="X holds bytes, and the model was fitted on numbers"):
+        own.predict_proba(bytes_)
+
+
 def test_full_view_sees_the_targets_missing_block_and_the_others_do_not():
     source, labels, target = domains()
     changed = target.copy()

@@ -119,7 +119,7 @@ def test_a_model_of_images_is_told_apart(tmp_path, tables, out, predict):
     model = classifier(image=True, missing=range(4, 8), options=options)
     model.fit(inputs, np.arange(40) % 2, X_target=inputs).save(tmp_path / "model")
     run = predict(tables / "target.parquet", model=tmp_path / "model")
-    check_refused(run, out, "fitted in Python on arrays, whose scale files do not have")
+    check_refused(run, out, "fitted in Python on numbers, whose scale files do not have")
     run = halfseen("inspect", tmp_path / "model")
     assert run.code == 0, run.err
     assert "Images of 8 x 8 pixels" in run.out.replace("×", "x")

@@ -2,14 +2,17 @@
 
 import csv
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.special import logit
 from tables_cli import halfseen
 
-from halfseen import load
+from halfseen import InputError, load
+from halfseen.front.image_folders import open_folder
 from image_folders import TINY, save, write_folders
 
 SET = [word for setting in TINY for word in ("--set", setting)]
@@ -41,7 +44,7 @@ def test_a_fit_says_what_it_understood_and_skipped(place):
     said, facts = (place / "fit.txt").read_text(), json.loads((place / "fit.json").read_text())
     assert facts["shape"] == [3, 16, 16], "a coloured image makes all coloured"
     assert facts["classes"] == {"a dark one": 9, "ein helles, größeres": 8}
-    assert facts["missing_pixels"] == 90
+    assert facts["missing_pixels"] == 143, "100 cells, and those that enlarging mixes with them"
     assert len(facts["skipped"]) == 3
     assert facts["metrics"]["held_out_source"]["without_missing_block"]["rows"] == 3
     for name in ("text.png", "broken.jpg", "cut.png"):
@@ -137,7 +140,7 @@ def test_inspect_and_report_know_images(place, tmp_path):
     run = halfseen("report", place / "model", "-o", tmp_path / "r.html")
     assert run.code == 0, run.err
     page = (tmp_path / "r.html").read_text()
-    assert "of the 256 pixels, 90 are never seen on the target" in page
+    assert "of the 256 pixels, 143 are never seen on the target" in page
     assert "Drawn: Adaptation-Imputation, the first of 2 networks that answer together." in page
 
 
@@ -219,10 +222,168 @@ def test_what_cannot_be_is_said_before_any_work(place, monkeypatch, words, messa
     assert sorted(place.rglob("*")) == before
 
 
-def test_a_target_inside_the_source_is_refused(place):
-    run = halfseen("fit-images", place, place / "target", "--missing", "top:0.5", "--dry-run")
-    assert "lies inside" in run.err
-    assert "would count as a class" in run.err
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("", "target", "target lies inside .*, where it would count as a class"),
+        ("source", "source", "source is the source and cannot be the target too"),
+        ("source", "target/../source", "source is the source and cannot be the target too"),
+        ("source", "", "source lies inside .*, whose images would be the source's too"),
+    ],
+)
+def test_source_and_target_are_apart(place, source, target, message):
+    words = ["--missing", "top:0.5", "--dry-run"]
+    run = halfseen("fit-images", place / source, place / target, *words)
+    assert run.code == 2
+    assert re.search(message, " ".join(run.err.split()))
+
+
+def test_what_a_listing_leaves_out_is_named_or_stops(place, tmp_path):
+    for name in ("source", "target"):
+        shutil.copytree(place / name, tmp_path / name)
+    (tmp_path / "source" / "empty").mkdir()
+    (tmp_path / "target" / "again").symlink_to(tmp_path / "target")
+    words = ["fit-images", tmp_path / "source", tmp_path / "target", "--missing", "top:0.5"]
+    run = halfseen(*words, "--dry-run", "--json")
+    notes = json.loads(run.out)["notes"]
+    assert "source/empty has no PNG or JPEG image." in notes[0]
+    assert "target/again leads back to a folder that it lies in." in notes[1]
+    assert f"Note: {notes[0]}" in run.err
+    run = halfseen(*words, "--dry-run", "--strict")
+    assert run.code == 2
+    assert "source/empty has no" in run.err
+    words = ["predict", place / "model", tmp_path / "target", "-o", tmp_path / "s.csv"]
+    assert "again leads back" in halfseen(*words).out
+    assert "again leads back" in halfseen(*words, "--strict").err
+
+
+def write_sides(lengths, *folders):
+    """Write the same pictures into class folders, their left 0.4 black in one, white in another."""
+    random = np.random.default_rng(0)
+    for number, length in enumerate(lengths):
+        pixels = random.integers(0, 256, (length + 3, length, 3)).astype(np.uint8)
+        name = "a dark one" if number % 2 else "ein helles, größeres"
+        for folder, level in zip(folders, (0, 255), strict=True):
+            pixels[:, : -(-length * 2 // 5)] = level
+            (folder / name).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(folder / name / f"{length} {number}.png")
+    return folders
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory):
+    """Two targets of pictures of many sizes that differ in the left 0.4 alone."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("black", "white")]
+    return write_sides([9, 12, 16, 17, 31, 60, 128] * 2, *folders)
+
+
+@pytest.fixture(scope="module")
+def blind(place, sides, tmp_path_factory):
+    """Models of the left 0.4 missing, whose targets differ in that alone."""
+    models = []
+    for target in sides:
+        models.append(tmp_path_factory.mktemp("blind") / "model")
+        run = halfseen(
+            "fit-images", place / "source", target, "--missing", "left:0.4", "--size", "17", *SET,
+            "-o", models[-1],
+        )  # fmt: skip
+        assert run.code == 0, run.err
+    return models
+
+
+def test_the_hidden_part_of_a_target_teaches_nothing(blind):
+    first, second = (load(model) for model in blind)
+    assert first.metrics == second.metrics
+    assert first.front == second.front
+    for name, tensor in first.tensors().items():
+        assert np.array_equal(tensor, second.tensors()[name]), name
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "explain"])
+def test_the_hidden_part_changes_no_answer(blind, sides, tmp_path, command):
+    said, folders = [], [tmp_path / "black", tmp_path / "white"]
+    for folder, trained in zip(folders, sides, strict=True):
+        shutil.copytree(trained, folder)
+    # Smaller than any that was learned from: more is mixed, and counts as missing in none.
+    for folder in write_sides([5, 6, 7, 8], *folders):
+        words = ["-o", tmp_path / "s.csv", "--force"] if command == "predict" else ["--json"]
+        run = halfseen(command, blind[0], folder, *words)
+        assert run.code == 0, run.err
+        said.append((tmp_path / "s.csv").read_text() if command == "predict" else run.out)
+    assert len(said[0]) > 500
+    assert said[0] == said[1]
+
+
+def test_the_hidden_part_of_resized_pictures_does_not_reach_the_graph(blind, sides, tmp_path):
+    import onnxruntime
+
+    assert halfseen("export", blind[0], "--onnx", tmp_path / "m.onnx").code == 0
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    answers = []
+    for folder in sides:
+        shown = []
+        for path in sorted(folder.rglob("*.png")):
+            with Image.open(path) as image:
+                small = image.resize((17, 17), Image.Resampling.BILINEAR)
+            shown.append(np.asarray(small).transpose(2, 0, 1))
+        answers.append(session.run(None, {"images": np.stack(shown)})[0])
+    assert np.array_equal(*answers)
+
+
+def test_bytes_are_scaled_and_other_numbers_refused(place):
+    model = load(place / "model")
+    pixels = np.random.default_rng(0).integers(0, 256, (4, *model.blocks.shape), dtype=np.uint8)
+    answers = model.predict_proba(pixels)
+    scaled = pixels.astype(np.float32) * np.float32(2 / 255) - 1
+    assert np.array_equal(answers, model.predict_proba(scaled))
+    assert not np.allclose(answers[0], answers[1])
+    with pytest.raises(
+        InputError, match=r"Image 0 of X holds [\d.]+ in pixel row 0, column 0, and"
+    ):
+        model.predict_proba(pixels.astype(float))
+    scaled[:, model.blocks.mask[None].repeat(3, 0)] = 1e9
+    assert np.array_equal(answers, model.predict_proba(scaled)), "what is hidden may be anything"
+
+
+def test_class_folders_are_evaluated(place, tmp_path):
+    run = halfseen("evaluate", place / "model", place / "source", "--json")
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert found["rows"] == 16
+    assert "cut.png" in found["skipped"][0]
+    model = load(place / "model")
+    folder = open_folder(place / "source", labelled=True)
+    kept, pixels = folder.read(model.blocks.shape, lambda error: None, model.front.hidden)
+    assert found["metrics"]["accuracy"]["value"] == pytest.approx(
+        (model.predict(pixels) == np.array(kept.labels)).mean()
+    )
+    shown = halfseen("evaluate", place / "model", place / "source").out
+    assert "16 labelled rows" in shown
+    assert "a dark one" in shown
+    shutil.copytree(place / "source" / "a dark one", tmp_path / "other" / "a grey one")
+    run = halfseen("evaluate", place / "model", tmp_path / "other")
+    assert "label 'a grey one' is none of the model's classes: a dark one, ein helles" in run.err
+
+
+def test_the_regions_that_move_an_answer_are_shown(place):
+    run = halfseen("explain", place / "model", place / "target", "--rows", "4", "--json")
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert found["files"] == ["0 é.png", "1 é.png", "2 é.png", "3 é.png"]
+    model = load(place / "model")
+    seen = ~model.blocks.mask.reshape(8, 2, 8, 2).all(axis=(1, 3))
+    assert [[value is not None for value in row] for row in found["importance"]] == seen.tolist()
+    _, pixels = open_folder(place / "target" / "0 é.png").read(
+        model.blocks.shape, hidden=model.front.hidden
+    )
+    covered = pixels.copy()
+    covered[:, :, :2, 4:6] = pixels[:, :, ~model.blocks.mask].mean(axis=2)[:, :, None, None]
+    best = int(model.predict_proba(pixels).argmax())
+    before, after = (logit(model.predict_proba(rows)[0, best]) for rows in (pixels, covered))
+    assert found["images"][0]["log_odds"][0][2] == pytest.approx(before - after, abs=1e-4)
+    shown = halfseen("explain", place / "model", place / "target", "--rows", "4").out
+    assert "Covering a region moves the log-odds by, on average" in shown
+    assert "0 é.png: Class " in shown
 
 
 def test_too_few_images_are_refused(place, tmp_path):
@@ -239,4 +400,7 @@ def test_commands_for_tables_say_what_they_take(place, tmp_path):
     run = halfseen("serve", place / "model", "--port", "0")
     assert "holds a model of images, and this takes models of tables" in run.err
     words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
-    assert "are for models of tables" in halfseen(*words, "--use-missing").err
+    for option in (["--use-missing"], ["--rename", "a=b"]):
+        assert f"{option[0]} is for models of tables" in halfseen(*words, *option).err
+    run = halfseen("explain", place / "model", place / "target", "-o", tmp_path / "p.html")
+    assert "--output is for models of tables" in run.err

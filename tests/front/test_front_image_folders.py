@@ -1,5 +1,6 @@
 """Images as files: which there are, what they show, and what becomes of damaged ones."""
 
+import os
 import struct
 import zlib
 
@@ -141,13 +142,54 @@ def test_the_size_is_chosen_from_the_shorter_sides(tmp_path, sides, expected):
     assert chosen_size([open_folder(tmp_path).looked_at()]) == expected
 
 
-def test_a_mask_of_another_size_is_stretched(tmp_path):
+def test_links_to_folders_are_followed_and_loops_end(tmp_path):
+    source = tmp_path / "source"
+    save(source / "cat" / "1.png")
+    save(tmp_path / "elsewhere" / "deep" / "2.png")
+    (source / "dog").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "again").symlink_to(tmp_path / "elsewhere")
+    (source / "cow").symlink_to(tmp_path / "gone")
+    found = open_folder(source, labelled=True)
+    assert found.labels == ("cat", "dog")
+    assert found.names == ("cat/1.png", "dog/deep/2.png")
+    assert found.notes == (
+        f"{source}/cow is a link to what does not exist.",
+        f"{source}/dog/again leads back to a folder that it lies in.",
+    )
+    (source / "up").symlink_to(tmp_path)
+    assert f"{source}/up/source leads back" in " ".join(open_folder(source).notes)
+
+
+def test_class_folders_without_images_are_named(tmp_path):
+    for name in ("cat", "dog"):
+        save(tmp_path / name / "1.png")
+    (tmp_path / "empty" / ".hidden").mkdir(parents=True)
+    (tmp_path / "web" / "inner").mkdir(parents=True)
+    (tmp_path / "web" / "inner" / "1.webp").write_text("of another format")
+    assert open_folder(tmp_path, labelled=True).notes == (
+        f"The class folder {tmp_path}/empty has no PNG or JPEG image.",
+        f"The class folder {tmp_path}/web has no PNG or JPEG image, but files such as .webp.",
+    )
+
+
+def test_class_folders_whose_names_are_no_text_are_refused(tmp_path):
+    for name in (b"caf\xe9", b"caf\xe8"):
+        save(tmp_path / os.fsdecode(name) / "1.png")
+    with pytest.raises(InputError, match=r"The name of the class folder 'caf.' in .* is not UTF-8"):
+        open_folder(tmp_path, labelled=True)
+
+
+def test_a_mask_of_another_size_is_stretched_and_thin_areas_stay(tmp_path):
     path = tmp_path / "mask.png"
     shown = np.zeros((40, 20), np.uint8)
     shown[:20, :10] = 255
     Image.fromarray(shown).save(path)
     mask = read_mask(path, 4)
     assert mask.tolist() == [[True, True, False, False]] * 2 + [[False] * 4] * 2
+    shown[:] = 0
+    shown[:, 6] = 255
+    Image.fromarray(shown).save(path)
+    assert read_mask(path, 4).tolist() == [[False, True, False, False]] * 4
     Image.new("L", (3, 3)).save(path)
     with pytest.raises(InputError, match="has no white pixel"):
         read_mask(path, 4)

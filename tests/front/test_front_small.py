@@ -103,3 +103,5 @@ def test_names():
 def test_a_side_of_images():
     assert side_blocks((1, 4, 4), "left:0.25").mask[0].tolist() == [True, False, False, False]
     assert side_blocks((3, 4, 2), "top").missing == (0, 1)
+    assert side_blocks((1, 28, 28), "bottom:0.3").missing == tuple(range(19, 28))
+    assert side_blocks((1, 10, 10), "top:0.1").missing == (0,)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from halfseen.cli.config import ModelFolder, Rename, part_and_table
+from halfseen.cli.images import Skipped, takes_images
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
+
+if TYPE_CHECKING:
+    from halfseen.model.model import Model
 
 
 def evaluate(
     model: ModelFolder,
-    labelled: Annotated[Path, typer.Argument(help="Rows of the target with their labels.")],
+    labelled: Annotated[
+        Path,
+        typer.Argument(
+            help="Rows of the target with their labels; of images a folder for each class."
+        ),
+    ],
     label: Annotated[
         str | None, typer.Option(help="Column of the labels, where it is not called as at fit.")
     ] = None,
@@ -28,13 +37,20 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
+    from halfseen.labels import class_name
     from halfseen.model.patterns import load
     from halfseen.model.scoring import evaluate_table
 
     terminal = Terminal(as_json=as_json)
-    loaded, data = part_and_table(load(model), model, labelled, rename, terminal)
-    with terminal.status("Scoring"):
-        found = evaluate_table(loaded, data, label)
+    whole = load(model)
+    if takes_images(whole, {"--label": label, "--rename": rename}):
+        loaded, names = whole, tuple(map(class_name, whole.front.classes))
+        found = _of_images(whole, labelled, terminal)
+    else:
+        loaded, data = part_and_table(whole, model, labelled, rename, terminal)
+        names = tuple(loaded.schema.class_names)
+        with terminal.status("Scoring"):
+            found = evaluate_table(loaded, data, label)
     if found["unlabelled"]:
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
     headings = ("", "value", "95% interval", "expected at fit")
@@ -59,13 +75,25 @@ def evaluate(
         beside.add_row(name, *(_shown(other[measure]) for measure in kind.measures), above)
     terminal.results.print(beside, highlight=False)
     if loaded.front.classes:
-        pairs = zip(loaded.schema.class_names, found["predicted"], found["observed"], strict=True)
+        pairs = zip(names, found["predicted"], found["observed"], strict=True)
         told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in pairs)
         terminal.result(f"Class shares as predicted (and as they are): {told}.")
     for verdict in found["verdicts"]:
         terminal.result(verdict)
     show_alarms(found["alarms"], terminal)
     terminal.document(found)
+
+
+def _of_images(model: Model, labelled: Path, terminal: Terminal) -> dict[str, Any]:
+    from halfseen.front.image_folders import open_folder
+    from halfseen.model.scoring import evaluate_images
+
+    skipped = Skipped()
+    folder = skipped.note(open_folder(labelled, labelled=True, fewest=1), terminal)
+    with terminal.status("Scoring"):
+        found = evaluate_images(model, folder, skipped)
+    skipped.tell(terminal)
+    return found | {"skipped": skipped.sentences, "notes": skipped.notes}
 
 
 def _shown(value: Any, sign: str = "") -> str:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from halfseen.cli.config import ModelFolder, Rename, open_renamed, part_and_table
+from halfseen.cli.images import Skipped, takes_images
 from halfseen.cli.report import is_page
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import InputError, OptionError, installed_by
 from halfseen.outputs import Output, check_outputs
+
+if TYPE_CHECKING:
+    from halfseen.model.model import Model
 
 MOST_COLUMNS = 15
 MOST_TOLD = 3
@@ -21,7 +27,9 @@ MOST_TOLD = 3
 
 def explain(
     model: ModelFolder,
-    data: Annotated[Path, typer.Argument(help="Rows to explain: a file or a folder.")],
+    data: Annotated[
+        Path, typer.Argument(help="Rows to explain: a file or a folder; images for their models.")
+    ],
     source: Annotated[
         Path | None,
         typer.Option(
@@ -42,7 +50,7 @@ def explain(
 
     Contributions are Shapley values of the whole model in log-odds of a class, or in the unit of
     an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
-    causes what.
+    causes what. Of images it says by how much covering each region moves the answer.
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
@@ -56,7 +64,11 @@ def explain(
         page = Output(output, "the page", is_page)
         inputs = {"the model": model, "the rows": data, "the source table": source}
         check_outputs([page], inputs, force=force)
-    loaded, table = part_and_table(load(model), model, data, rename, terminal)
+    whole = load(model)
+    if takes_images(whole, {"--source": source, "--output": output, "--rename": rename}):
+        _explain_images(whole, data, rows, terminal)
+        return
+    loaded, table = part_and_table(whole, model, data, rename, terminal)
     TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
     known = list(loaded.schema.cells())
     complete = None
@@ -85,6 +97,37 @@ def explain(
         write_page(output, reasons_page(found, model.resolve().name, data.name))
         terminal.result(f"Page: {output}")
     terminal.document(found.to_dict() | {"page": output})
+
+
+def _explain_images(model: Model, data: Path, most: int, terminal: Terminal) -> None:
+    import numpy as np
+
+    from halfseen.front.image_folders import open_folder
+    from halfseen.model.scoring import image_batches
+    from halfseen.model.tiles import cover_tiles
+
+    skipped = Skipped()
+    listed = skipped.note(open_folder(data), terminal)
+    folder = replace(listed, files=listed.files[:most])
+    batches = list(image_batches(model, folder, skipped))
+    skipped.tell(terminal)
+    if not batches:
+        raise InputError(f"No image of {data} can be read.")
+    files = [folder.names[place] for places, _ in batches for place in places]
+    with terminal.status("Explaining"):
+        found = cover_tiles(model, np.concatenate([images for _, images in batches]))
+    down, across = ([f"{a}-{b - 1}" for a, b in pairwise(edges)] for edges in found.edges)
+    title = "Covering a region moves the log-odds by, on average (– is missing)"
+    shown = new_table("pixel rows", *across, title=title, numbers=True)
+    for name, values in zip(down, found.importance, strict=True):
+        shown.add_row(name, *("–" if value != value else f"{value:.2f}" for value in values))
+    terminal.results.print(shown, highlight=False)
+    terminal.say(f"{len(files):,} images, regions covered with the mean of what is observed.")
+    for place, file in enumerate(files[:MOST_TOLD]):
+        terminal.result(f"{file}: {found.told(place)}")
+    terminal.document(
+        found.to_dict() | {"files": files, "skipped": skipped.sentences, "notes": skipped.notes}
+    )
 
 
 def _first_rows(table: Any, names: list[str], most: int | None) -> Any:

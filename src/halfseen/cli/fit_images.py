@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from halfseen.cli.config import Effort, Seed, Seeds, Set, parsed_options, split_names
+from halfseen.cli.images import Skipped
 from halfseen.cli.model_folder import check_place, going_on, save_model
 from halfseen.cli.showing import print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 
 if TYPE_CHECKING:
+    from halfseen.blocks import Blocks
     from halfseen.front.fronts import ImageFront
     from halfseen.front.image_folders import ImageFolder
     from halfseen.model.model import Model
@@ -23,35 +26,11 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 * 2**30
 """Prepared images of both folders, which are held in memory."""
-MOST_NAMED = 20
-"""Unreadable files that are named at the terminal; ``--json`` names all."""
 
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Stop at an image that cannot be read; skip none.")
+    bool,
+    typer.Option("--strict", help="Stop at an image or a folder that would be skipped."),
 ]
-
-
-class Skipped:
-    """The images that cannot be read, each as a sentence; the first one ends a strict run."""
-
-    def __init__(self, *, strict: bool) -> None:
-        self.strict = strict
-        self.sentences: list[str] = []
-
-    def __call__(self, error: InputError) -> None:
-        if self.strict:
-            raise error
-        self.sentences.append(str(error))
-
-    def tell(self, terminal: Terminal) -> None:
-        for sentence in self.sentences[:MOST_NAMED]:
-            terminal.say(f"Skipped: {sentence}")
-        if self.sentences:
-            count = len(self.sentences)
-            terminal.say(
-                f"{count:,} {'image was' if count == 1 else 'images were'} skipped; --strict "
-                "stops instead."
-            )
 
 
 def fit_images(
@@ -106,7 +85,7 @@ def fit_images(
     """Learn from complete, labelled images for others that lack a part and labels.
 
     Images are PNG and JPEG files of any size, grey or coloured. What lies in the missing part of
-    the target's images is not looked at.
+    the target's images is hidden before they are resized, and not looked at.
 
     Example: halfseen fit-images source/ target/ --missing bottom:0.5 -o model/
     """
@@ -115,8 +94,7 @@ def fit_images(
             "Say what the target lacks: either --missing SIDE:FRACTION, as in bottom:0.5, or "
             "--mask IMAGE."
         )
-    if source.resolve() in target.resolve().parents:
-        raise OptionError(f"{target} lies inside {source}, where it would count as a class.")
+    _check_apart(source.resolve(), target.resolve())
     read = {"the source folder": source, "the target folder": target, "the mask": mask}
     check_place(output, read, dry_run=dry_run, force=force)
     from halfseen.front.image_folders import open_folder
@@ -124,11 +102,16 @@ def fit_images(
     started = time.perf_counter()
     terminal = Terminal(as_json=as_json)
     skipped = Skipped(strict=strict)
-    listed = open_folder(source, labelled=True), open_folder(target)
+    listed = [
+        skipped.note(folder, terminal)
+        for folder in (open_folder(source, labelled=True), open_folder(target))
+    ]
     with terminal.status("Looking at the images"):
-        folders = listed[0].looked_at(skipped), listed[1].looked_at(skipped)
+        looked = [folder.looked_at(skipped) for folder in listed]
+    hidden = _hidden(looked, missing, mask, size)
+    folders = looked[0].large_enough(hidden, skipped), looked[1].large_enough(hidden, skipped)
     _check_enough(*folders, listed[0].classes)
-    front = _front(*folders, missing, mask, size)
+    front = _front(*folders, hidden)
     settings = _settings(front, models, effort, seed or 0, seeds or 1, time_limit, set_)
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
@@ -142,6 +125,7 @@ def fit_images(
         "shape": front.blocks.shape,
         "missing_pixels": int(front.blocks.mask.sum()),
         "skipped": skipped.sentences,
+        "notes": skipped.notes,
         "model": None,
     }
     if dry_run or output is None:
@@ -165,28 +149,53 @@ def image_sentence(front: ImageFront) -> str:
     )
 
 
-def _front(
-    source: ImageFolder, target: ImageFolder, missing: str | None, mask: Path | None,
-    size: int | None,
-) -> ImageFront:  # fmt: skip
+def _check_apart(source: Path, target: Path) -> None:
+    """Refuse folders of which one holds the other: images would be of both."""
+    if source == target:
+        raise OptionError(f"{source} is the source and cannot be the target too.")
+    if source in target.parents:
+        raise OptionError(f"{target} lies inside {source}, where it would count as a class.")
+    if target in source.parents:
+        raise OptionError(f"{source} lies inside {target}, whose images would be the source's too.")
+
+
+def _hidden(
+    folders: Sequence[ImageFolder], missing: str | None, mask: Path | None, size: int | None
+) -> Blocks:
+    """Return what the target lacks, of images of the size that they are resized to."""
+    from halfseen.blocks import Blocks
+    from halfseen.front.image_folders import chosen_size, read_mask
+    from halfseen.front.images import mixed_cells, side_blocks
+
+    side = size or chosen_size(folders)
+    shape = (3 if any(folder.is_colour for folder in folders) else 1, side, side)
+    if mask is None:
+        hidden = side_blocks(shape, missing or "")
+    else:
+        hidden = Blocks.pixels(shape, read_mask(mask, side))
+    if mixed_cells(hidden.mask).all():
+        raise OptionError(
+            f"At {side} × {side} pixels nothing is left beside what is missing and what resizing "
+            "mixes with it: give a larger --size, or a smaller part."
+        )
+    return hidden
+
+
+def _front(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImageFront:
     from halfseen.blocks import Blocks
     from halfseen.front.fronts import ImageFront
-    from halfseen.front.image_folders import chosen_size, read_mask
-    from halfseen.front.images import side_blocks
+    from halfseen.front.images import mixed_cells
 
-    side = size or chosen_size([source, target])
-    shape = (3 if source.is_colour or target.is_colour else 1, side, side)
-    count = len(source.files) + len(target.files)
-    needed = 4 * count * shape[0] * side * side
+    shape = cast(tuple[int, int, int], hidden.shape)
+    count, side = len(source.files) + len(target.files), shape[-1]
+    needed = 4 * count * math.prod(shape)
     if needed > MOST_BYTES:
         raise InputError(
             f"{count:,} images of {side} × {side} pixels need {needed / 2**30:.1f} GiB of memory, "
             f"and {MOST_BYTES / 2**30:.0f} are the most: give a smaller --size, or fewer images."
         )
-    hidden = (
-        Blocks.pixels(shape, read_mask(mask, side)) if mask else side_blocks(shape, missing or "")
-    )
-    return ImageFront(hidden, source.classes, of_files=True)
+    blocks = Blocks.pixels(shape, mixed_cells(hidden.mask, {*source.sizes, *target.sizes}))
+    return ImageFront(blocks, source.classes, "bytes", hidden)
 
 
 def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[str]) -> None:
@@ -235,9 +244,8 @@ def _fit(
     from halfseen.model.training import Hooks
 
     with terminal.status("Reading the images"):
-        (source, pixels), (target, others) = (
-            folder.read(front.blocks.shape, skipped) for folder in folders
-        )
+        source, pixels = folders[0].read(front.blocks.shape, skipped)
+        target, others = folders[1].read(front.blocks.shape, skipped, front.hidden)
     skipped.tell(terminal)
     classes = [str(name) for name in front.classes]
     _check_enough(source, target, classes)

@@ -44,7 +44,11 @@ def _show(loaded: Any, terminal: Terminal) -> None:
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
     if isinstance(front, ImageFront):
         terminal.result(f"Predicts the class: {', '.join(map(str, front.classes))}.")
-        origin = "from files" if front.of_files else "given as arrays, as in training"
+        origin = {
+            "bytes": "from files or bytes",
+            "unit": "given as numbers from -1 to 1",
+            "own": "given as numbers, as in training",
+        }[front.scale]
         terminal.result(f"{image_sentence(front)}; {origin}.")
     else:
         names = ", ".join(front.schema.class_names) or label_words(front.schema, ())

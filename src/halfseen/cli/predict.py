@@ -15,10 +15,10 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from halfseen.cli.config import ModelFolder, Rename, part_and_table
-from halfseen.cli.fit_images import Skipped
+from halfseen.cli.images import Skipped, takes_images
 from halfseen.cli.showing import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs
 
 STANDARD_OUTPUT = Path("-")
@@ -64,8 +64,7 @@ def predict(
 
     In a pipe: halfseen predict model/ new.csv | head
     """
-    from halfseen.front.fronts import ImageFront
-    from halfseen.model.patterns import PatternModel, load
+    from halfseen.model.patterns import load
     from halfseen.model.scoring import check_output, is_scores, score_table
 
     piped = output == STANDARD_OUTPUT
@@ -76,9 +75,8 @@ def predict(
         inputs = {"the model": model, "the table": data}
         check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
     whole = load(model)
-    if not isinstance(whole, PatternModel) and isinstance(whole.front, ImageFront):
-        if use_missing or class_share:
-            raise InputError("--use-missing and --class-share are for models of tables.")
+    of_tables = {"--use-missing": use_missing, "--class-share": class_share, "--rename": rename}
+    if takes_images(whole, of_tables):
         with _written(output) as file:
             _predict_images(whole, data, file, Skipped(strict=strict), terminal)
         return
@@ -147,12 +145,15 @@ def _predict_images(
     from halfseen.model.scoring import check_output, score_images
 
     check_output(output)
+    folder = skipped.note(open_folder(data), terminal)
     with _progress(terminal, "images") as advance:
-        scored = score_images(model, open_folder(data), output, refuse=skipped, on_rows=advance)
+        scored = score_images(model, folder, output, refuse=skipped, on_rows=advance)
     skipped.tell(terminal)
+    if folder.left_out:
+        terminal.say(f"{folder.left_out:,} other files were left alone.")
     terminal.result(f"{_named(output)}: {scored.rows:,} images in {scored.seconds:.2f} s.")
     told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
-    terminal.document(told | {"skipped": skipped.sentences})
+    terminal.document(told | {"skipped": skipped.sentences, "notes": skipped.notes})
 
 
 def _shares(model: Any, given: list[str]) -> dict[str, float]:

@@ -76,8 +76,8 @@ def _columns(schema: TableSchema) -> dict[str, str]:
 def _images(front: ImageFront) -> dict[str, str]:
     """Return what a card says of images."""
     shape = front.blocks.shape
-    kind = "uint8" if front.of_files else "float32"
-    scale = "bytes, 0 to 255" if front.of_files else "single precision, scaled as in training"
+    kind = "uint8" if front.scale == "bytes" else "float32"
+    scale = "bytes, 0 to 255" if kind == "uint8" else "single precision, scaled as in training"
     axes = ", ".join(map(str, shape))
     return {
         "title": "the class of an image",

@@ -19,6 +19,7 @@ from halfseen.errors import HalfseenError, InputError
 from halfseen.export.onnx_tables import add_preprocessing, graph_values
 from halfseen.files import written_whole
 from halfseen.front import NumberColumn, TableSchema
+from halfseen.front.frames import scaled_bytes
 from halfseen.front.fronts import ImageFront
 from halfseen.front.preprocessing import ReadRows, inputs_of
 from halfseen.front.values import Unread
@@ -43,7 +44,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     the classes, the schema and a few rows with their answers.
 
     A model of images has one input, ``images`` of shape (rows, channels, height, width): bytes
-    where it learned from files, otherwise single precision on the scale of training.
+    where it learned from files or bytes, otherwise single precision on the scale of training.
     """
     if model.needs_complete_target:
         raise InputError(
@@ -95,9 +96,10 @@ def _answered_rows(model: Model) -> dict[str, Any]:
 
 def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
     """Add the input of images; bytes are brought to [-1, 1] as those of files are."""
-    kind = TensorProto.UINT8 if front.of_files else TensorProto.FLOAT
+    of_bytes = front.scale == "bytes"
+    kind = TensorProto.UINT8 if of_bytes else TensorProto.FLOAT
     images = builder.input(IMAGES, kind, *front.blocks.shape)
-    if not front.of_files:
+    if not of_bytes:
         return images
     scale, one = (builder.constant(np.array(v, dtype=np.float32)) for v in (2 / 255, 1.0))
     pixels = builder.node("Cast", images, to=TensorProto.FLOAT)
@@ -185,8 +187,8 @@ def _class_constant(builder: GraphBuilder, classes: Sequence[Scalar]) -> tuple[s
 def _made_up_images(model: Model, front: ImageFront, rows: int) -> tuple[dict[str, Any], Floats]:
     """Return noise as the graph takes it, and what the model says of it."""
     noise = np.random.default_rng(0).integers(0, 256, (rows, *front.blocks.shape), dtype=np.uint8)
-    scaled = noise.astype(np.float32) * (2 / 255) - 1
-    return {IMAGES: noise if front.of_files else scaled}, model.predict_proba(scaled)
+    given = noise if front.scale == "bytes" else scaled_bytes(noise)
+    return {IMAGES: given}, model.predict_proba(given)
 
 
 def _made_up_rows(schema: TableSchema, rows: int) -> ReadRows:

@@ -28,10 +28,11 @@ PLAIN_CELLS = (str, int, float, Decimal, date, time, NoneType)
 
 @dataclass(frozen=True)
 class Images:
-    """Images as given: (rows, channels, height, width)."""
+    """Images as given: (rows, channels, height, width); bytes are brought to [-1, 1]."""
 
     array: npt.NDArray[Any]
     where: str
+    is_bytes: bool = False
 
     def __len__(self) -> int:
         return len(self.array)
@@ -51,8 +52,10 @@ def read_frame(X: Any, where: str) -> ArrowTable | Images:
         frame = frame.collect()
     if isinstance(frame, nw.DataFrame):
         return _from_frame(frame, where)
+    dense = _dense(X, where)
+    is_bytes = getattr(dense, "dtype", None) == np.uint8 and dense.ndim > 2
     array = check_array(
-        _dense(X, where),
+        scaled_bytes(dense) if is_bytes else dense,
         dtype=[np.float64, np.float32],
         allow_nd=True,
         ensure_all_finite=False,
@@ -69,7 +72,12 @@ def read_frame(X: Any, where: str) -> ArrowTable | Images:
             f"{capitalized(where)} has shape {array.shape}; give (rows, columns) or images of "
             "shape (rows, channels, height, width)."
         )
-    return Images(array, where)
+    return Images(array, where, is_bytes)
+
+
+def scaled_bytes(pixels: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+    """Return the bytes of pixels as numbers in [-1, 1]."""
+    return pixels.astype(np.float32) * np.float32(2 / 255) - np.float32(1)
 
 
 def _dense(X: Any, where: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, first_fault
 from halfseen.front.frames import Images, named_like, read_frame
-from halfseen.front.images import prepare_images
+from halfseen.front.images import Scale, prepare_images
 from halfseen.front.preprocessing import ReadRows, inputs_of, read_rows
 from halfseen.front.roles import similar
 from halfseen.front.schema import TableSchema
@@ -117,13 +117,15 @@ class TableFront:
 class ImageFront:
     """Images: nothing to prepare but the block that is hidden.
 
-    `of_files` says that they came from folders, whose pixels are brought to [-1, 1].
+    `hidden` is what is hidden of pictures in files, before they are resized: the blocks without
+    the cells that resizing mixes with it, or the same.
     """
 
     kind: ClassVar[str] = "image"
     blocks: Blocks
     classes: tuple[Scalar, ...]
-    of_files: bool = False
+    scale: Scale = "own"
+    hidden: Blocks | None = None
 
     @property
     def label_kind(self) -> LabelKind:
@@ -136,14 +138,15 @@ class ImageFront:
         images = read_frame(X, where)
         if not isinstance(images, Images):
             raise InputError(f"{where} holds a table, and the model was fitted on images.")
-        return prepare_images(images, self.blocks, complete=complete)
+        return prepare_images(images, self.blocks, complete=complete, scale=self.scale)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "blocks": self.blocks.to_dict(),
             "classes": list(self.classes),
-            "of_files": self.of_files,
+            "scale": self.scale,
+            "hidden": None if self.hidden is None else self.hidden.to_dict(),
         }
 
 
@@ -162,7 +165,13 @@ def front_from_dict(data: Mapping[str, Any]) -> Front:
             names = [class_name(value) for value in classes]
             if len(names) < 2 or len(set(names)) < len(names):
                 raise InputError(f"the classes {names} are not two or more different ones.")
-            front = ImageFront(blocks, classes, bool(data.get("of_files", False)))
+            hidden = data.get("hidden")
+            scale = data.get("scale", "bytes" if data.get("of_files") else "own")
+            if scale not in get_args(Scale):
+                raise InputError(f"its scale {scale!r} is none of {', '.join(get_args(Scale))}.")
+            if hidden is not None and (hidden := Blocks.from_dict(hidden)).shape != blocks.shape:
+                raise InputError(f"what it hides is of shape {hidden.shape}, not {blocks.shape}.")
+            front = ImageFront(blocks, classes, scale, hidden)
         else:
             raise InputError(f"there is no front of kind {data['kind']!r}.")
     except ValidationError as error:

@@ -33,7 +33,10 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
     """Explain a model's answers about rows (:meth:`halfseen.model.model.Model.explain`)."""
     front = model.front
     if not isinstance(front, TableFront):
-        raise InputError("Reasons speak of columns, and this model takes images.")
+        raise InputError(
+            "Reasons speak of columns, and this model takes images: `halfseen explain` and "
+            "halfseen.model.tiles.cover_tiles say which regions move its answers."
+        )
     schema = front.schema
     read = front.read(X, complete=model.needs_complete_target, where=where)
     rows = inputs_of(schema, read)

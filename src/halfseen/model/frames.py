@@ -19,7 +19,7 @@ from halfseen.front.frames import (
     target_label_column,
 )
 from halfseen.front.fronts import ImageFront
-from halfseen.front.images import image_blocks, prepare_images
+from halfseen.front.images import Scale, image_blocks, prepare_images
 from halfseen.front.labels import FEWEST_ROWS, checked_weights
 from halfseen.front.pairing import understand_frames
 from halfseen.front.roles import Missing, Task
@@ -130,11 +130,14 @@ def _fit_images(
     complete = needs_complete_target(settings.models)
     blocks = image_blocks(source, target, missing, complete=complete)
     classes, positions = np.unique(labels, return_inverse=True)
-    inputs = prepare_images(source, blocks, complete=True)
+    shown = replace(source, where="the target") if target is None else target
+    scale: Scale = "bytes" if source.is_bytes or shown.is_bytes else "own"
+    inputs = prepare_images(source, blocks, complete=True, scale=scale)
     sample = Sample(inputs, positions.astype(np.int64), weights)
-    shown = Images(source.array, "the target") if target is None else target
-    rows = prepare_images(shown, blocks, complete=complete)
-    front = ImageFront(blocks, tuple(classes.tolist()))
+    rows = prepare_images(shown, blocks, complete=complete, scale=scale)
+    if scale == "own" and max(np.abs(inputs).max(), np.abs(rows).max()) <= 1.0:
+        scale = "unit"
+    front = ImageFront(blocks, tuple(classes.tolist()), scale)
     given = dotted(settings.options)
     if settings.preset == "default" and not any(name.startswith("images.") for name in given):
         side = min(32, *blocks.shape[1:])  # larger images have the encoder of 32 pixels

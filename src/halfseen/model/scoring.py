@@ -28,6 +28,7 @@ from halfseen.front.labels import some_labels
 from halfseen.front.preprocessing import ReadRows, inputs_of
 from halfseen.front.roles import similar
 from halfseen.front.values import check_text_bytes
+from halfseen.model.evaluating import evaluation
 from halfseen.model.model import Model
 
 if TYPE_CHECKING:  # which needs Pillow
@@ -151,15 +152,10 @@ def score_images(
 
     The output holds the path inside the folder as ``file``, then the same as :func:`score_table`.
     """
-    front = model.front
-    if not (isinstance(front, ImageFront) and front.of_files):
-        raise InputError(
-            "The model was fitted in Python on arrays, whose scale files do not have: score arrays "
-            "with halfseen.load."
-        )
+    batches = image_batches(model, folder, refuse)
     names, rows, started = folder.names, 0, time.perf_counter()
     with written_whole(output) as partial, _writer(partial) as write:
-        for places, images in folder.batches(front.blocks.shape, refuse):
+        for places, images in batches:
             files = {FILE: pa.array([names[place] for place in places])}
             write(pa.table(files | model.label_kind.columns(model.shown(images))))
             rows += len(places)
@@ -167,6 +163,35 @@ def score_images(
         if not rows:
             raise InputError(f"No image of {folder.path} can be read.")
     return Scored(rows, time.perf_counter() - started)
+
+
+def image_batches(
+    model: Model, folder: ImageFolder, refuse: Refuse
+) -> Iterator[tuple[list[int], Any]]:
+    """Give the images of a folder as the model learned from such, with their positions."""
+    front = model.front
+    if not (isinstance(front, ImageFront) and front.scale == "bytes"):
+        raise InputError(
+            "The model was fitted in Python on numbers, whose scale files do not have: score "
+            "arrays with halfseen.load, or fit it on bytes (uint8)."
+        )
+    hidden = None if model.needs_complete_target else front.hidden or front.blocks
+    return folder.batches(front.blocks.shape, refuse, hidden)
+
+
+def evaluate_images(model: Model, folder: ImageFolder, refuse: Refuse) -> dict[str, Any]:
+    """Measure a model on a folder of class folders (:meth:`Model.evaluate`)."""
+    shown, labels = [], []
+    positions = model.positions(folder.labels)
+    for places, images in image_batches(model, folder, refuse):
+        shown.append(model.shown(images))
+        labels.append(positions[places])
+    if not shown:
+        raise InputError(f"No image of {folder.path} can be read.")
+    measured = evaluation(
+        np.concatenate(shown), np.concatenate(labels), model.metrics, model.label_kind
+    )
+    return measured | {"unlabelled": 0, "alarms": ()}
 
 
 @dataclass(frozen=True)
