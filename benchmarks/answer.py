@@ -48,18 +48,18 @@ STARTS = {
 }
 STAGES = {
     "importlib": "importing",
-    "halfseen.front.files": "reading, kinds of columns",
-    "halfseen.front": "reading, kinds of columns",
+    "halfseen.data.table_files": "reading, kinds of columns",
+    "halfseen.preprocessor": "reading, kinds of columns",
     "halfseen.alarms": "alarms",
-    "halfseen.teaching": "teachers",
-    "halfseen.align": "drift and its maps",
-    "halfseen.model.aligning": "drift and its maps",
-    "halfseen.model.rows": "rows and folds",
-    "halfseen.members.networks": "networks",
+    "halfseen.distillation": "teachers",
+    "halfseen.column_maps": "drift and its maps",
+    "halfseen.fitting.drift": "drift and its maps",
+    "halfseen.fitting.prepared_rows": "rows and folds",
+    "halfseen.members.network_members": "networks",
     "halfseen.networks": "networks",
     "halfseen.members.trees": "trees",
     "halfseen.members.linear": "regression",
-    "halfseen.model.measuring": "measuring and weighing",
+    "halfseen.fitting.held_out": "measuring and weighing",
     "halfseen.weights": "measuring and weighing",
     "halfseen.report": "facts for the report",
     "halfseen.saving": "saving",
@@ -232,7 +232,7 @@ def of_members(folder: Path, rows: int = 65_536) -> dict[str, Any]:
             spent.append(clock() - begun)
         return round(len(inputs) / min(spent))
 
-    calls = {member.kind: member.answer for member in model.members} | {"all": model.score}
+    calls = {member.kind: member.raw_prediction for member in model.members} | {"all": model.score}
     speeds = {name: speed(answer, inputs, time.process_time) for name, answer in calls.items()}
     by_the_clock = speed(model.score, np.tile(inputs, (16, 1)), time.perf_counter)
     return {"case": "rows a second", **speeds, "clock": by_the_clock}

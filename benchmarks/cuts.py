@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from halfseen.align import Continuous
 from halfseen.arrays import Floats
-from halfseen.model import aligning
+from halfseen.column_maps import Continuous
+from halfseen.fitting import drift
 
 LEAST_COLUMNS, MOST_COLUMNS, LEAST_ROWS, MOST_ROWS, LEAST_PART = 4, 40, 200, 2_500, 40
 
@@ -79,20 +79,20 @@ def is_mapped(source: Floats, target: Floats) -> bool:
         return False
     measured = Continuous(np.arange(columns), centre, spread, np.zeros(columns, dtype=bool))
     before, after = (((part - centre) / spread).astype(np.float32) for part in (source, target))
-    drift = aligning.find_drift(measured, before, after, range(columns))
-    return drift is not None and drift.of_instruments
+    found = drift.find_drift(measured, before, after, range(columns))
+    return found is not None and found.of_instruments
 
 
 def main() -> None:
     found: list[dict[str, Any]] = []
-    rule = aligning.is_cut
+    rule = drift.is_cut
     for number, (name, rows) in enumerate(tables()):
         for way, seen, is_source in divisions(rows, np.random.default_rng(number)):
             if min(is_source.sum(), (~is_source).sum()) < LEAST_PART:
                 continue
             line: dict[str, Any] = {"table": name, "way": way}
             for word, looks in (("without", lambda *_: False), ("with", rule)):
-                aligning.is_cut = looks
+                drift.is_cut = looks
                 line[word] = 100.0 * is_mapped(seen[is_source], seen[~is_source])
             found.append(line)
     shares = pd.DataFrame(found).groupby("way", sort=False)[["without", "with"]]

@@ -31,11 +31,11 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective
+from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.variants import variant_named
 from halfseen.options import Options, make_options, preset
 from halfseen.options.presets import Preset
 from halfseen_bench.data import DomainPair
@@ -190,7 +190,7 @@ RUNS = [
 
 def options_of(run: Run) -> Options:
     """Return the preset that a run has, and what it changes."""
-    method = method_named(run.model)
+    method = variant_named(run.model)
     divergence = "transport" if run.setting == "transport" else "adversarial"
     name: Preset = "reference" if run.setting.startswith("reference") else "default"
     base = preset(name, divergence=divergence, imputes=method.imputes, adapts=method.adapts)
@@ -252,7 +252,7 @@ MADE_FROM = {OPTDIGITS: ("usps", with_optdigits), DEALT: ("mnist", dealt)}
 
 def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     """Train, and return what was found."""
-    method, options = method_named(run.model), options_of(run)
+    method, options = variant_named(run.model), options_of(run)
     imputes = method.imputes
     inputs = torch.from_numpy(np.ascontiguousarray(pair.source_train.inputs))
     source = LabelledRows(inputs, torch.from_numpy(pair.source_train.labels))
@@ -322,7 +322,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
         hidden = predictor.log_probabilities(seen)
         found["source_accuracy"] = share(hidden.argmax(1), labels)
         if imputes:
-            complete = predictor.complete_answer(others)
+            complete = predictor.raw_prediction_complete(others)
             assert complete is not None
             found["source_accuracy_complete"] = share(complete.argmax(1), labels)
             for name, rows in (("learned", inputs[:SHOWN].numpy()), ("others", others[:SHOWN])):

@@ -19,16 +19,16 @@ import numpy as np
 import pandas as pd
 import torch
 
+from halfseen.data.frame_pairs import infer_frames
+from halfseen.data.frames import label_column, read_frame
+from halfseen.data.preprocessors import TablePreprocessor
 from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.evidence.risk import deep_embedded_validation
-from halfseen.front.frames import label_column, read_frame
-from halfseen.front.fronts import TableFront
-from halfseen.front.pairing import understand_frames
-from halfseen.labels import Classes
+from halfseen.fitting.pipeline import fit_tables
 from halfseen.metrics import row_losses
-from halfseen.model.fitting import fit_tables
-from halfseen.model.settings import FitSettings
 from halfseen.report import gathering
+from halfseen.settings import FitSettings
+from halfseen.targets import ClassTarget
 from halfseen_bench.panel.problems import DEVELOPMENT
 
 SOURCE_ROWS, TARGET_ROWS, REHEARSED_ROWS = 1_200, 1_500, 2_000
@@ -72,9 +72,9 @@ def run(folder: Path, number: int, problem: str, seed: int) -> None:
     np.savez_compressed(paths["real"], problem=problem, kind="real", **found)
     rows = random.permutation(len(data.source))[:REHEARSED_ROWS]
     source, labels = taken(data.source, rows), data.labels[rows]
-    front = TableFront(understood(source, labels, target).schema)
-    observed = list(front.blocks.observed)
-    x1, x1_there = (front.prepare(part)[:, observed] for part in (source, target))
+    preprocessor = TablePreprocessor(understood(source, labels, target).schema)
+    observed = list(preprocessor.blocks.observed)
+    x1, x1_there = (preprocessor.prepare(part)[:, observed] for part in (source, target))
     chosen = carve_pseudo_target(x1, x1_there, random_state=seed).chosen
     slice_ = taken(source, np.flatnonzero(chosen))[target.columns]
     rest = taken(source, np.flatnonzero(~chosen))
@@ -90,7 +90,7 @@ def taken(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
 def understood(source: pd.DataFrame, labels: Any, target: pd.DataFrame) -> Any:
     table = read_frame(source, "the source")
     _, column = label_column(labels, len(source))
-    return understand_frames(table, column, read_frame(target, "the target"), keep=None)
+    return infer_frames(table, column, read_frame(target, "the target"), keep=None)
 
 
 def fitted(source: Any, labels: Any, target: Any, truth: Any, *, seed: int) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def fitted(source: Any, labels: Any, target: Any, truth: Any, *, seed: int) -> d
     assert held_out is not None
     probability, positions = fit.model.predict_proba(target), fit.model.positions(truth)
     return {
-        "probability": held_out.shown().astype(np.float32),
+        "probability": held_out.to_predictions().astype(np.float32),
         "labels": held_out.labels,
         "weight": fit.weights,
         "target_rows": len(target),
@@ -116,7 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
     probability, weight = found["probability"].astype(float), found["weight"]
     rows = int(found["target_rows"])
     found["probability"] = probability / probability.sum(1, keepdims=True)
-    classes = Classes.of(probability.shape[1])
+    classes = ClassTarget.of(probability.shape[1])
     found["expected"] = gathering.expectation(
         found["probability"], found["labels"], weight, rows, classes
     )
@@ -128,7 +128,7 @@ def covered(run: dict[str, Any], measure: str, other: float | None = None) -> bo
     """Whether an interval holds the truth; with another term for what differs beyond x1."""
     estimate = run["expected"].target[measure]
     if other is not None:
-        classes = Classes.of(run["probability"].shape[1])
+        classes = ClassTarget.of(run["probability"].shape[1])
         found = classes.expected(run["probability"], run["labels"])[measure]
         estimate = gathering.on_target(found.losses, run["weight"], int(run["target_rows"]), other)
         estimate = gathering.as_read(estimate, found.read)

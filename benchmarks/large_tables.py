@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from halfseen.model.rows import HELD_OUT, MOST_HELD_OUT
+from halfseen.fitting.prepared_rows import HELD_OUT, MOST_HELD_OUT
 
 NETWORKS = """
 [options.training]

@@ -34,7 +34,7 @@ LEAST_ROWS, MOST_ROWS, LEAST_COLUMNS, MOST_COLUMNS, LEAST_PART = 400, 2_000, 6, 
 LEAST_SHARE = 0.1
 """Of the label's rarer class, in both domains."""
 MISSING = 0.3
-METHODS = {
+VARIANTS = {
     name: BASELINES[name]
     for name in ("logistic regression", "logistic regression, tuned", "LightGBM", "random forest")
 } | {"halfseen": OURS["default"]}
@@ -124,7 +124,7 @@ def table(found: list[dict[str, Any]]) -> str:
     scores: dict[str, dict[str, tuple[float, float]]] = {}
     for line in found:
         scores.setdefault(line["name"], {})[line["method"]] = (line["auc"], line["cross_entropy"])
-    methods = list(METHODS)
+    methods = list(VARIANTS)
     whole = [each for each in scores.values() if len(each) == len(methods)]
     every = np.array([[each[name] for name in methods] for each in whole])
     auc, best = every[:, :, 0], every[:, :-1, 0].max(1)  # of the baselines
@@ -148,7 +148,7 @@ def run(output: Path, closed: bool, methods: Sequence[str]) -> None:
             if (name, method) in done:
                 continue
             try:
-                said = METHODS[method](problem.source, problem.labels, problem.target, 0)
+                said = VARIANTS[method](problem.source, problem.labels, problem.target, 0)
             except HalfseenError as error:
                 print(name, error, flush=True)
                 continue
@@ -164,7 +164,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True, help="log, a method on a line")
     parser.add_argument("--closed", action="store_true", help="the tables dealt out as closed")
-    parser.add_argument("--methods", nargs="+", default=[*METHODS], help="some of them")
+    parser.add_argument("--methods", nargs="+", default=[*VARIANTS], help="some of them")
     parser.add_argument("--table", action="store_true", help="print what is there")
     arguments = parser.parse_args()
     if arguments.table:

@@ -20,8 +20,8 @@ import pandas as pd
 from sklearn.metrics import log_loss
 
 from halfseen.blocks import Blocks
-from halfseen.labels import Classes
-from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, Task
+from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, TrainingJob
+from halfseen.targets import ClassTarget
 
 HELD_OUT = 50_000
 
@@ -39,7 +39,7 @@ def main() -> None:
     inputs = np.column_stack(numbers).astype(np.float32)
     order = np.random.default_rng(0).permutation(len(inputs))
     held_out = order[-min(HELD_OUT, len(order) // 5) :]
-    kind, blocks = Classes.of(len(classes)), Blocks((inputs.shape[1],), ())
+    kind, blocks = ClassTarget.of(len(classes)), Blocks((inputs.shape[1],), ())
     for rows in given.rows:
         if rows > len(order) - len(held_out):
             break
@@ -47,9 +47,9 @@ def main() -> None:
         said, seconds = {}, {}
         for learner in (BoostedTreesLearner(), ForestLearner()):
             begun = time.process_time()
-            member = learner.fit(Task(blocks, kind, some, some.inputs, 0))
+            member = learner.fit(TrainingJob(blocks, kind, some, some.inputs, 0))
             seconds[learner.name] = round(time.process_time() - begun, 1)
-            said[learner.name] = np.exp(member.answer(inputs[held_out]))
+            said[learner.name] = np.exp(member.raw_prediction(inputs[held_out]))
         said["together"] = np.mean(list(said.values()), axis=0)
         losses = {name: round(log_loss(labels[held_out], p), 4) for name, p in said.items()}
         print(json.dumps({"rows": rows, **losses, "seconds": seconds}), flush=True)

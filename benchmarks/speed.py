@@ -27,7 +27,7 @@ import torch
 from matrix_products import products_of, replay
 from speed_cases import CASES, GROWTH, Case
 
-from halfseen.files import written_whole
+from halfseen.atomic_files import atomic_write
 
 Measured = dict[str, Any]
 MEMORY_CASES = (
@@ -214,9 +214,9 @@ def main() -> None:
         results["memory"].append({"case": name, **peaks})
         print(memory_line(results["memory"][-1]), flush=True)
     if given.output is not None:
-        with written_whole(given.output) as partial:
+        with atomic_write(given.output) as partial:
             partial.write_text(json.dumps(results, indent=1) + "\n")
-        with written_whole(given.output.with_suffix(".md")) as partial:
+        with atomic_write(given.output.with_suffix(".md")) as partial:
             partial.write_text(markdown(results))
 
 

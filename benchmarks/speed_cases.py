@@ -15,13 +15,13 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from halfseen import Blocks, preset
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.optimizer import make_optimizer
 from halfseen.networks.training.phases import Phase
+from halfseen.networks.variants import variant_named
 from halfseen.options import Options, make_options
 
 STRENGTH = 0.5
@@ -86,7 +86,7 @@ class OurSteps:
     def __init__(self, domains: Domains, method: str, options: Options) -> None:
         self.batch_size = int(options.training.batch_size)
         self.objective = build_objective(
-            domains.blocks, method_named(method), domains.classes, options
+            domains.blocks, variant_named(method), domains.classes, options
         ).train()
         self.batches = ResidentBatches(
             LabelledRows(domains.source, domains.labels),
@@ -163,7 +163,7 @@ def training(
 
 def prediction(domains: Domains, model: nn.Module, options: Options, rows: int) -> Case:
     objective = build_objective(
-        domains.blocks, method_named(IMPUTING), domains.classes, options
+        domains.blocks, variant_named(IMPUTING), domains.classes, options
     ).eval()
     inputs = domains.target[:rows]
     predictor, array = Predictor(objective.networks, options), inputs.numpy()

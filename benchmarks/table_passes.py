@@ -2,7 +2,7 @@
 
 ``python benchmarks/table_passes.py --rows 600000`` simulates that many rows, half of them source
 and half target (29 columns, 12 of them missing on the target), writes Parquet, and prints rows per
-second of processor time, on one thread, for the pass that finds types and roles and for the
+second of processor time, on one thread, for the pass that finds types and spec and for the
 preparation of the columns. It also prints the size of the model whose gradient processes exchange.
 """
 
@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 
-from halfseen.front.files import open_table
-from halfseen.front.inference import Understanding, understand
-from halfseen.front.roles import Roles
-from halfseen.front.streaming import RowStream
-from halfseen.model.settings import FitSettings
-from halfseen.networks.methods import method_named
+from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.row_stream import RowStream
+from halfseen.data.schema_inference import InferredTables, infer_schema
+from halfseen.data.table_files import open_table
 from halfseen.networks.objective import build_objective
+from halfseen.networks.variants import variant_named
+from halfseen.settings import FitSettings
 
 
 def timed(name: str, rows: int, work: Callable[[], Any]) -> Any:
@@ -48,12 +48,12 @@ def main() -> None:
             [sys.executable, "-m", "halfseen", *words], check=True, stdout=subprocess.DEVNULL
         )
         tables = [open_table(Path(folder) / f"{name}.parquet") for name in ("source", "target")]
-        found = timed("understanding", 2 * half, lambda: understand(*tables, Roles("label")))
-        assert isinstance(found, Understanding)
+        found = timed("schema_facts", 2 * half, lambda: infer_schema(*tables, ColumnSpec("label")))
+        assert isinstance(found, InferredTables)
         for name, table in zip(("source", "target"), tables, strict=True):
             stream = RowStream(table, found.schema, is_source=name == "source")
             timed(f"{name}, prepared", half, lambda s=stream: [len(c[0]) for c in s.chunks()])
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     options = FitSettings().options_for(method, resident=False)
     objective = build_objective(found.schema.blocks, method, 2, options)
     size = sum(parameter.numel() for parameter in objective.parameters())

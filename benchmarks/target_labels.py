@@ -13,12 +13,12 @@ import warnings
 
 import numpy as np
 
-from halfseen.front.frames import label_column, read_frame
-from halfseen.front.pairing import understand_frames
+from halfseen.data.frame_pairs import infer_frames
+from halfseen.data.frames import label_column, read_frame
+from halfseen.fitting.pipeline import fit_tables
 from halfseen.members import Sample
 from halfseen.metrics import accuracy, auc, row_losses
-from halfseen.model.fitting import fit_tables
-from halfseen.model.settings import FitSettings
+from halfseen.settings import FitSettings
 from halfseen_bench.panel.problems import DEVELOPMENT, metric_of
 
 PROBLEMS = ("heart, Hungarian", "bank", "gas 1+2 to 6")
@@ -29,7 +29,7 @@ def measured(problem: str, effort: str, draws: int) -> None:
     source, labels, target, truth = DEVELOPMENT[problem](0)
     score = auc if metric_of(problem) == "auc" else accuracy
     table = read_frame(source, "the source")
-    found = understand_frames(
+    found = infer_frames(
         table, label_column(labels, len(table))[1], read_frame(target, "the target"), keep=None
     )
     fit = fit_tables(found, FitSettings(effort=effort))

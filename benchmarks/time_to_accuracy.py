@@ -25,14 +25,14 @@ import straightforward as plain
 import torch
 
 from halfseen import preset
-from halfseen.files import written_whole
-from halfseen.networks.methods import method_named
+from halfseen.atomic_files import atomic_write
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective
 from halfseen.networks.training.loop import derived_seed
 from halfseen.networks.training.phases import annealed_rate, ramp
+from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.variants import variant_named
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair
 
@@ -112,7 +112,7 @@ def train_plainly(pair: DomainPair, seed: int, level: float, output: Path) -> No
             "model": model.state_dict(),
             "optimizers": [optimizer.state_dict() for optimizer in optimizers],
         }
-        with written_whole(checkpoint) as partial:
+        with atomic_write(checkpoint) as partial:
             torch.save(state, partial)
         if accuracy >= level:
             return
@@ -147,7 +147,7 @@ def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
     try:
         fit_objective(
             problem,
-            method_named("Adaptation-Imputation"),
+            variant_named("Adaptation-Imputation"),
             preset("default"),
             seed=seed,
             on_epoch=look,

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import torch
 
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.training.batches import LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.phases import Phase
+from halfseen.networks.variants import variant_named
 from halfseen.options import preset
 from halfseen.parallel import joined
 from halfseen_bench.data.catalog import family
@@ -45,7 +45,7 @@ def train(given: argparse.Namespace) -> None:
     batches = ResidentBatches(rows, torch.from_numpy(pair.target_train), balanced=False)
     options = preset("default", inputs="table")
     torch.manual_seed(0)
-    objective = build_objective(pair.blocks, method_named("Adaptation-Imputation"), 2, options)
+    objective = build_objective(pair.blocks, variant_named("Adaptation-Imputation"), 2, options)
     with joined() as ranks:
         trainer = Trainer(objective, batches, seed=0)
         trainer.train([Phase("joint", 1, given.batch_size, RATE)])

@@ -20,7 +20,7 @@ from halfseen.blocks import Blocks
 from halfseen_bench.data import amazon, criteo, digits, heart
 from halfseen_bench.data.criteo_file import NUMERIC
 from halfseen_bench.data.criteo_parquet import read_batches
-from halfseen_bench.data.official import locate, written_whole
+from halfseen_bench.data.official import atomic_write, locate
 from halfseen_bench.data.reviews import read_domain
 
 IMAGES = Path(__file__).parent / "images"
@@ -28,7 +28,7 @@ SOURCE_COLOUR, TARGET_COLOUR = "#1f77b4", "#d62728"
 
 
 def save(figure: plt.Figure, name: str) -> None:
-    with written_whole(IMAGES / name) as partial:
+    with atomic_write(IMAGES / name) as partial:
         figure.savefig(partial, format="png", dpi=80, bbox_inches="tight")
     plt.close(figure)
     print(f"wrote {IMAGES / name}")

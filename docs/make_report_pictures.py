@@ -15,8 +15,8 @@ import pandas as pd
 from PIL import Image
 
 import halfseen
-from halfseen.report.model import model_page, read_subject
-from halfseen.report.page import write_page
+from halfseen.report.html import write_page
+from halfseen.report.model_page import model_page, read_subject
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "report"))

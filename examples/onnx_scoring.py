@@ -18,12 +18,12 @@ import onnxruntime
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
+from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.schema_inference import infer_schema
+from halfseen.data.table_files import open_table
 from halfseen.export.onnx import check_parity, onnx_model, write_onnx
-from halfseen.front.files import open_table
-from halfseen.front.inference import understand
-from halfseen.front.roles import Roles
-from halfseen.model.fitting import fit_tables
-from halfseen.model.settings import FitSettings
+from halfseen.fitting.pipeline import fit_tables
+from halfseen.settings import FitSettings
 
 
 def fit(folder: Path, epochs: int | str) -> pd.DataFrame:
@@ -34,7 +34,7 @@ def fit(folder: Path, epochs: int | str) -> pd.DataFrame:
     source.to_csv(folder / "source.csv", index=False)
     target.to_csv(folder / "target.csv", index=False)
     tables = open_table(folder / "source.csv"), open_table(folder / "target.csv")
-    found = understand(*tables, Roles(label="target"))
+    found = infer_schema(*tables, ColumnSpec(label="target"))
     model = fit_tables(found, FitSettings(options={"training.joint_epochs": epochs})).model
     graph = onnx_model(model)
     print(f"Graph and model differ by at most {check_parity(model, graph):.0e}.")

@@ -14,11 +14,11 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings, networks are tiny and training is short: for code that is shown."""
     import lightgbm
 
-    from halfseen.cli import config
+    from halfseen.cli import fit_config
+    from halfseen.fitting import prepared_rows
     from halfseen.members import trees
-    from halfseen.model import rows
-    from halfseen.model.settings import FitSettings
     from halfseen.options import make_options, option_names
+    from halfseen.settings import FitSettings
     from tiny import TINY
 
     short_and_small = TINY | {"training.learning_rate": 0.02, "images.channels": (2, 2, 2)}
@@ -31,13 +31,13 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         return make_options({n: v for n, v in short_and_small.items() if n in known}, options)
 
     monkeypatch.setattr(FitSettings, "options_for", short)
-    read = config.read_config
+    read = fit_config.read_config
 
     def without_facts(*args, **settings):
         return read(*args, **settings).model_copy(update={"report_data": "none"})
 
-    monkeypatch.setattr(config, "read_config", without_facts)  # facts take seconds
-    monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds
+    monkeypatch.setattr(fit_config, "read_config", without_facts)  # facts take seconds
+    monkeypatch.setattr(prepared_rows, "SMALL", 0)  # one part held out instead of five folds
     forest, boost = trees.ForestLearner._grown, lightgbm.train
 
     def small(learner, task):

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.front.fronts import TableFront
+from halfseen.data import CategoryColumn, NumberColumn, TableSchema
+from halfseen.data.preprocessors import TablePreprocessor
 from halfseen.members import NetworksMember
 from halfseen.model.model import Model
-from halfseen.networks.methods import method_named
-from halfseen.networks.nets.networks import build_networks
+from halfseen.networks.nets.modules import build_networks
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options, preset
 from halfseen.weights import Weights
 from tiny import NETWORKS
@@ -76,7 +76,7 @@ def table_model(
     schema = TableSchema(columns=columns, label="sick", classes=classes)
     settings = make_options(NETWORKS | dict(options), preset("default", inputs="table"))
     torch.manual_seed(seed)
-    networks = build_networks(schema.blocks, method_named(method), len(classes), settings).eval()
+    networks = build_networks(schema.blocks, variant_named(method), len(classes), settings).eval()
     with torch.no_grad():
         for name, tensor in networks.state_dict().items():
             if name.endswith(("running_var", "scale")):
@@ -87,7 +87,7 @@ def table_model(
                 tensor.normal_(0.0, 2.0 / tensor.shape[1] ** 0.5)
     shares = {"class_prior": [1 / len(classes)] * len(classes)}
     member = NetworksMember(networks, settings)
-    return Model(TableFront(schema), (member,), Weights((1.0,)), seed, shares)
+    return Model(TablePreprocessor(schema), (member,), Weights((1.0,)), seed, shares)
 
 
 def rows_of(model: Model, rows: int = 200, seed: int = 0) -> pd.DataFrame:

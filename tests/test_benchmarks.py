@@ -11,10 +11,10 @@ import pytest
 import torch
 from torch import nn
 
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.terms.term import Batch
+from halfseen.networks.variants import variant_named
 from halfseen_bench.data import Labelled, Sealed
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -41,7 +41,7 @@ def benchmarks(monkeypatch):
 def assert_same_step(cases, model, losses, options, domains, method):
     """One step of each from the same weights: same loss, same gradients. Return our objective."""
     torch.manual_seed(0)
-    objective = build_objective(domains.blocks, method_named(method), domains.classes, options)
+    objective = build_objective(domains.blocks, variant_named(method), domains.classes, options)
     objective.double().train()
     model.double().train()
     terms = [part for term in objective.terms.values() for part in term.parts()]

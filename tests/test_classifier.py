@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from halfseen import AdaptationImputationClassifier, Blocks, InputError, OptionError
-from halfseen.front import frames as reading
+from halfseen.data import frames as reading
 from tiny import EPOCHS, TINY, classifier
 
 COLUMNS = ["age", "chol", "rate", "thal"]

@@ -26,7 +26,7 @@ import sklearn
 from declared import run_declared, undeclared_modules
 from documents import GENERATED, LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
 from halfseen.cli import app
-from halfseen.cli.config import read_config
+from halfseen.cli.fit_config import read_config
 
 sys.path.append(str(ROOT / "tests/cli"))
 from tables_cli import halfseen, source_table, target_table, write
@@ -39,8 +39,8 @@ NOT_RUN = {
     "tune": "takes many fits; tests/cli/test_cli_tune.py runs it",
     "rehearse": "takes many fits; tests/cli/test_cli_rehearse.py runs it",
     "report": "has tests of its own",
-    "data card": "draws 800,000 rows; tests/data/test_data_simulator_docs.py compares its table",
-    "data get": "needs the network; tests/data/test_data_obtain.py runs it",
+    "data card": "draws 800,000 rows; tests/data_sets/test_data_simulator_docs.py has them",
+    "data get": "needs the network; tests/data_sets/test_data_obtain.py runs it",
     "bench run": "a benchmark; tests/cli/test_cli_bench.py runs it",
     "bench table": "needs a sweep; tests/cli/test_cli_bench.py runs it",
     "bench figures": "needs a sweep; tests/cli/test_cli_bench.py runs it",

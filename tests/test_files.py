@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from halfseen import files
+from halfseen.atomic_files import atomic_folder, atomic_write, recover, remove_leftovers
 from halfseen.errors import HalfseenError
-from halfseen.files import folder_written_whole, recover, remove_leftovers, written_whole
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged there")
 
 
 def write_folder(path: Path, text: str) -> None:
-    with folder_written_whole(path) as partial:
+    with atomic_folder(path) as partial:
         for name in ("one", "two"):
             (partial / name).write_text(text)
 
@@ -78,9 +78,9 @@ def test_two_writers_leave_one_whole_folder(tmp_path):
 KILLED = """
 import sys, time
 from pathlib import Path
-from halfseen.files import folder_written_whole, written_whole
-with written_whole(Path(sys.argv[1]) / "file") as one:
-    with folder_written_whole(Path(sys.argv[1]) / "model") as two:
+from halfseen.atomic_files import atomic_folder, atomic_write
+with atomic_write(Path(sys.argv[1]) / "file") as one:
+    with atomic_folder(Path(sys.argv[1]) / "model") as two:
         one.write_text("half")
         (two / "one").write_text("half")
         print("writing", flush=True)
@@ -146,7 +146,7 @@ def test_content_reaches_the_disk_before_its_name_and_its_name_before_the_end(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
-    with written_whole(tmp_path / "file") as partial:
+    with atomic_write(tmp_path / "file") as partial:
         partial.write_text("new")
     assert [step.split()[0] for step in steps] == ["sync", "rename", "sync"]
     assert steps[2] == f"sync {tmp_path.name}"[:10]
@@ -155,7 +155,7 @@ def test_content_reaches_the_disk_before_its_name_and_its_name_before_the_end(
 def test_a_link_is_not_written_through_nor_replaced(tmp_path):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "mine")
-    with pytest.raises(HalfseenError, match="is a symbolic link"), written_whole(tmp_path / "link"):
+    with pytest.raises(HalfseenError, match="is a symbolic link"), atomic_write(tmp_path / "link"):
         pass
     with pytest.raises(HalfseenError, match="is a symbolic link"):
         write_folder(tmp_path / "link", "new")
@@ -166,7 +166,7 @@ def test_a_link_is_not_written_through_nor_replaced(tmp_path):
 @pytest.mark.parametrize("name", ["n" * 251 + ".csv", "ü" * 125 + ".csv"])
 def test_every_name_that_the_file_system_takes_can_be_written(tmp_path, name):
     """A temporary name that is longer than the name itself is too long too soon."""
-    with written_whole(tmp_path / name) as partial:
+    with atomic_write(tmp_path / name) as partial:
         partial.write_text("new")
         assert partial.suffix == ".csv"
     assert names(tmp_path) == [name]
@@ -181,7 +181,7 @@ def test_every_name_that_the_file_system_takes_can_be_written(tmp_path, name):
 )
 def test_what_the_system_refuses_is_a_sentence(tmp_path, name, message):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(HalfseenError, match=message), written_whole(tmp_path / name):
+    with pytest.raises(HalfseenError, match=message), atomic_write(tmp_path / name):
         pass
     assert names(tmp_path) == ["file"]
 
@@ -190,7 +190,7 @@ def test_what_is_left_is_removed_even_if_old(tmp_path):
     leftover = tmp_path / ".0123456789ab.partial.file"
     leftover.write_text("half")
     os.utime(leftover, (time.time() - 1e6,) * 2)
-    with written_whole(tmp_path / "file") as partial:
+    with atomic_write(tmp_path / "file") as partial:
         partial.write_text("new")
     assert names(tmp_path) == ["file"]
 
@@ -204,6 +204,6 @@ def test_new_folders_reach_the_disk_with_what_is_written_in_them(tmp_path, monke
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", watched)
-    with written_whole(tmp_path / "new" / "newer" / "file") as partial:
+    with atomic_write(tmp_path / "new" / "newer" / "file") as partial:
         partial.write_text("whole")
     assert {tmp_path, tmp_path / "new", tmp_path / "new" / "newer"} <= set(synced)

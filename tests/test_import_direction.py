@@ -1,4 +1,4 @@
-"""Data walks one way through the rooms: a lower room never imports a higher one."""
+"""Data walks one way through the modules: a lower module never imports a higher one."""
 
 import ast
 import re
@@ -14,15 +14,15 @@ BENCH, SERVE = PACKAGES = ("halfseen_bench", "halfseen_serve")
 ENTRANCES = ("__init__", "__main__")
 
 
-def drawn_storeys(page: str) -> list[list[str]]:
-    """Return the rooms of each storey, from the ground up, as a page's table draws them."""
+def layers_of(page: str) -> list[list[str]]:
+    """Return the modules of each layer, from the ground up, as a page's table draws them."""
     rows = re.findall(r"^\| (\d+) \| ([^|]*) \|", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, len(rows) + 1))
-    return [re.findall(r"`(\w+)`", rooms) for _, rooms in rows]
+    return [re.findall(r"`(\w+)`", modules) for _, modules in rows]
 
 
-STOREYS = drawn_storeys(PAGE.read_text())
-LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
+LAYERS = layers_of(PAGE.read_text())
+LEVEL = {module: level for level, modules in enumerate(LAYERS) for module in modules}
 
 
 def imported_modules(path: Path, package: str) -> set[str]:
@@ -39,8 +39,8 @@ def imported_modules(path: Path, package: str) -> set[str]:
     return found
 
 
-def imported_rooms(path: Path, package: str = "halfseen") -> set[str]:
-    """Return the rooms that a module imports; a name of the package itself counts as its home."""
+def imported_parts(path: Path, package: str = "halfseen") -> set[str]:
+    """Return the modules that a module imports; a name of the package itself counts as its home."""
     found = set()
     for module in imported_modules(path, package):
         top, _, rest = module.partition(".")
@@ -52,7 +52,7 @@ def imported_rooms(path: Path, package: str = "halfseen") -> set[str]:
     return found - {"__version__"}
 
 
-def room_of(path: Path) -> str:
+def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
@@ -60,22 +60,22 @@ def package_of(path: Path) -> str:
     return ".".join(["halfseen", *path.relative_to(ROOT).parts[:-1]])
 
 
-MODULES = {path: room_of(path) for path in sorted(ROOT.rglob("*.py"))}
+MODULES = {path: part_of(path) for path in sorted(ROOT.rglob("*.py"))}
 
 
-def test_the_page_draws_every_room_once():
-    drawn = [room for rooms in STOREYS for room in rooms]
+def test_the_page_draws_every_part_once():
+    drawn = [module for modules in LAYERS for module in modules]
     assert len(set(drawn)) == len(drawn)
     assert set(drawn) == set(MODULES.values()) - set(ENTRANCES)
 
 
-def test_no_room_imports_its_own_storey_or_a_higher_one():
+def test_no_part_imports_its_own_layer_or_a_higher_one():
     offences = []
-    for path, room in MODULES.items():
-        if room in ENTRANCES:
+    for path, module in MODULES.items():
+        if module in ENTRANCES:
             continue
-        for other in imported_rooms(path, package_of(path)) - {room}:
-            if other not in LEVEL or LEVEL[other] >= LEVEL[room]:
+        for other in imported_parts(path, package_of(path)) - {module}:
+            if other not in LEVEL or LEVEL[other] >= LEVEL[module]:
                 offences.append(f"{path.relative_to(ROOT)} imports {other}")
     assert not offences
 
@@ -86,20 +86,20 @@ def test_the_library_never_names_a_package_that_adds_to_it(package):
     assert not [path for path in MODULES if package in path.read_text()]
 
 
-def test_what_the_package_offers_is_at_home_in_a_room():
+def test_what_the_package_offers_is_at_home_in_a_part():
     assert set(halfseen._HOMES) == set(halfseen.__all__) - {"__version__"}
     assert {home.split(".")[1] for home in halfseen._HOMES.values()} <= set(LEVEL)
 
 
 @pytest.mark.parametrize(
-    ("line", "rooms"),
+    ("line", "modules"),
     [
         ("from halfseen.cli.app import app", {"cli"}),
-        ("import halfseen.report.page", {"report"}),
+        ("import halfseen.report.html", {"report"}),
         ("from halfseen import report", {"report"}),
         ("from halfseen import load, Blocks", {"model", "blocks"}),
         ("from halfseen import __version__", set()),
-        ("from ..front.files import open_table", {"front"}),
+        ("from ..data.table_files import open_table", {"data"}),
         ("from . import objective", {"networks"}),
         ("from .. import cli", {"cli"}),
         ("def late():\n    from halfseen.model.model import Model", {"model"}),
@@ -109,17 +109,17 @@ def test_what_the_package_offers_is_at_home_in_a_room():
         ("import numpy, halfseenish.cli", set()),
     ],
 )
-def test_the_check_sees_every_way_to_import(line, rooms, tmp_path):
+def test_the_check_sees_every_way_to_import(line, modules, tmp_path):
     module = tmp_path / "nets.py"
     module.write_text(line)
-    assert imported_rooms(module, "halfseen.networks") == rooms
+    assert imported_parts(module, "halfseen.networks") == modules
 
 
 def test_the_check_reads_a_drawing():
     page = "| 1 | `a`, `b` | below |\n| 2 | `c` | above, says `a` |\n"
-    assert drawn_storeys(page) == [["a", "b"], ["c"]]
+    assert layers_of(page) == [["a", "b"], ["c"]]
     with pytest.raises(AssertionError):
-        drawn_storeys(page.replace("| 2 |", "| 3 |"))
+        layers_of(page.replace("| 2 |", "| 3 |"))
 
 
 def test_no_two_classes_have_one_name():

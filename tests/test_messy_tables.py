@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import halfseen
+from halfseen.data.table_files import open_table
+from halfseen.data.table_summary import summarize_source
 from halfseen.errors import InputError
-from halfseen.front.files import open_table
-from halfseen.front.table_summary import summarize_source
 
 QUICK = {"effort": "quick", "members": ["regression"], "report": False}
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn import metrics as oracle
 
-from halfseen.labels import Amounts
 from halfseen.metrics import (
     accuracy,
     auc,
@@ -13,6 +12,7 @@ from halfseen.metrics import (
     metrics_of,
     row_losses,
 )
+from halfseen.targets import RegressionTarget
 
 RANDOM = np.random.default_rng(0)
 PREDICTED = RANDOM.dirichlet([0.5, 0.5, 0.5], 300)
@@ -58,4 +58,4 @@ def test_what_is_shown_is_rounded():
     }  # fmt: skip
     amounts = np.array([[1.0, 0.0, 2.0], [3.0, 2.0, 3.5]])
     found = {"rows": 2, "rmse": 1.0, "mae": 1.0, "r2": 0.75, "coverage": 0.5}
-    assert Amounts().metrics_of(amounts, np.array([0.0, 4.0])) == found
+    assert RegressionTarget().metrics_of(amounts, np.array([0.0, 4.0])) == found

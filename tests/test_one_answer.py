@@ -20,13 +20,13 @@ import pyarrow.parquet
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.dates import expanded, read_dates
+from halfseen.data.frames import read_frame
+from halfseen.data.preprocessors import TablePreprocessor
+from halfseen.data.schema_inference import InferredTables, infer_schema
+from halfseen.data.table_files import open_table
 from halfseen.errors import HalfseenError
-from halfseen.front.dates import expanded, read_dates
-from halfseen.front.files import open_table
-from halfseen.front.frames import read_frame
-from halfseen.front.fronts import TableFront
-from halfseen.front.inference import Understanding, understand
-from halfseen.front.roles import Roles
 
 TABLES = int(os.environ.get("HALFSEEN_TABLES", "150"))
 NUMBER_LIKE = [
@@ -108,9 +108,9 @@ def problems(draw):
     return source, target, names
 
 
-def roles(names):
+def spec(names):
     dates = read_dates({n: ["hour", "month"] for n, kind in names.items() if kind == "time"})
-    return Roles(
+    return ColumnSpec(
         "y",
         keep=tuple(expanded(list(names), dates)),
         missing=("hidden",),
@@ -173,10 +173,13 @@ def written(table, folder):
         yield name, read_frame(rows, "X")
 
 
-def prepared(front, table):
+def prepared(preprocessor, table):
     """Return the inputs of all rows, or the error that they raise."""
     try:
-        whole = [front.prepare(batch) for batch in table.batches(list(front.schema.cells()))]
+        whole = [
+            preprocessor.prepare(batch)
+            for batch in table.batches(list(preprocessor.schema.cells()))
+        ]
     except HalfseenError as error:
         return type(error).__name__
     return np.concatenate(whole).tobytes()
@@ -201,26 +204,26 @@ def test_every_format_gives_every_row_the_same_inputs(tmp_path_factory, problem,
             else:
                 pyarrow.parquet.write_table(table, folder / name / kind)
         try:
-            found = understand(
+            found = infer_schema(
                 open_table(folder / "source" / kind),
                 open_table(folder / "target" / kind),
-                roles(names),
+                spec(names),
             )
         except HalfseenError:
             return
-        assert isinstance(found, Understanding)
-        front = TableFront(found.schema)
-        answers = {n: (prepared(front, t), ids_of(t)) for n, t in written(target, folder)}
+        assert isinstance(found, InferredTables)
+        preprocessor = TablePreprocessor(found.schema)
+        answers = {n: (prepared(preprocessor, t), ids_of(t)) for n, t in written(target, folder)}
         expected = answers["g.parquet"]
         assert expected[1] == target.column("row").to_pylist()
         assert {n: a for n, a in answers.items() if a != expected} == {}
         if isinstance(expected[0], str):
             return
-        whole = front.prepare(target)
+        whole = preprocessor.prepare(target)
         places = list(range(target.num_rows))
         order.shuffle(places)
         some = places[: order.randint(1, len(places))]
         for name, table in written(target.take(some), folder):
-            assert prepared(front, table) == whole[some].tobytes(), name
+            assert prepared(preprocessor, table) == whole[some].tobytes(), name
     finally:
         shutil.rmtree(folder)

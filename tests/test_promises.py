@@ -50,7 +50,8 @@ joint_epochs = 1
 FORKS = """
 import contextlib, importlib, json, os, resource, sys
 for name in ("torch._dynamo", "torch.onnx", "sklearn.linear_model", "onnxruntime", "typer.main",
-             "halfseen.model.patterns", "halfseen.model.scoring", "halfseen.model.fitting"):
+             "halfseen.model.pattern_model", "halfseen.model.table_scoring",
+             "halfseen.fitting.pipeline"):
     with contextlib.suppress(ImportError):
         importlib.import_module(name)
 from halfseen.cli import main

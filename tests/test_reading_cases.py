@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import halfseen
 from halfseen.cli.app import app
 from halfseen.errors import AlarmWarning, HalfseenError
-from halfseen.saving.folder import _seal
+from halfseen.saving.model_folder import _seal
 
 ROWS, OTHERS = 240, 60
 IDS = re.split(
@@ -316,7 +316,7 @@ def test_a_model_is_shown_in_a_line():
 
 
 def test_nothing_kept_is_not_told_as_going_on(tmp_path, capsys):
-    from halfseen.cli.model_folder import going_on
+    from halfseen.cli.fit_output import going_on
     from halfseen.cli.terminal import Terminal
 
     def interrupted(keeps):

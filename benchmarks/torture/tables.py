@@ -15,9 +15,9 @@ from functools import cache, partial
 from PIL import Image
 
 from halfseen import HalfseenError
-from halfseen.front.files import open_table
-from halfseen.front.image_folders import open_folder
-from halfseen.model.scoring import score_table
+from halfseen.data.image_folders import open_folder
+from halfseen.data.table_files import open_table
+from halfseen.model.table_scoring import score_table
 from halfseen_bench.data.archives import ArchiveError, members
 from torture.kit import Case, Kit, damaged, written
 

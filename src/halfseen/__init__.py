@@ -6,15 +6,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from halfseen.api import fit
     from halfseen.blocks import Blocks
     from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
     from halfseen.estimators import (
         AdaptationImputationClassifier,
         AdaptationImputationRegressor,
     )
-    from halfseen.model.patterns import load
+    from halfseen.model.pattern_model import load
     from halfseen.options import Options, preset
-    from halfseen.tables import fit
 
 __version__ = "0.2.0.dev0"
 
@@ -43,8 +43,8 @@ _HOMES = {
     "OptionError": "halfseen.errors",
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
-    "fit": "halfseen.tables",
-    "load": "halfseen.model.patterns",
+    "fit": "halfseen.api",
+    "load": "halfseen.model.pattern_model",
     "preset": "halfseen.options",
 }
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
+from halfseen.atomic_files import remove_leftovers
 from halfseen.errors import OptionError, reason
-from halfseen.files import remove_leftovers
 
 MODEL_FILES = ("model.json", "model.safetensors")
 """A folder that holds both is a model, in which nothing else is written."""

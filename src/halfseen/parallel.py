@@ -199,7 +199,7 @@ def at_once_workers() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:
+def run_parallel(calls: Sequence[Callable[[], Value]]) -> list[Value]:
     """Return what each call returns; as many run at a time as there are cores.
 
     Each keeps to one thread, so that nothing depends on how many ran at a time. Calls into
@@ -207,7 +207,7 @@ def at_once(calls: Sequence[Callable[[], Value]]) -> list[Value]:
 
     Examples
     --------
-    >>> at_once([lambda: 1 + 1, lambda: 2 + 2])
+    >>> run_parallel([lambda: 1 + 1, lambda: 2 + 2])
     [2, 4]
     """
     workers = min(at_once_workers(), len(calls))

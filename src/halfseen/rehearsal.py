@@ -15,25 +15,25 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
+from halfseen.data.label_column import row_weights
+from halfseen.data.preprocessors import TablePreprocessor
+from halfseen.data.row_stream import Chunk, RowStream
+from halfseen.data.schema import TableSchema
+from halfseen.data.schema_inference import InferredTables
+from halfseen.data.tables import PooledTable, Table, each_site
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.carving import Carving, carve_pseudo_target
 from halfseen.evidence.scores import SCORES, agreement
-from halfseen.front.fronts import TableFront
-from halfseen.front.inference import Understanding
-from halfseen.front.labels import row_weights
-from halfseen.front.schema import TableSchema
-from halfseen.front.streaming import Chunk, RowStream
-from halfseen.front.tables import PooledTable, Table, each_site
-from halfseen.labels import LABEL_KINDS, Classes, LabelKind
+from halfseen.fitting.member_training import Hooks
+from halfseen.fitting.pipeline import fit_rows
+from halfseen.fitting.prepared_rows import Fold, PreparedRows
 from halfseen.members import NETWORKS, Sample
-from halfseen.model.fitting import fit_rows
 from halfseen.model.model import Model
-from halfseen.model.rows import Fold, PreparedRows
-from halfseen.model.settings import FitSettings, needs_complete_target
-from halfseen.model.training import Hooks
 from halfseen.progress import Progress
 from halfseen.selection import Evidence, Observed, score_of, scores_for
+from halfseen.settings import FitSettings, needs_complete_target
 from halfseen.splitting import held_out_count
+from halfseen.targets import LABEL_KINDS, ClassTarget, TargetType
 
 TAUGHT, UNTAUGHT = "Members taught by the missing block", "Members of the observed columns"
 """The models without networks: with teachers that see the complete source, and without."""
@@ -78,16 +78,16 @@ class Rehearsal:
     """What each score would have chosen, the best first."""
     site: str = ""
     """The source site that played the target, where it was one of several."""
-    task: str = Classes.task
+    task: str = ClassTarget.task
 
     @property
-    def label_kind(self) -> type[LabelKind]:
+    def target_type(self) -> type[TargetType]:
         return LABEL_KINDS[self.task]
 
     @property
     def measures(self) -> dict[str, str]:
         """What was measured, in words, what decides first."""
-        kind = self.label_kind
+        kind = self.target_type
         names = dict.fromkeys([kind.loss, *self.runs[0].measured])
         return {name: kind.measures[name].words for name in names if name in kind.measures}
 
@@ -97,11 +97,11 @@ class Rehearsal:
 
     def loss(self, model: str) -> float:
         """Return a model's mean loss on the slice: cross-entropy, or RMSE."""
-        return self.mean(model, self.label_kind.loss)
+        return self.mean(model, self.target_type.loss)
 
     def deviation(self, model: str) -> float:
         """Return the loss's standard deviation over the seeds; NaN for a single one."""
-        values = self._values(model, self.label_kind.loss)
+        values = self._values(model, self.target_type.loss)
         return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
     def _values(self, model: str, metric: str) -> list[float]:
@@ -124,7 +124,7 @@ class Rehearsal:
             else f"no score would have found it, and {', '.join(right)} would have lost the "
             f"least, {shown(least)}"
         )
-        words = self.measures[self.label_kind.loss]
+        words = self.measures[self.target_type.loss]
         return (
             f"{best} would have won on the slice, {shown(gap)} in {words} ahead of {second}; "
             f"{found}."
@@ -194,7 +194,7 @@ class RehearsalStage:
         cls, schema: TableSchema, source: Sample, chosen: npt.NDArray[np.bool_], seed: int
     ) -> RehearsalStage:
         """Hold out a part of the rest, class by class, or of all sizes of amounts."""
-        rest, kind = np.flatnonzero(~chosen), schema.label_kind
+        rest, kind = np.flatnonzero(~chosen), schema.target_type
         labels = source.labels[rest]
         counts = kind.counts(labels)
         if min(counts, default=FEWEST) < FEWEST:
@@ -211,21 +211,21 @@ class RehearsalStage:
 
     def fit(self, settings: FitSettings, hooks: Hooks) -> Model:
         """Fit one model for the slice as for a target, its labels and missing block unseen."""
-        blocks, kind = self.schema.blocks, self.schema.label_kind
+        blocks, kind = self.schema.blocks, self.schema.target_type
         rows = PreparedRows(blocks, kind, blocks.hide(self.slice.inputs), None, [self.fold])
-        return fit_rows(TableFront(self.schema), rows, settings, hooks).model
+        return fit_rows(TablePreprocessor(self.schema), rows, settings, hooks).model
 
     def observed(self, model: Model) -> Observed:
         """Return what the scores can read off a fitted model, all rows of the slice in it."""
         held_out, samples = self.fold.held_out, (self.slice, self.fold.training)
         target, training = (self.schema.blocks.hide(sample.inputs) for sample in samples)
         hidden = self.schema.blocks.hide(held_out.inputs)
-        kind = self.schema.label_kind
+        kind = self.schema.target_type
         return Observed(model, Evidence(hidden, held_out.labels, target, training, kind))
 
     def measured(self, name: str, seed: int, model: Model) -> RehearsedRun:
         """Ask the scores about a model, then the labels of the slice."""
-        shown, kind = self.observed(model), self.schema.label_kind
+        shown, kind = self.observed(model), self.schema.target_type
         scores = {score: score_of(score, shown) for score in scores_for(kind)}
         found = kind.metrics_of(model.score(shown.evidence.target), self.slice.labels)
         measured = {metric: value for metric, value in found.items() if metric != "rows"}
@@ -233,7 +233,7 @@ class RehearsalStage:
 
 
 def rehearse(
-    found: Understanding,
+    found: InferredTables,
     settings: FitSettings,
     *,
     repeats: int = 3,
@@ -275,12 +275,12 @@ def rehearse(
     return results
 
 
-def _rows(table: Table, found: Understanding, most: int, *, is_source: bool) -> Chunk:
+def _rows(table: Table, found: InferredTables, most: int, *, is_source: bool) -> Chunk:
     summary = found.source if is_source else found.target
     return RowStream(table, found.schema, is_source=is_source).at_most(most, summary.rows)
 
 
-def _weights(found: Understanding, settings: FitSettings, labels: Any) -> Floats | None:
+def _weights(found: InferredTables, settings: FitSettings, labels: Any) -> Floats | None:
     """Return how much each source row counts, as a fit would have it."""
     schema, given = found.schema, None
     if schema.weight is not None:
@@ -290,11 +290,11 @@ def _weights(found: Understanding, settings: FitSettings, labels: Any) -> Floats
                 f"cannot: let it read all {found.source.rows:,} (--rows)."
             )
         given = row_weights(found.source.table, schema)
-    return schema.label_kind.class_weights(labels, given, settings.class_weight)
+    return schema.target_type.class_weights(labels, given, settings.class_weight)
 
 
 def _rehearsed(
-    found: Understanding,
+    found: InferredTables,
     source: Sample,
     carving: Carving,
     settings: FitSettings,
@@ -310,7 +310,7 @@ def _rehearsed(
         f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
         f"source with {carving.wanted.auc:.3f}."
     )
-    kind = found.schema.label_kind
+    kind = found.schema.target_type
     networks = candidates(settings, kind)
     runs: list[RehearsedRun] = []
     predicted: dict[str, list[Floats]] = {}
@@ -330,7 +330,7 @@ def _rehearsed(
     return Rehearsal(carving, tuple(runs), _choices(runs, predicted, kind.loss), task=kind.task)
 
 
-def candidates(settings: FitSettings, kind: LabelKind) -> dict[str, FitSettings]:
+def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings]:
     members = settings.members_for("table", kind)
     if NETWORKS in members:
         # All have the same members, also the one that alone would go without networks.
@@ -340,7 +340,7 @@ def candidates(settings: FitSettings, kind: LabelKind) -> dict[str, FitSettings]
     return found | {UNTAUGHT: replace(taught, effort="quick")}
 
 
-def baselines(kind: LabelKind) -> dict[str, FitSettings]:
+def baselines(kind: TargetType) -> dict[str, FitSettings]:
     """Return what a user would pick instead: one member alone, taught by nobody."""
     names = {
         kind.linear_words.capitalize(): "regression",

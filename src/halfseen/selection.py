@@ -20,12 +20,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from halfseen.arrays import Floats, Matrix
+from halfseen.data.frames import split_stacked
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.evidence.scores import SCORES
-from halfseen.front.frames import split_stacked
-from halfseen.labels import Classes, LabelKind
+from halfseen.targets import ClassTarget, TargetType
 
 __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
 
@@ -33,14 +33,14 @@ __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make
 ROWS = 2_000
 """Rows of each kind that scores are computed from: enough to rank, and cheap beside an epoch."""
 
-CLASSES = Classes(())
+CLASSES = ClassTarget(())
 """Some classes, wherever nobody asks which."""
 
 
 class Observable(Protocol):
     """A trained model as scores look at it; rows are prepared, the missing block hidden."""
 
-    def answer(self, rows: Matrix) -> Floats:
+    def raw_prediction(self, rows: Matrix) -> Floats:
         """Return log-probabilities, or amounts."""
 
     def compared_in(self, rows: Matrix) -> Matrix:
@@ -67,14 +67,14 @@ class Evidence:
     training: Matrix | None = None
     """Source rows that the density ratio is fitted on, apart from those it weighs. Without them,
     each half of `held_out` is weighed by a ratio fitted on the other half."""
-    label_kind: LabelKind = CLASSES
+    target_type: TargetType = CLASSES
     """What is predicted."""
 
     @classmethod
     def prepared(
         cls,
         prepare: Callable[..., Matrix],
-        label_kind: LabelKind,
+        target_type: TargetType,
         X: Any,
         y: Any,
         X_target: Any,
@@ -82,12 +82,12 @@ class Evidence:
     ) -> Evidence:
         """Bring rows as a user has them to the form that a model sees, by its `prepare`."""
         held_out = prepare(X, where="the held-out source")
-        labels = label_kind.read(y)
+        labels = target_type.read(y)
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
         training = None if X_training is None else prepare(X_training, where="the training rows")
         target = prepare(X_target, where="the target")
-        return cls(held_out, labels, target, training, label_kind)
+        return cls(held_out, labels, target, training, target_type)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""
@@ -104,7 +104,7 @@ class Evidence:
             self.labels[held],
             self.target[some(self.target)],
             None if training is None else training[some(training)],
-            self.label_kind,
+            self.target_type,
         )
 
 
@@ -121,21 +121,21 @@ class Observed:
     @cached_property
     def target_probabilities(self) -> Floats:
         """Class probabilities of the target rows."""
-        kind = self.evidence.label_kind
+        kind = self.evidence.target_type
         if not kind.answers_tell:
             raise OptionError(
                 f"Amounts without labels do not tell how good they are: choose one of "
                 f"{list(scores_for(kind))}."
             )
-        return kind.shown(self.model.answer(self.evidence.target))
+        return kind.to_predictions(self.model.raw_prediction(self.evidence.target))
 
     @cached_property
     def source_loss(self) -> Floats:
         """What each held-out source row costs, its missing block hidden."""
-        kind = self.evidence.label_kind
+        kind = self.evidence.target_type
         with self.model.source_statistics(self._source_rows):
-            answer = self.model.answer(self.evidence.held_out)
-        return kind.row_losses(kind.shown(answer), self.evidence.labels)
+            answer = self.model.raw_prediction(self.evidence.held_out)
+        return kind.row_losses(kind.to_predictions(answer), self.evidence.labels)
 
     @cached_property
     def weight(self) -> Floats:
@@ -167,7 +167,7 @@ ONE_FIT_SCORES = tuple(
 """The scores that one trained model is enough for."""
 
 
-def scores_for(kind: LabelKind | type[LabelKind]) -> tuple[str, ...]:
+def scores_for(kind: TargetType | type[TargetType]) -> tuple[str, ...]:
     """Return those of :data:`ONE_FIT_SCORES` that a kind of label has."""
     return tuple(
         name
@@ -204,7 +204,7 @@ def evaluate(
         The most rows of each kind to use, drawn once and for all; None uses every one.
     """
     observed = Observed(model, evidence.sample(rows))
-    names = scores_for(evidence.label_kind) if names is None else names
+    names = scores_for(evidence.target_type) if names is None else names
     return {name: score_of(name, observed) for name in names}
 
 
@@ -249,7 +249,7 @@ class LabelFreeScorer:
             steps, estimator = estimator[:-1], estimator[-1]
             X, X_target = steps.transform(X), steps.transform(X_target)
         model = estimator.model_
-        evidence = Evidence.prepared(model.prepare, model.label_kind, X, y, X_target)
+        evidence = Evidence.prepared(model.prepare, model.target_type, X, y, X_target)
         value = evaluate(model, evidence, (self.name,))[self.name]
         return value if SCORES[self.name].better == "higher" else -value
 

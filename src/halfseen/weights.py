@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfseen.arrays import Floats
-from halfseen.labels import LabelKind
-from halfseen.labels.kind import Labels
+from halfseen.targets import TargetType
+from halfseen.targets.target_type import Labels
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Weights:
 
     Examples
     --------
-    >>> from halfseen.labels import Classes
+    >>> from halfseen.targets import ClassTarget
     >>> sure, torn = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
-    >>> np.exp(Weights((0.5, 0.5)).combined([sure, torn], Classes.of(2))).round(3)
+    >>> np.exp(Weights((0.5, 0.5)).combined([sure, torn], ClassTarget.of(2))).round(3)
     array([[0.7, 0.3]])
     """
 
@@ -37,19 +37,19 @@ class Weights:
         """Return so many equal shares."""
         return cls((1.0 / count,) * count)
 
-    def combined(self, answers: Sequence[Floats], kind: LabelKind) -> Floats:
+    def combined(self, answers: Sequence[Floats], kind: TargetType) -> Floats:
         """Return the answer that the members give together."""
         together = self._together(answers, kind)
         return kind.shifted(together, np.array(self.bias)) if self.bias else together
 
-    def _together(self, answers: Sequence[Floats], kind: LabelKind) -> Floats:
+    def _together(self, answers: Sequence[Floats], kind: TargetType) -> Floats:
         if self.members == (1.0,):
             return answers[0]
         return kind.mixed(np.array(self.members), np.stack(answers))
 
 
 def across_halves(
-    answers: Sequence[Floats], labels: Labels, kind: LabelKind, weights: Floats | None = None
+    answers: Sequence[Floats], labels: Labels, kind: TargetType, weights: Floats | None = None
 ) -> Floats:
     """Return the members' answer about held-out rows; each half by the other's shares."""
     dealt = np.random.default_rng(0).permutation(len(labels))

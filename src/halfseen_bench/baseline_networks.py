@@ -14,15 +14,15 @@ from torch import Tensor, nn
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-from halfseen.labels import Classes
-from halfseen.members import NetworksLearner, Sample, Task
-from halfseen.networks.methods import method_named
-from halfseen.networks.nets.networks import Networks, build_networks
+from halfseen.members import NetworksLearner, Sample, TrainingJob
+from halfseen.networks.nets.modules import Networks, build_networks
 from halfseen.networks.training.batches import LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import derived_seed
 from halfseen.networks.training.phases import plan_phases
+from halfseen.networks.variants import variant_named
 from halfseen.options import Options, make_options, preset
 from halfseen.splitting import folds, rarest_class
+from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.epochs import tensor
 from halfseen_bench.scaling import standardized
@@ -134,8 +134,10 @@ def _trained(
     """Train one of the library's models to its last epoch and predict the target test rows."""
     source = pair.source_train
     rows = Sample(source.inputs, source.labels if labels is None else labels)
-    task = Task(pair.blocks, Classes.of(len(pair.classes)), rows, pair.target_train, seed)
-    member = NetworksLearner(method_named(name), options).fit(task)
+    task = TrainingJob(
+        pair.blocks, ClassTarget.of(len(pair.classes)), rows, pair.target_train, seed
+    )
+    member = NetworksLearner(variant_named(name), options).fit(task)
     return np.exp(member.log_probabilities(pair.target_test if predict is None else predict))
 
 
@@ -163,7 +165,7 @@ def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
             ) from None
         torch.manual_seed(derived_seed(seed))
         pair = standardized(pair)
-        method = method_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
+        method = variant_named("Adaptation-Full")  # both views whole; the target's x2 is the fill
         networks = build_networks(pair.blocks, method, len(pair.classes), options)
         source = LabelledRows(tensor(pair.source_train.inputs), tensor(pair.source_train.labels))
         target = tensor(pair.target_train)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from halfseen.networks.methods import Method
+from halfseen.networks.variants import NetworkVariant
 from halfseen.selection import ONE_FIT_SCORES, Evidence
 from halfseen_bench.data import DomainPair
 
@@ -23,7 +23,7 @@ EPOCH_SCORES = tuple(name for name in ONE_FIT_SCORES if name != "importance_weig
 """Names of the scores; DEV is importance weighting with less noise, so that one stands for both."""
 
 
-def evidence_of(pair: DomainPair, method: Method, rows: int, seed: int) -> Evidence:
+def evidence_of(pair: DomainPair, method: NetworkVariant, rows: int, seed: int) -> Evidence:
     """Return at most so many rows of each part: what a choice of epoch may see."""
     target = pair.target_train
     if method.needs_complete_target and pair.complete_target is not None:

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import torch
 
 from halfseen.arrays import normalized
+from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
-from halfseen.files import written_whole
-from halfseen.labels import Classes
-from halfseen.members import NetworksLearner, Sample, Task
-from halfseen.networks.methods import Method
+from halfseen.members import NetworksLearner, Sample, TrainingJob
 from halfseen.networks.objective import Objective
 from halfseen.networks.predictor import Predictor
+from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
 from halfseen.selection import SCORES, evaluate
+from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair
 from halfseen_bench.epochs import evidence_of, tensor
 from halfseen_bench.metrics import METRICS, measured
@@ -62,7 +62,7 @@ def record(
 
 def fit_and_measure(
     pair: DomainPair,
-    method: Method,
+    method: NetworkVariant,
     options: Options,
     *,
     seed: int,
@@ -113,7 +113,7 @@ def fit_and_measure(
     )
     source = Sample(pair.source_train.inputs, pair.source_train.labels)
     member = learner.fit(
-        Task(pair.blocks, Classes.of(len(pair.classes)), source, target_train, seed)
+        TrainingJob(pair.blocks, ClassTarget.of(len(pair.classes)), source, target_train, seed)
     )
     history = member.history
     if latents is not None:
@@ -154,7 +154,7 @@ def chosen_epochs(
 
 
 def target_inputs(
-    pair: DomainPair, method: Method
+    pair: DomainPair, method: NetworkVariant
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
     """Return target train and test inputs: complete ones for the Full models alone."""
     if not method.needs_complete_target:
@@ -190,7 +190,7 @@ def save_latents(
         arrays["imputed_source"] = arrays["source"][:, missing]
         if not pair.blocks.is_table:
             arrays |= _examples(predictor, pair, target[:EXAMPLES, missing])
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         np.savez(partial, **arrays)  # type: ignore[arg-type]
 
 

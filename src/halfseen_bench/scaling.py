@@ -1,4 +1,4 @@
-"""Columns of tables on the scale of the source, as the library's front scales them."""
+"""Columns of tables on the scale of the source, as the library's preprocessor scales them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.front.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
-from halfseen.labels import Classes
+from halfseen.data.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
+from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.data.pairs import Sealed
 
@@ -58,7 +58,7 @@ def _scales(inputs: Matrix, labels: npt.NDArray[np.int64]) -> Matrix:
     if len(columns) < FEWEST_COLUMNS or len(inputs) > MOST_ROWS:
         return scale
     standardized = ((inputs - inputs.mean(0)) / scale)[:, columns]
-    kind = Classes.of(int(labels.max()) + 1)
+    kind = ClassTarget.of(int(labels.max()) + 1)
     common = shared_scale(standardized, labels, scale[columns], kind)
     if common is not None:
         scale[columns] = common

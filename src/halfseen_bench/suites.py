@@ -7,14 +7,14 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from halfseen.errors import OptionError
-from halfseen.networks.methods import METHODS
+from halfseen.networks.variants import VARIANTS
 from halfseen.options import Options, Preset, make_options, preset
 from halfseen_bench.budgets import Budget
 from halfseen_bench.problems import BenchProblem
 
 __all__ = ["SUITES", "Suite", "Variant", "starting_options", "suite_named"]
 
-ALL = tuple(method.name for method in METHODS)
+ALL = tuple(method.name for method in VARIANTS)
 NOT_FULL = tuple(name for name in ALL if "Full" not in name)
 IGNORE, IMPUTATION = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
 BOTH = ("adversarial", "transport")

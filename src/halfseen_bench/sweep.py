@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from halfseen.errors import InputError, OptionError
-from halfseen.networks.methods import METHODS, method_named
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import Options, Preset
 from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.budgets import Budget
@@ -134,7 +134,7 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
                     here.model(name, divergence, variant)
                     for name in models
                     for variant in variants
-                    for divergence in (divergences if method_named(name).adapts else (None,))
+                    for divergence in (divergences if variant_named(name).adapts else (None,))
                 ]
     return Plan(runs, left_out)
 
@@ -166,7 +166,7 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
     if not log.exists() and not packed(log).exists():
         raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
     names = [problem.name for problem in suite.problems]
-    models = [*(method.name for method in METHODS), *BASELINES]
+    models = [*(method.name for method in VARIANTS), *BASELINES]
     variants = [variant.name for variant in suite.variants]
     found = [
         (run_of(result), result)
@@ -200,7 +200,7 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
 
 
 def run_of(result: Result) -> SweepRun:
-    """Return what determined a result, or say that this version cannot understand it."""
+    """Return what determined a result, or say that this version cannot infer_schema it."""
     try:
         return SweepRun(**result["run"])
     except ValidationError as error:
@@ -223,7 +223,7 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
         else:
             records, history = fit_and_measure(
                 standardized(loaded.pair) if made.preset == "default" else loaded.pair,
-                method_named(made.model),
+                variant_named(made.model),
                 Options.model_validate(made.options),
                 seed=made.seed,
                 scores=EPOCH_SCORES if made.score_rows else (),
@@ -276,7 +276,7 @@ class _RunMaker:
     known: dict[tuple[str | None, str, bool], dict[str, Any]] = field(default_factory=dict)
 
     def model(self, name: str, divergence: str | None, variant: Variant) -> SweepRun:
-        imputes = method_named(name).imputes
+        imputes = variant_named(name).imputes
         return self._run(name, divergence, variant, imputes=imputes)
 
     def baseline(self, name: str) -> SweepRun:
@@ -381,7 +381,7 @@ def _models(suite: Suite, selection: Selection) -> tuple[list[str], list[str], l
     """Return models, baselines, and sentences on baselines that cannot run here."""
     models, baselines = list(suite.models), list(suite.baselines)
     if selection.models:
-        known = [method.name for method in METHODS]
+        known = [method.name for method in VARIANTS]
         wanted: list[str] = []
         for name in selection.models:
             if name in ("models", "baselines"):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from halfseen.front.ipc import declared_batches
-from halfseen.front.sites import has_value
-from halfseen.front.values import text_bytes
+from halfseen.data.arrow_files import declared_batches
+from halfseen.data.sites import has_value
+from halfseen.data.values import text_bytes
 from halfseen_serve.errors import RequestError, lacking
 from halfseen_serve.json_body import Choose, RequestTable
 from halfseen_serve.limits import Limits

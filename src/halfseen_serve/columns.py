@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from halfseen.front import CategoryColumn, NumberColumn, TableSchema
+from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 
 
 class CellType(NamedTuple):

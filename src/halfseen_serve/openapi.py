@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfseen.front import TableSchema
+from halfseen.data import TableSchema
 from halfseen_serve.arrow_body import ARROW
 from halfseen_serve.limits import Limits
 from halfseen_serve.scorer import Scorer, Scorers
@@ -36,7 +36,7 @@ def described_model(scorers: Scorers) -> dict[str, Any]:
     schema, patterns = scorers.schema, [_described_pattern(scorer) for scorer in scorers.parts]
     return {
         "label": schema.label,
-        "task": schema.label_kind.task,
+        "task": schema.target_type.task,
         "classes": list(schema.classes),
         **(patterns[0] if len(patterns) == 1 else {"patterns": patterns}),
         "answers": output_names(schema),

@@ -12,16 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from halfseen.alarms import FEWEST_ROWS
-from halfseen.alarms.cells import CellAlarms
-from halfseen.alarms.rows import Watch
+from halfseen.alarms.cell_alarms import CellAlarms
+from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats
+from halfseen.data import NumberColumn, TableSchema
+from halfseen.data.dates import date_names
+from halfseen.data.preprocessing import ReadRows, read_rows
 from halfseen.errors import InputError
 from halfseen.export.onnx_session import TableGraph, graph_of, open_graph
 from halfseen.export.onnx_tables import graph_values
-from halfseen.front import NumberColumn, TableSchema
-from halfseen.front.dates import date_names
-from halfseen.front.preprocessing import ReadRows, read_rows
-from halfseen.model.patterns import Choice, PatternModel, load
+from halfseen.model.pattern_model import Choice, PatternModel, load
 from halfseen_serve.columns import request_columns
 from halfseen_serve.errors import RequestError
 
@@ -85,7 +85,7 @@ class Scorer:
             some = {name: values[start : start + CHUNK] for name, values in inputs.items()}
             parts.append(self.graph.run(some))
         outputs, predictions = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return self.schema.label_kind.normalized(outputs), predictions
+        return self.schema.target_type.normalized(outputs), predictions
 
     def alarms(self, read: ReadRows, outputs: Floats) -> list[str]:
         """Name what looks wrong with columns and cells; the source's figures stay inside.
@@ -126,7 +126,7 @@ class Scorers:
         if self.choice is None:
             return self.parts[0]
         made = date_names(self.schema.dates)
-        cells = {name: made.get(name, (name,))[0] for name in self.choice.doubtful}
+        cells = {name: made.get(name, (name,))[0] for name in self.choice.ambiguous_columns}
         missing = {name for name, cell in cells.items() if not has_value(cell)}
         try:
             return self.parts[self.choice.place({*self.choice.known} - missing, "the request")]

@@ -10,20 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from halfseen.alarms import Alarm, columns, refuse, sentences
-from halfseen.alarms.rows import (
+from halfseen.alarms import Alarm, column_alarms, refuse, sentences
+from halfseen.alarms.table_alarms import (
     Watch,
     amount_alarms,
     drift_alarms,
     prediction_alarms,
     table_alarms,
 )
+from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.preprocessing import read_rows
+from halfseen.data.schema import Shape
+from halfseen.data.schema_inference import InferredTables, infer_schema
+from halfseen.data.tables import ArrowTable
 from halfseen.errors import InputError
-from halfseen.front.inference import Understanding, understand
-from halfseen.front.preprocessing import read_rows
-from halfseen.front.roles import Roles
-from halfseen.front.schema import Shape
-from halfseen.front.tables import ArrowTable
 from halfseen_bench.data import heart
 
 Columns = dict[str, np.ndarray]
@@ -170,7 +170,7 @@ CLEAN: dict[str, Change] = {
 
 
 def table_of(columns: Columns, where: str) -> ArrowTable:
-    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    arrays = {name: pa.array(values, from_pandas=True) for name, values in column_alarms.items()}
     return ArrowTable(pa.table(arrays), where)
 
 
@@ -182,10 +182,10 @@ def noticed(change: Change, seed: int) -> list[str]:
     source |= {"test": random.normal(size=220), "sick": (source["age"] > 54).astype(int)}
     tables = table_of(source, "the source"), table_of(change(target, random), "the target")
     try:
-        found = understand(*tables, Roles("sick"))
+        found = infer_schema(*tables, ColumnSpec("sick"))
     except InputError:
         return ["asked"]
-    if not isinstance(found, Understanding):
+    if not isinstance(found, InferredTables):
         return ["asked"]
     return [alarm.kind for alarm in table_alarms(found)]
 
@@ -210,12 +210,12 @@ def test_alarms_find_the_faulty_tables_and_are_silent_on_the_clean():
     assert detected >= DETECTED, missed
 
 
-def understood(target: Columns) -> Understanding:
+def understood(target: Columns) -> InferredTables:
     random = np.random.default_rng(0)
     source = people(220, random) | {"test": random.normal(size=220)}
     source["sick"] = (source["age"] > 54).astype(int)
-    found = understand(table_of(source, "s"), table_of(target, "t"), Roles("sick"))
-    assert isinstance(found, Understanding)
+    found = infer_schema(table_of(source, "s"), table_of(target, "t"), ColumnSpec("sick"))
+    assert isinstance(found, InferredTables)
     return found
 
 
@@ -290,8 +290,10 @@ def test_silence_on_the_hearts_of_four_hospitals(hospital):
     there = dict(zip(heart.COLUMNS, source.T, strict=True)) | {"label": label}
     here = {n: c for n, c in zip(heart.COLUMNS, target.T, strict=True) if not np.isnan(c).all()}
     here = {n: c for n, c in here.items() if n not in ("slope", "ca", "thal")}
-    found = understand(table_of(there, "s"), table_of(here, "t"), Roles("label", keep=tuple(here)))
-    assert isinstance(found, Understanding)
+    found = infer_schema(
+        table_of(there, "s"), table_of(here, "t"), ColumnSpec("label", keep=tuple(here))
+    )
+    assert isinstance(found, InferredTables)
     assert table_alarms(found) == []
 
 
@@ -308,8 +310,8 @@ def test_numbers_at_the_edge_of_what_there_are_have_no_unit(source, target):
         quantiles = sorted(np.resize([*values, *values[:1]], 21) * rows)
         return Shape(rows=21, gaps=0.0, distinct=21, quantiles=quantiles)
 
-    assert columns._unit("dose", shape(source), shape(target)) is None
-    assert columns._about(1013.0) == "1,000"
+    assert column_alarms._unit("dose", shape(source), shape(target)) is None
+    assert column_alarms._about(1013.0) == "1,000"
 
 
 def test_sentences_of_many_alarms_and_of_answers():

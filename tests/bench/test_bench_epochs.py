@@ -5,7 +5,7 @@ import pytest
 from small_pair import small_pair
 
 from halfseen import InputError
-from halfseen.networks.methods import METHODS, method_named
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options, preset
 from halfseen.selection import SCORES
 from halfseen_bench.data import Sealed
@@ -13,7 +13,7 @@ from halfseen_bench.epochs import EPOCH_SCORES, evidence_of
 from halfseen_bench.metrics import measured
 from halfseen_bench.models import chosen_epochs, fit_and_measure
 
-IMPUTATION = method_named("Adaptation-Imputation")
+IMPUTATION = variant_named("Adaptation-Imputation")
 OPTIONS = make_options(
     {"training.warmup_epochs": 1, "training.joint_epochs": 4, "refinement.epochs": 2},
     preset("default", inputs="table"),
@@ -68,7 +68,7 @@ def test_looking_changes_nothing():
     ]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
+@pytest.mark.parametrize("method", VARIANTS, ids=lambda m: m.name)
 def test_every_model_has_its_evidence(method):
     pair = small_pair(count=40)
     evidence = evidence_of(pair, method, 30, seed=0)
@@ -91,7 +91,7 @@ def test_the_oracle_follows_its_metric():
 def test_full_models_need_a_complete_target():
     pair = replace(small_pair(), complete_target=None)
     with pytest.raises(InputError, match="nobody measured those of here->there"):
-        run(pair, method_named("Adaptation-Full"))
+        run(pair, variant_named("Adaptation-Full"))
 
 
 def test_cross_entropy_is_exact_and_binary_metrics_are_known():

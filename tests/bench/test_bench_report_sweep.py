@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError
-from halfseen.report.page import rendered_page
+from halfseen.report.html import rendered_page
 from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.report.sweep import sweep_page
 from halfseen_bench.suites import SUITES

@@ -6,7 +6,7 @@ import pytest
 from small_pair import small_pair
 
 from halfseen import InputError, OptionError
-from halfseen.networks.methods import METHODS
+from halfseen.networks.variants import VARIANTS
 from halfseen.options import Options
 from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
@@ -16,7 +16,7 @@ from halfseen_bench.problems import load_problem, with_source_rows
 from halfseen_bench.suites import CONSTANTS, SUITES, TREES_COLOURS
 from halfseen_bench.sweep import Selection, plan_runs, run_one
 
-MODELS = {method.name for method in METHODS}
+MODELS = {method.name for method in VARIANTS}
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=lambda b: b.name)

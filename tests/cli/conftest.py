@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from tables_cli import TINY, Result, halfseen, source_table, target_table, write
 
-from halfseen.model import rows
+from halfseen.fitting import prepared_rows
 from halfseen_bench.baselines import CLASSIFIERS
 from halfseen_bench.data import demo as demo_data
 from halfseen_bench.suites import SUITES
@@ -52,7 +52,7 @@ def small_demo() -> Iterator[None]:
 @pytest.fixture
 def one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hold one part of a small source out instead of five in turn: two trainings, not six."""
-    monkeypatch.setattr(rows, "SMALL", 0)
+    monkeypatch.setattr(prepared_rows, "SMALL", 0)
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from tables_cli import halfseen as command
 
 import halfseen
 from halfseen.errors import InputError, OptionError
-from halfseen.labels import Amounts, Reach
 from halfseen.members import LEARNERS
-from halfseen.model.settings import TREES_AND_LINES
-from halfseen.model.telling import told
+from halfseen.model.summaries import told
 from halfseen.rehearsal import TAUGHT, UNTAUGHT
 from halfseen.selection import scores_for
+from halfseen.settings import TREES_AND_LINES
+from halfseen.targets import IntervalReach, RegressionTarget
 from halfseen_serve.openapi import described_model, output_names
 from halfseen_serve.scorer import open_scorers
 
@@ -115,7 +115,7 @@ def test_python_gives_the_same_model_and_says_what_it_has_not(folder):
     with pytest.raises(InputError, match="predicts amounts, which have no probabilities"):
         model.predict_proba(target)
     with pytest.raises(InputError, match="Class proportions correct probabilities"):
-        model.shown(target, target_prior=[0.5, 0.5])
+        model.predictions(target, target_prior=[0.5, 0.5])
     with pytest.raises(InputError, match="not all finite numbers"):
         model.evaluate(target, ["much"] * 160)
 
@@ -125,8 +125,8 @@ def test_graph_and_server_answer_as_the_model(folder):
     assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
     scorers = open_scorers(folder / "model.onnx")
     _, target, _ = tables()
-    ((shown, amounts, _),) = scorers.parts[0].answer([target], lambda: False)
-    expected = halfseen.load(folder / "model").shown(target)
+    ((shown, amounts, _),) = scorers.parts[0].raw_prediction([target], lambda: False)
+    expected = halfseen.load(folder / "model").predictions(target)
     np.testing.assert_allclose(shown, expected, rtol=1e-4)
     np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)
     assert output_names(scorers.schema) == ["amount", "low", "high"]
@@ -213,12 +213,12 @@ def test_labelled_target_rows_make_intervals_hold_what_they_say(times, offset):
 
 
 def test_a_few_labels_never_make_intervals_narrower():
-    reach = Reach((0.0, 1.0), (2.0, 0.0), (2.0, 1.0))
+    reach = IntervalReach((0.0, 1.0), (2.0, 0.0), (2.0, 1.0))
     amounts = np.linspace(0, 1, 50)
     assert reach.scale_for(amounts[:10], amounts[:10]) == 1.0
     assert reach.scale_for(amounts, amounts) == 0.0
     assert reach.times(3.0).around(np.array([1.0])).tolist() == [[0.7, 4.0]]
-    assert Reach((0.0,), (0.0,), (0.0,)).scale_for(np.zeros(50), np.full(50, 4.0)) == 4.0
+    assert IntervalReach((0.0,), (0.0,), (0.0,)).scale_for(np.zeros(50), np.full(50, 4.0)) == 4.0
 
 
 def test_drifted_columns_are_told_and_not_mapped():
@@ -240,7 +240,9 @@ def test_a_rehearsal_measures_amounts(folder, tmp_path):
     measured = json.loads(found.read_text())
     rmse = {each["model"]: each["measured"]["rmse"] for each in measured["runs"]}
     assert min(rmse.values()) == rmse["Ridge regression"] < 20
-    assert all(set(each["scores"]) == set(scores_for(Amounts)) for each in measured["runs"])
+    assert all(
+        set(each["scores"]) == set(scores_for(RegressionTarget)) for each in measured["runs"]
+    )
 
 
 def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):

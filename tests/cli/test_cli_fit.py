@@ -17,10 +17,10 @@ from rich.console import Console
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 import halfseen as library
-from halfseen.cli.config import read_config
-from halfseen.cli.showing import print_metrics
-from halfseen.model.settings import IN_MEMORY
-from halfseen.networks.methods import METHODS
+from halfseen.cli.fit_config import read_config
+from halfseen.cli.printing import print_metrics
+from halfseen.networks.variants import VARIANTS
+from halfseen.settings import IN_MEMORY
 
 HEART_CATEGORIES = "cp,restecg,slope,thal"
 
@@ -48,10 +48,10 @@ def test_heart_from_two_files_to_scores(heart, one_part):
                    "--categorical", HEART_CATEGORIES, "--config", heart / "small.toml",
                    "-o", heart / "model")  # fmt: skip
     assert run.code == 0, run.err
-    roles = {
+    spec = {
         line.split()[0]: line.split()[1] for line in run.out.splitlines() if len(line.split()) > 2
     }
-    assert [name for name, role in roles.items() if role == "missing"] == ["slope", "ca", "thal"]
+    assert [name for name, role in spec.items() if role == "missing"] == ["slope", "ca", "thal"]
     assert "0 164 (54.1%), 1 139 (45.9%)" in run.out
     run = halfseen("predict", heart / "model", heart / "target.csv", "-o", heart / "scores.parquet")
     assert run.code == 0, run.err
@@ -166,7 +166,7 @@ def test_a_terminal_is_asked_about_doubtful_columns(tables, tmp_path, monkeypatc
         return True
 
     monkeypatch.setattr(typer, "confirm", confirm)
-    monkeypatch.setattr("halfseen.cli.sites.is_terminal", lambda: True)
+    monkeypatch.setattr("halfseen.cli.site_tables.is_terminal", lambda: True)
     run = halfseen("fit", tables / "source.parquet", target, "--label", "click", "--id", "user",
                    "--dry-run")  # fmt: skip
     assert run.code == 0, run.err
@@ -182,7 +182,7 @@ def test_inspect_tells_what_the_model_expects(tables):
     for said in ("Adaptation-Imputation", "spend", "source.parquet: 80 rows", "AUC", "torch"):
         assert said in run.out
     described = json.loads(halfseen("inspect", tables / "model", "--json").out)
-    names = [column["name"] for column in described["front"]["schema"]["columns"]]
+    names = [column["name"] for column in described["preprocessor"]["schema"]["columns"]]
     assert names == ["visits", "basket", "shop", "member", "spend", "grade"]
     assert described["metrics"]["class_counts"] == {"no": 40, "yes": 40}
 
@@ -217,7 +217,7 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     path.write_text(guide.split("```toml\n")[1].split("```")[0])
     config = read_config(path, {})
     assert config.label == "click"
-    assert config.settings().options_for(METHODS[-1], resident=True).training.joint_epochs == 40
+    assert config.settings().options_for(VARIANTS[-1], resident=True).training.joint_epochs == 40
     assert config.memory_mib * 2**20 == IN_MEMORY
 
 
@@ -236,5 +236,5 @@ def test_names_behind_each_other_are_renamed(tmp_path):
         "--label", "click", "--id", "user", "--rename", "Basket=basket,SHOP=shop",
         "--dry-run", "--json",
     )  # fmt: skip
-    roles = {column["name"]: column["role"] for column in json.loads(run.out)["columns"]}
-    assert roles["basket"] == roles["shop"] == "observed"
+    spec = {column["name"]: column["role"] for column in json.loads(run.out)["columns"]}
+    assert spec["basket"] == spec["shop"] == "observed"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tables_cli import check_refused, halfseen, replaced, source_table, target_table, write
 
-from halfseen.front.ipc import LARGEST_BATCH
+from halfseen.data.arrow_files import LARGEST_BATCH
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning would be a second line
 ROWS = 80
@@ -173,7 +173,7 @@ def test_no_flipped_bit_of_a_parquet_footer_ends_the_process(tmp_path):
     code = f"""
 from pathlib import Path
 from halfseen import HalfseenError
-from halfseen.front.files import open_table
+from halfseen.data.table_files import open_table
 path, content = Path({str(tmp_path / "bad.parquet")!r}), {content!r}
 for bit in range(8 * 90):
     damaged = bytearray(content)

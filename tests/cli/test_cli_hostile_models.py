@@ -78,7 +78,7 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
     "edited": (edited(seed=77), "was changed after it was written"),
     "no seal": (edited(seal=None), "was changed after it was written"),
     "other kind": (forged(lambda data: data["members"][0].update(kind="spell")), "spell"),
-    "other front": (forged(lambda data: data["front"].update(kind="spell")), "spell"),
+    "other preprocessor": (forged(lambda data: data["preprocessor"].update(kind="spell")), "spell"),
     "unknown field": (forged(lambda data: data.update(magic=1)), "magic"),
     "unknown method": (forged(lambda data: data["members"][0].update(method="Magic")), "Magic"),
     "huge networks": (
@@ -87,9 +87,9 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "no members": (forged(lambda data: data.update(members=[])), "members"),
     "too few weights": (forged(lambda data: data["weights"]["members"].pop()), "members and"),
-    "no schema": (forged(lambda data: data["front"].pop("schema")), "schema"),
+    "no schema": (forged(lambda data: data["preprocessor"].pop("schema")), "schema"),
     "another schema": (
-        forged(lambda data: data["front"]["schema"]["columns"].pop(0)),
+        forged(lambda data: data["preprocessor"]["schema"]["columns"].pop(0)),
         "the networks described need",
     ),
     "linked tensors": (linked("model.safetensors"), "link out"),

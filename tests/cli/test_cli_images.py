@@ -12,7 +12,7 @@ from scipy.special import logit
 from tables_cli import halfseen
 
 from halfseen import InputError, load
-from halfseen.front.image_folders import open_folder
+from halfseen.data.image_folders import open_folder
 from image_folders import TINY, save, write_folders
 
 SET = [word for setting in TINY for word in ("--set", setting)]
@@ -168,10 +168,10 @@ def test_best_effort_is_both_models_of_five_folds_together(place, tmp_path):
     assert run.code == 0, run.err
     model = load(tmp_path / "model")
     rows = np.random.default_rng(0).uniform(-1, 1, (7, 3, 8, 8)).astype(np.float32)
-    each = [np.exp(member.answer(rows)) for member in model.members]
+    each = [np.exp(member.raw_prediction(rows)) for member in model.members]
     assert len(each) == 10
     assert not np.allclose(each[0], each[1])
-    together = np.exp(model.answer(rows))
+    together = np.exp(model.raw_prediction(rows))
     assert np.allclose(together, np.mean(each, axis=0), atol=1e-6)
 
 
@@ -294,7 +294,7 @@ def blind(place, sides, tmp_path_factory):
 def test_the_hidden_part_of_a_target_teaches_nothing(blind):
     first, second = (load(model) for model in blind)
     assert first.metrics == second.metrics
-    assert first.front == second.front
+    assert first.preprocessor == second.preprocessor
     for name, tensor in first.tensors().items():
         assert np.array_equal(tensor, second.tensors()[name]), name
 
@@ -353,7 +353,7 @@ def test_class_folders_are_evaluated(place, tmp_path):
     assert "cut.png" in found["skipped"][0]
     model = load(place / "model")
     folder = open_folder(place / "source", labelled=True)
-    kept, pixels = folder.read(model.blocks.shape, lambda error: None, model.front.hidden)
+    kept, pixels = folder.read(model.blocks.shape, lambda error: None, model.preprocessor.hidden)
     assert found["metrics"]["accuracy"]["value"] == pytest.approx(
         (model.predict(pixels) == np.array(kept.labels)).mean()
     )
@@ -374,7 +374,7 @@ def test_the_regions_that_move_an_answer_are_shown(place):
     seen = ~model.blocks.mask.reshape(8, 2, 8, 2).all(axis=(1, 3))
     assert [[value is not None for value in row] for row in found["importance"]] == seen.tolist()
     _, pixels = open_folder(place / "target" / "0 é.png").read(
-        model.blocks.shape, hidden=model.front.hidden
+        model.blocks.shape, hidden=model.preprocessor.hidden
     )
     covered = pixels.copy()
     covered[:, :, :2, 4:6] = pixels[:, :, ~model.blocks.mask].mean(axis=2)[:, :, None, None]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from tables_cli import Result, halfseen, source_table, target_table, write
 
+from halfseen.data import table_files
 from halfseen.errors import InputError, OptionError
-from halfseen.front import files
 from halfseen.model import loading
 from halfseen.outputs import Output, check_outputs
 
@@ -43,7 +43,7 @@ def no_work(monkeypatch) -> None:
     def worked(*_: object, **__: object) -> None:
         raise AssertionError("it began to work")
 
-    monkeypatch.setattr(files, "open_table", worked)
+    monkeypatch.setattr(table_files, "open_table", worked)
     monkeypatch.setattr(loading, "load", worked)
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from tables_cli import TINY, halfseen, source_table, target_table, write
 
-from halfseen.labels import Classes
 from halfseen.rehearsal import TAUGHT, UNTAUGHT, RehearsalStage, baselines
+from halfseen.targets import ClassTarget
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_a_rehearsal_ends_with_tables_and_a_verdict(tables, tmp_path):
     found = json.loads(output.read_text())
     assert json.loads(result.out) == found
     models = {run["model"] for run in found["runs"]}
-    assert models == {"Adaptation-Imputation", *baselines(Classes.of(2))}
+    assert models == {"Adaptation-Imputation", *baselines(ClassTarget.of(2))}
     assert found["verdict"] in result.err
 
 
@@ -42,7 +42,7 @@ def test_what_fit_would_fit_is_rehearsed(tables, tmp_path):
     run = halfseen("rehearse", *tables[:4], "--id", "user", "--repeats", 1, "-o", output, *weighed)
     assert run.code == 0, run.err
     models = {run["model"] for run in json.loads(output.read_text())["runs"]}
-    assert models == {TAUGHT, UNTAUGHT, *baselines(Classes.of(2))}
+    assert models == {TAUGHT, UNTAUGHT, *baselines(ClassTarget.of(2))}
     run = halfseen("rehearse", *tables[:4], "--id", "user", "--rows", 100, *weighed[:2])
     assert run.code == 2
     assert "let it read all 160 (--rows)" in run.err

@@ -39,8 +39,8 @@ def test_fit_prints_one_document_and_the_rest_elsewhere(fit, tmp_path):
     found = document(run)
     assert found["model"] == str(tmp_path / "model")
     assert found["classes"] == {"no": 40, "yes": 40}
-    roles = {column["name"]: column["role"] for column in found["columns"]}
-    assert roles["spend"] == "missing"
+    spec = {column["name"]: column["role"] for column in found["columns"]}
+    assert spec["spend"] == "missing"
     assert found["metrics"]["held_out_source"]["without_missing_block"]["rows"] == 80
     assert "Held-out source rows" in run.err
     plan = document(halfseen(*fit, "--json", "--dry-run", "--quiet"))

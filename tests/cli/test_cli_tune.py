@@ -10,7 +10,7 @@ import pytest
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 from halfseen import AdaptationImputationClassifier
-from halfseen.cli.config import FitConfig
+from halfseen.cli.fit_config import FitConfig
 from halfseen.cli.tune import best_config
 from halfseen.tuning import SearchResult, SearchTrial
 

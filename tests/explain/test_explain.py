@@ -12,8 +12,10 @@ import pytest
 
 import halfseen
 import tiny
+from halfseen.data.preprocessing import read_rows, transform
 from halfseen.errors import InputError
-from halfseen.explain.rows import (
+from halfseen.explain.explanation import shown
+from halfseen.explain.reference_rows import (
     TYPICAL,
     distances,
     expected_columns,
@@ -21,9 +23,7 @@ from halfseen.explain.rows import (
     typical_rows,
 )
 from halfseen.explain.shapley import shapley_values
-from halfseen.explain.telling import shown
-from halfseen.front.preprocessing import read_rows, transform
-from halfseen.labels import Classes
+from halfseen.targets import ClassTarget
 
 
 def patients(rows: int, seed: int) -> pa.Table:
@@ -95,7 +95,7 @@ def test_values_add_up_and_a_column_of_no_effect_has_none(model):
     found = model.explain(TARGET.slice(0, 8))
     probability = model.predict_proba(TARGET.slice(0, 8))
     total = found.base + found.contributions.sum(1)
-    assert total == pytest.approx(Classes.of(2).explained(np.log(probability))[:, 1], abs=1e-9)
+    assert total == pytest.approx(ClassTarget.of(2).explained(np.log(probability))[:, 1], abs=1e-9)
     assert set(list(found.importance)[:2]) == {"age", "ward"}
     assert found.importance["age"] > 5 * found.importance["idle"]
     first = found.row(0)["contributions"][0]
@@ -113,7 +113,7 @@ def test_several_classes_are_explained_by_the_predicted_one():
     found = model.explain(target[:30])
     probability = model.predict_proba(target[:30])
     assert found.spoken_of.tolist() == probability.argmax(1).tolist()
-    best = Classes.of(3).explained(np.log(probability))[np.arange(30), found.spoken_of]
+    best = ClassTarget.of(3).explained(np.log(probability))[np.arange(30), found.spoken_of]
     assert found.base + found.contributions.sum(1) == pytest.approx(best, abs=1e-9)
     assert next(iter(found.importance)) == "x0"
 

@@ -8,13 +8,19 @@ from onnxruntime import InferenceSession
 
 import halfseen
 from halfseen import AdaptationImputationClassifier, load
-from halfseen.align import ColumnMap, Continuous, continuous_columns, distance_of, judged_weights
+from halfseen.column_maps import (
+    ColumnMap,
+    Continuous,
+    continuous_columns,
+    distance_of,
+    judged_weights,
+)
 from halfseen.errors import InputError
 from halfseen.export.onnx import check_parity, onnx_model
-from halfseen.graph import GraphBuilder
+from halfseen.fitting import prepared_rows
+from halfseen.fitting.self_training import SELF_TRAINED
 from halfseen.members import Aligned
-from halfseen.model import rows as model_rows
-from halfseen.model.self_training import SELF_TRAINED
+from halfseen.onnx_graph import GraphBuilder
 
 COLUMNS = Continuous(
     np.array([0, 2]), np.array([5.0, -1.0]), np.array([2.0, 3.0]), np.array([False, True])
@@ -106,7 +112,7 @@ def test_clear_cases_count_alone_and_close_ones_are_hedged():
 
 @pytest.fixture(autouse=True)
 def one_part(monkeypatch):
-    monkeypatch.setattr(model_rows, "SMALL", 0)  # one part held out instead of five folds
+    monkeypatch.setattr(prepared_rows, "SMALL", 0)  # one part held out instead of five folds
 
 
 def test_a_fit_maps_drifted_columns_and_its_folder_and_graph_do_the_same(tmp_path):

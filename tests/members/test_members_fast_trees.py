@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from halfseen.blocks import Blocks
-from halfseen.labels import Amounts, Classes
-from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, Task, tree_arrays
+from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, TrainingJob, tree_arrays
 from halfseen.members.tree_arrays import TreeArrays
+from halfseen.targets import ClassTarget, RegressionTarget
 
-fast_trees = pytest.importorskip("halfseen.members.fast_trees")
+fast_trees = pytest.importorskip("halfseen.members.compiled_trees")
 LEARNERS = (BoostedTreesLearner(rounds=40, rate=0.3), ForestLearner(size=8))
 
 
@@ -20,11 +20,11 @@ def grown(learner, outputs, rows=3000):
     score = inputs[:, 0] * inputs[:, 1] + inputs[:, 2]
     ranks = np.argsort(np.argsort(score))
     kind, labels = (
-        (Amounts(), score.astype(np.float64))
+        (RegressionTarget(), score.astype(np.float64))
         if outputs == 1
-        else (Classes.of(outputs), ranks * outputs // rows)
+        else (ClassTarget.of(outputs), ranks * outputs // rows)
     )
-    task = Task(Blocks((5,), (4,)), kind, Sample(inputs, labels), inputs, 0)
+    task = TrainingJob(Blocks((5,), (4,)), kind, Sample(inputs, labels), inputs, 0)
     return learner.fit(task).trees
 
 
@@ -129,7 +129,7 @@ def test_without_numba_and_for_few_rows_lightgbm_walks(monkeypatch):
     compiled, walked = both(trees, rows, monkeypatch)
     again = TreeArrays.restored(trees.tensors(), 1, 4)
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "halfseen.members.fast_trees")
+    monkeypatch.delitem(sys.modules, "halfseen.members.compiled_trees")
     monkeypatch.setattr(tree_arrays, "MANY", 0)
     assert again._fast is None
     assert np.array_equal(again.sums(rows), compiled)

@@ -11,13 +11,13 @@ from scipy.special import log_softmax
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.graph import GraphBuilder
-from halfseen.labels import Classes
-from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, Task
+from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, TrainingJob
 from halfseen.members.tree_arrays import TreeArrays
+from halfseen.onnx_graph import GraphBuilder
+from halfseen.targets import ClassTarget
 
 BLOCKS = Blocks((4,), (2,))
-TWO = Classes.of(2)
+TWO = ClassTarget.of(2)
 LEARNERS = (BoostedTreesLearner(rounds=24, rate=0.3), ForestLearner(size=8))
 
 
@@ -27,7 +27,7 @@ def task(classes=2, rows=300, *, soft=False, seed=0):
     labels = np.digitize(inputs[:, 0] + inputs[:, 1], np.linspace(-1, 1, classes - 1))
     if soft:
         labels = 0.9 * np.eye(classes)[labels] + 0.1 / classes
-    return Task(BLOCKS, Classes.of(classes), Sample(inputs, labels), inputs, seed)
+    return TrainingJob(BLOCKS, ClassTarget.of(classes), Sample(inputs, labels), inputs, seed)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.name)
@@ -37,16 +37,18 @@ def test_trees_learn_save_and_export(learner, classes):
     member = learner.fit(given)
     rows, labels = given.source.inputs, given.source.labels
     labels = labels if labels.ndim == 1 else labels.argmax(1)
-    said = member.answer(rows)
+    said = member.raw_prediction(rows)
     assert np.allclose(np.exp(said).sum(1), 1.0)
     assert (said.argmax(1) == labels).mean() > 0.6
 
     hidden = rows.copy()
     hidden[:, 2] = 99.0
-    assert np.array_equal(member.answer(hidden), said)  # x2 is not looked at
+    assert np.array_equal(member.raw_prediction(hidden), said)  # x2 is not looked at
 
-    again = type(member).restored(member.describe(), member.tensors(), BLOCKS, Classes.of(classes))
-    assert np.array_equal(again.answer(rows), said)
+    again = type(member).restored(
+        member.describe(), member.tensors(), BLOCKS, ClassTarget.of(classes)
+    )
+    assert np.array_equal(again.raw_prediction(rows), said)
 
     builder = GraphBuilder(["answer"])
     builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 4]))
@@ -72,24 +74,24 @@ def grouped(rows, groups):
     group = random.integers(0, groups, rows)
     inputs[:, 0] = group / groups
     labels = random.integers(0, 2, groups)[group] ^ (random.random(rows) < 0.05)
-    return Task(BLOCKS, TWO, Sample(inputs, labels), inputs, 0)
+    return TrainingJob(BLOCKS, TWO, Sample(inputs, labels), inputs, 0)
 
 
 def test_large_trees_are_grown_where_small_ones_do_not_find_the_groups():
     learner = BoostedTreesLearner(rounds=100, rate=0.1)
-    assert learner.settled(grouped(1500, 150)).large
+    assert learner.selected(grouped(1500, 150)).large
     noisy = grouped(1500, 4)
-    assert not learner.settled(noisy).large
+    assert not learner.selected(noisy).large
     rare = task(rows=30)
     alone = replace(rare, source=Sample(rare.source.inputs, np.arange(30) // 29))
-    assert not learner.settled(alone).large
+    assert not learner.selected(alone).large
 
 
 def test_codes_of_many_rows_are_told_apart():
     """More groups than a column of amounts has bins."""
     given = grouped(6000, 200)
     member = BoostedTreesLearner(rounds=200, rate=0.2, large=True).fit(given)
-    right = member.answer(given.source.inputs).argmax(1) == given.source.labels
+    right = member.raw_prediction(given.source.inputs).argmax(1) == given.source.labels
     assert right.mean() > 0.93
 
 
@@ -99,7 +101,7 @@ def test_row_weights_are_repeated_rows():
     given = replace(given, source=replace(given.source, labels=labels))
     counts = np.where(given.source.labels == 1, 3.0, 1.0)
     weighted = replace(given, source=replace(given.source, weights=counts))
-    plain, heavier = (LEARNERS[0].fit(t).answer(given.target) for t in (given, weighted))
+    plain, heavier = (LEARNERS[0].fit(t).raw_prediction(given.target) for t in (given, weighted))
     assert np.exp(heavier)[:, 1].mean() > np.exp(plain)[:, 1].mean() + 0.15
 
 
@@ -107,7 +109,7 @@ def test_row_weights_are_repeated_rows():
 def test_constant_columns_one_class_and_few_rows_end_in_a_model(learner):
     inputs = np.ones((30, 4), dtype=np.float32)
     alone = Sample(inputs, np.zeros(30, dtype=np.int64))
-    said = learner.fit(Task(BLOCKS, TWO, alone, inputs, 0)).answer(inputs)
+    said = learner.fit(TrainingJob(BLOCKS, TWO, alone, inputs, 0)).raw_prediction(inputs)
     assert np.isfinite(said).all()
     assert (said.argmax(1) == 0).all()
 

@@ -7,14 +7,14 @@ import torch
 from torch import nn
 
 from halfseen import Blocks, preset
-from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.nets import encoders as encoders_module
 from halfseen.networks.nets.encoders import ConvEncoder
 from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, is_fast
-from halfseen.networks.nets.networks import build_networks
+from halfseen.networks.nets.modules import build_networks
 from halfseen.networks.objective import build_objective
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.terms.term import Batch
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 
 NETWORKS = {"valid-2": ("valid", 2), "same-3": ("same", 3), "valid-1": ("valid", 1)}
@@ -129,7 +129,7 @@ def test_statistics_of_the_target_are_the_plain_ones(monkeypatch):
     """`estimate_statistics` trains batch norm alone, without momentum."""
     options = make_options(SMALL, preset("reference"))
     blocks = Blocks.rows((1, 32, 32))
-    networks = shake(build_networks(blocks, method_named("Adaptation-Imputation"), 3, options))
+    networks = shake(build_networks(blocks, variant_named("Adaptation-Imputation"), 3, options))
     slow = copy.deepcopy(networks)
     target = images(24, 1)
     networks.estimate_statistics(target.split(8))
@@ -146,7 +146,7 @@ MASKS = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", VARIANTS, ids=lambda method: method.name)
 @pytest.mark.parametrize("mask", MASKS)
 def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, mask):
     torch.manual_seed(0)
@@ -208,7 +208,7 @@ def test_an_encoder_of_ones_own_gets_the_whole_canvas():
 
     options = make_options(SMALL, preset("reference"))
     blocks = Blocks.rows((1, 32, 32))
-    networks = build_networks(blocks, method_named("Adaptation-Imputation"), 3, options, Own)
+    networks = build_networks(blocks, variant_named("Adaptation-Imputation"), 3, options, Own)
     latents = networks.latents(
         torch.zeros(4, 1, 32, 32), torch.zeros(4, 1, 32, 32), detach_generator_input=False
     )

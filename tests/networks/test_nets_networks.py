@@ -4,8 +4,8 @@ import torch
 from torch import nn
 
 from halfseen import Blocks, preset
-from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets.networks import build_networks
+from halfseen.networks.nets.modules import build_networks
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 from tiny import NETWORKS
 
@@ -34,7 +34,7 @@ def domains():
     return source, target
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", VARIANTS, ids=lambda method: method.name)
 def test_each_model_feeds_what_its_name_says(method, domains):
     source, target = domains
     networks = build_networks(BLOCKS, method, 2, SMALL, Recorder)
@@ -60,7 +60,7 @@ def test_each_model_feeds_what_its_name_says(method, domains):
 
 def test_latents_follow_the_papers_definitions(domains):
     source, target = domains  # which pass together: equal but for rounding
-    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, SMALL)
+    networks = build_networks(BLOCKS, variant_named("Adaptation-Imputation"), 2, SMALL)
     latents = networks.latents(source, target, detach_generator_input=False)
     observed = networks.encoder(source[:, :3])
     assert torch.allclose(latents.observed_source, observed)
@@ -76,13 +76,13 @@ def test_prediction_never_looks_at_the_targets_missing_block(domains):
     changed = target.clone()
     changed[:, 3:] = 99.0
     for name in ("Adaptation-Imputation", "Adaptation-IgnoreComponent", "Source-ZeroImputation"):
-        networks = build_networks(BLOCKS, method_named(name), 2, SMALL).eval()
+        networks = build_networks(BLOCKS, variant_named(name), 2, SMALL).eval()
         assert torch.equal(networks(target), networks(changed))
 
 
 def test_detached_generator_input_keeps_the_gradient_from_the_encoder(domains):
     source, target = domains
-    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, SMALL)
+    networks = build_networks(BLOCKS, variant_named("Adaptation-Imputation"), 2, SMALL)
     for detach in (True, False):
         networks.zero_grad()
         latents = networks.latents(source, target, detach_generator_input=detach)
@@ -96,7 +96,7 @@ def test_detached_generator_input_keeps_the_gradient_from_the_encoder(domains):
 
 def test_target_statistics_replace_the_running_ones():
     options = make_options({"networks.normalization": "batch"}, SMALL)
-    networks = build_networks(BLOCKS, method_named("Adaptation-Imputation"), 2, options)
+    networks = build_networks(BLOCKS, variant_named("Adaptation-Imputation"), 2, options)
     target = torch.randn(64, 5) * 3 + 2
     networks.train()
     networks.estimate_statistics([target])
@@ -116,7 +116,7 @@ def test_standardized_images_have_no_brightness_and_no_contrast():
     images = torch.rand(6, 2, 8, 8) * 2 - 1
     other_light = 5 * images + 3
     for name in ("Adaptation-Imputation", "Adaptation-IgnoreComponent"):
-        networks = build_networks(blocks, method_named(name), 2, options).eval()
+        networks = build_networks(blocks, variant_named(name), 2, options).eval()
         evened = networks._evened(images)
         measured = blocks.flat(evened, "observed")
         assert torch.allclose(measured.mean(1), torch.zeros(6), atol=1e-5)
@@ -124,6 +124,6 @@ def test_standardized_images_have_no_brightness_and_no_contrast():
         assert torch.allclose(networks(images), networks(other_light), atol=0.02)
         assert torch.allclose(networks(images), networks(blocks.hide(images)), atol=1e-6)
         usual = make_options({"images.standardize": False}, options)
-        plain = build_networks(blocks, method_named(name), 2, usual).eval()
+        plain = build_networks(blocks, variant_named(name), 2, usual).eval()
         plain.load_state_dict(networks.state_dict())
         assert torch.equal(plain(evened), networks(images))

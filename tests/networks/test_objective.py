@@ -6,13 +6,13 @@ import torch
 
 from halfseen import Blocks, preset
 from halfseen.networks.divergences import transport_cost
-from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms.paper import (
     reconstruction_loss,
     refinement_losses,
 )
 from halfseen.networks.terms.term import Batch
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 from tiny import NETWORKS
 
@@ -26,7 +26,7 @@ SMALL = NETWORKS | {
 def objective_for(name="Adaptation-Imputation", **settings):
     torch.manual_seed(0)
     options = make_options({**SMALL, **settings}, preset("paper", inputs="table"))
-    return build_objective(BLOCKS, method_named(name), 3, options).double()
+    return build_objective(BLOCKS, variant_named(name), 3, options).double()
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_any_combination_of_divergences(adaptation, imputation, batch):
         assert bool(parameters) is (kind == "adversarial")
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", VARIANTS, ids=lambda method: method.name)
 @pytest.mark.parametrize("divergence", ["adversarial", "transport"])
 def test_seven_models_have_the_losses_they_should(method, divergence, batch):
     objective = objective_for(method.name, **{"objective.divergence": divergence})

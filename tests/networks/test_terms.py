@@ -10,13 +10,13 @@ from torch import nn
 
 from halfseen import OptionError
 from halfseen.networks import terms
-from halfseen.networks.methods import method_named
-from halfseen.networks.nets.networks import build_networks
+from halfseen.networks.nets.modules import build_networks
 from halfseen.networks.terms import Part, State, Term, TermSettings, loss_words, register
 from halfseen.networks.terms.paper import classification_loss
 from halfseen.networks.terms.term import Batch, Views
 from halfseen.networks.training.batches import LabelledRows, ResidentBatches
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective
+from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options
 from halfseen.options.making import TERM_SETTINGS
 
@@ -159,7 +159,7 @@ def test_a_term_cannot_take_a_name_that_is_taken_or_none(registry, name):
 def state(phase="joint", name="Adaptation-Imputation", **given):
     torch.manual_seed(0)
     small = problem(rows=8)
-    networks = build_networks(small.blocks, method_named(name), 2, OPTIONS)
+    networks = build_networks(small.blocks, variant_named(name), 2, OPTIONS)
     batch = Batch(small.source.inputs, small.source.labels, small.target)
     return State(phase, networks, OPTIONS, batch, **given)
 
@@ -219,7 +219,7 @@ def trained(labels, weights=None):
     small = problem()
     rows = LabelledRows(small.source.inputs, labels, weights)
     given = TrainingProblem.resident(small.blocks, rows, small.target, 2)
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     return fit_objective(given, method, OPTIONS, seed=7, refine=True, device="cpu")[0]
 
 
@@ -286,7 +286,7 @@ def test_streamed_rows_train_to_the_same_weights_as_rows_in_memory(kind, refine,
     stream = TrainingProblem(
         resident.blocks, 2, Replayed(resident, False), 64, resident.source, resident.target, "file"
     )
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     settings = {"seed": 7, "refine": refine, "device": "cpu"}
     expected, history = fit_objective(resident, method, options, **settings)
     found, streamed = fit_objective(stream, method, options, **settings)
@@ -312,4 +312,4 @@ def test_a_stream_cannot_be_balanced():
         given.blocks, 2, Replayed(given, True), 64, given.source, given.target, "file"
     )
     with pytest.raises(OptionError, match=r"training.balanced=True needs all rows in memory"):
-        fit_objective(stream, method_named("Adaptation-Imputation"), options, seed=0)
+        fit_objective(stream, variant_named("Adaptation-Imputation"), options, seed=0)

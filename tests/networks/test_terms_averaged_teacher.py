@@ -9,7 +9,6 @@ from test_training_loop import OPTIONS, StopError, fit, problem, same, weights
 from torch import nn
 
 from halfseen import OptionError
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms.averaged_teacher import (
     AveragedTeacher,
@@ -18,6 +17,7 @@ from halfseen.networks.terms.averaged_teacher import (
     move_average,
 )
 from halfseen.networks.terms.term import Batch
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options
 
 
@@ -93,7 +93,7 @@ def test_class_balance_is_the_divergence_of_the_mean_answer():
 def objective_of(**settings):
     torch.manual_seed(0)
     small = problem()
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     objective = build_objective(small.blocks, method, 2, options_with(**settings))
     batch = Batch(small.source.inputs[:8], small.source.labels[:8], small.target[:8])
     return objective.train(), batch

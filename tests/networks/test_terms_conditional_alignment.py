@@ -6,11 +6,11 @@ import torch
 from test_training_loop import OPTIONS, fit, problem, same, weights
 
 from halfseen import OptionError
-from halfseen.networks.methods import METHODS, method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms import conditional_alignment
 from halfseen.networks.terms.conditional_alignment import entropy_weights, outer_product
 from halfseen.networks.terms.term import Batch
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 
 QUIET = {"networks.classifier_dropout": 0.0, "tables.dropout": 0.0}
@@ -21,7 +21,7 @@ def objective_with(**settings):
     options = make_options(
         {"objective.terms": {"conditional_alignment": settings}, **QUIET}, OPTIONS
     )
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     return build_objective(problem().blocks, method, 2, options).double()
 
 
@@ -89,7 +89,7 @@ def test_random_maps_keep_inner_products_on_average(monkeypatch):
 def test_what_is_large_is_projected():
     assert not objective_with().terms["conditional_alignment"].is_random
     wide = make_options({"tables.latent_size": 2000}, objective_with().options)
-    built = build_objective(problem().blocks, method_named("Adaptation-Imputation"), 2, wide)
+    built = build_objective(problem().blocks, variant_named("Adaptation-Imputation"), 2, wide)
     assert built.terms["conditional_alignment"].is_random
 
 
@@ -107,7 +107,7 @@ def test_the_critic_learns_and_the_networks_get_the_reverse_ramped(batch):
     assert full.abs().sum() > 0
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", VARIANTS, ids=lambda method: method.name)
 def test_every_model_that_adapts_takes_it(method):
     options = make_options({"objective.terms": {"conditional_alignment": {}}}, OPTIONS)
     if not method.adapts:

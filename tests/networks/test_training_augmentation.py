@@ -8,7 +8,6 @@ import torch
 from scipy.stats import ks_2samp
 
 from halfseen import Blocks
-from halfseen.networks.methods import method_named
 from halfseen.networks.training.augmentation import (
     AUGMENTATIONS,
     AffineImages,
@@ -20,7 +19,8 @@ from halfseen.networks.training.augmentation import (
     nearest_measured,
 )
 from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective, sample_of
+from halfseen.networks.training.train import TrainingProblem, fit_objective, sample_of
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options, preset
 
 
@@ -131,7 +131,7 @@ def test_light_is_added_where_one_domain_alone_has_colours():
             Blocks.rows((3, 8, 8)).hide(grey * tint[:, None, None]),
             2,
         )
-        method = method_named("Adaptation-IgnoreComponent")
+        method = variant_named("Adaptation-IgnoreComponent")
         objective, _ = fit_objective(problem, method, make_options(SMALL, preset()), seed=0)
         assert isinstance(objective.views.target, AffineImages) is not expected
 
@@ -170,7 +170,7 @@ SMALL = {
 @pytest.mark.parametrize("model", ["Adaptation-Imputation", "Adaptation-Full"])
 def test_a_fit_looks_at_the_pixels_of_both_domains_and_at_no_label(shift, light, model):
     objective, history = fit_objective(
-        images_problem(shift), method_named(model), make_options(SMALL, preset()), seed=0
+        images_problem(shift), variant_named(model), make_options(SMALL, preset()), seed=0
     )
     views = objective.views
     assert isinstance(views.source, AffineImages) is not light
@@ -186,7 +186,7 @@ def test_images_are_standardized_where_the_light_of_the_source_varies_more():
     darker = TrainingProblem.resident(brighter.blocks, source, target, 2)
     options = make_options(SMALL, preset(imputes=False))
     for problem, expected in ((alike, False), (brighter, False), (darker, True)):
-        method = method_named("Adaptation-IgnoreComponent")
+        method = variant_named("Adaptation-IgnoreComponent")
         objective, _ = fit_objective(problem, method, options, seed=0)
         assert objective.options.images.standardize is expected
         assert objective.networks.standardize is expected

@@ -7,7 +7,7 @@ import torch
 from halfseen import InputError
 from halfseen.networks.training.augmentation import AffineImages, MaskNoise
 from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, balanced_order
-from halfseen.networks.training.fitting import TrainingProblem
+from halfseen.networks.training.train import TrainingProblem
 
 
 def batches(source_rows=50, target_rows=20, balanced=True):

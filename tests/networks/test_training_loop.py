@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from halfseen import Blocks, HalfseenError, InputError, TrainingDivergedError, preset
-from halfseen.networks.methods import method_named
 from halfseen.networks.training.batches import LabelledRows
 from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective
+from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options
 
 OPTIONS = make_options(
@@ -50,7 +50,7 @@ def problem(seed=0, rows=64):
 
 def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):
     arguments = {"seed": 7, "device": "cpu", **arguments}
-    return fit_objective(problem(), method_named(name), options, refine=refine, **arguments)
+    return fit_objective(problem(), variant_named(name), options, refine=refine, **arguments)
 
 
 def weights(objective):

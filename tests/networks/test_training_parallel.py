@@ -11,12 +11,12 @@ from test_training_loop import fit, problem
 from torch import distributed
 
 from halfseen import OptionError, preset
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms.term import Batch
 from halfseen.networks.training.batches import LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import Trainer
 from halfseen.networks.training.phases import Phase
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options
 from halfseen.parallel import ALONE, Ranks, present_ranks
 
@@ -85,7 +85,7 @@ def gradients(case: str, batch: Batch, ranks: Ranks = ALONE) -> dict[str, torch.
     name, changed = CASES[case]
     options = make_options(changed, PLAIN)
     torch.manual_seed(3)
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     objective = build_objective(problem().blocks, method, 2, options)
     size = len(batch.source)
     trainer = Trainer(objective, OneBatch(batch), 0, ranks=ranks)

@@ -4,10 +4,10 @@ import pytest
 from torch import nn
 
 from halfseen import Blocks
-from halfseen.networks.methods import method_named
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms import Part
 from halfseen.networks.training.phases import annealed_rate, plan_phases, ramp
+from halfseen.networks.variants import variant_named
 from halfseen.options import make_options, preset
 
 
@@ -46,12 +46,12 @@ class Steps:
 
 
 def plan(options, name="Adaptation-Imputation", refine=True, steps=100):
-    return plan_phases(options, method_named(name), Steps(steps), rows=1000, refine=refine)
+    return plan_phases(options, variant_named(name), Steps(steps), rows=1000, refine=refine)
 
 
 def parts(options):
     """Everything that has a learning rate of its own."""
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     objective = build_objective(Blocks.columns(3, [2]), method, 2, options)
     brought = [part for term in objective.terms.values() for part in term.parts()]
     return {part.name: part for part in (*objective.network_parts(), *brought)}
@@ -124,6 +124,6 @@ def test_an_automatic_batch_of_images_is_half_as_large():
     for inputs, rows in (("image", 64), ("table", 128)):
         options = preset("default", inputs=inputs)
         phases = plan_phases(
-            options, method_named("Adaptation-Full"), Steps(9), rows=9000, refine=False
+            options, variant_named("Adaptation-Full"), Steps(9), rows=9000, refine=False
         )
         assert phases[-1].batch_size == rows

@@ -7,17 +7,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.schema_inference import infer_schema
+from halfseen.data.table_files import open_table
 from halfseen.errors import InputError, OptionError
 from halfseen.evidence.carving import Carving
 from halfseen.evidence.features import DomainSeparation
-from halfseen.front.files import open_table
-from halfseen.front.inference import understand
-from halfseen.front.roles import Roles
+from halfseen.fitting.pipeline import Hooks
 from halfseen.members import Sample
-from halfseen.model.fitting import Hooks
-from halfseen.model.settings import FitSettings
 from halfseen.rehearsal import Rehearsal, RehearsalStage, RehearsedRun, _choices, rehearse
 from halfseen.selection import ONE_FIT_SCORES
+from halfseen.settings import FitSettings
 from tiny import TINY
 
 NETWORKS = {"members": ("networks",), "options": TINY}
@@ -37,7 +37,7 @@ def found(tmp_path):
     target = visitors(200, 0.5, 1).drop_columns(["spend", "click"])
     pq.write_table(target, tmp_path / "target.parquet")
     tables = (open_table(tmp_path / f"{name}.parquet") for name in ("source", "target"))
-    return understand(*tables, Roles("click"))
+    return infer_schema(*tables, ColumnSpec("click"))
 
 
 def stage_of(found, **changed):

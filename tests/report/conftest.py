@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hostile import TINY, Fitted, understood
 
-from halfseen.model import rows
-from halfseen.model.fitting import Fit, fit_tables
-from halfseen.model.settings import FitSettings
+from halfseen.fitting import prepared_rows
+from halfseen.fitting.pipeline import Fit, fit_tables
 from halfseen.report.gathering import facts_of_fit
-from halfseen.report.model import model_page, read_subject
-from halfseen.report.page import write_page
+from halfseen.report.html import write_page
+from halfseen.report.model_page import model_page, read_subject
+from halfseen.settings import FitSettings
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Fitted:
     models = ("Adaptation-Imputation", "Source-IgnoreComponent")
     settings = FitSettings(models=models, options=TINY)
     with pytest.MonkeyPatch.context() as patched:  # one part held out, as with many rows
-        patched.setattr(rows, "SMALL", 0)
+        patched.setattr(prepared_rows, "SMALL", 0)
         choose = Fit._chosen  # thirty held-out rows may prefer either; the report is of the first
         patched.setattr(Fit, "_chosen", lambda fit: (fit.candidates[0], choose(fit)[1]))
         found = understood(folder)

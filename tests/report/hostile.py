@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from halfseen.front.files import open_table
-from halfseen.front.inference import Understanding, understand
-from halfseen.front.roles import Roles
-from halfseen.report.page import Section
+from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.schema_inference import InferredTables, infer_schema
+from halfseen.data.table_files import open_table
+from halfseen.report.html import Section
 from tiny import TINY
 
 __all__ = ["CLASSES", "FORMULA", "LABEL", "QUOTED", "SCRIPT", "TINY", "Fitted", "understood"]
@@ -55,13 +55,13 @@ def hospital(rows: int, seed: int, shift: float) -> pa.Table:
     )
 
 
-def understood(folder: Path) -> Understanding:
-    """Write both tables into a folder, and understand them."""
+def understood(folder: Path) -> InferredTables:
+    """Write both tables into a folder, and infer_schema them."""
     folder.mkdir(parents=True, exist_ok=True)
     pa.parquet.write_table(hospital(150, 0, 0.0), folder / "source.parquet")
     target = hospital(120, 1, 0.6).drop_columns(["n" * 60, "&thal;", LABEL])
     pa.parquet.write_table(target, folder / "target.parquet")
     tables = [open_table(folder / f"{name}.parquet") for name in ("source", "target")]
-    found = understand(*tables, Roles(LABEL))
-    assert isinstance(found, Understanding)
+    found = infer_schema(*tables, ColumnSpec(LABEL))
+    assert isinstance(found, InferredTables)
     return found

@@ -10,9 +10,9 @@ import pytest
 import halfseen
 from halfseen.alarms import Alarm
 from halfseen.errors import InputError
-from halfseen.report.answer import alarm_tiles
-from halfseen.report.model import model_page, read_subject
-from halfseen.report.page import rendered_page
+from halfseen.report.answer_section import alarm_tiles
+from halfseen.report.html import rendered_page
+from halfseen.report.model_page import model_page, read_subject
 
 
 def people(rows: int, seed: int, *, factor: float = 1.0) -> pa.Table:

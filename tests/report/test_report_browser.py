@@ -15,8 +15,8 @@ from chromium import Chromium, find_chromium
 from hostile import FORMULA
 
 import halfseen
-from halfseen.report.model import model_page, patterns_page, read_subject
-from halfseen.report.page import write_page
+from halfseen.report.html import write_page
+from halfseen.report.model_page import model_page, patterns_page, read_subject
 from halfseen.report.reasons import reasons_page
 
 pytestmark = pytest.mark.browser

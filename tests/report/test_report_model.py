@@ -20,20 +20,20 @@ import halfseen
 import tiny
 from halfseen.errors import InputError
 from halfseen.evidence import population_stability
-from halfseen.labels import Classes
-from halfseen.labels.classes import OTHER_ACCURACY
-from halfseen.model import rows
-from halfseen.model.fitting import fit_tables
-from halfseen.model.settings import IN_MEMORY, FitSettings
+from halfseen.fitting import prepared_rows
+from halfseen.fitting.pipeline import fit_tables
 from halfseen.report import gathering
-from halfseen.report.answer import answer_parts, expected_parts, expected_tiles
-from halfseen.report.columns import number_histogram
+from halfseen.report.answer_section import answer_parts, expected_parts, expected_tiles
+from halfseen.report.column_section import number_histogram
 from halfseen.report.facts import Estimate, Expectation, ReportFacts
 from halfseen.report.gathering import facts_of_fit
-from halfseen.report.model import SECTIONS, model_page, read_subject
+from halfseen.report.html import Judgements, _words, number, rendered_page
 from halfseen.report.model_columns import _end
-from halfseen.report.page import Judgements, _words, number, rendered_page
+from halfseen.report.model_page import SECTIONS, model_page, read_subject
 from halfseen.report.svg import ticks
+from halfseen.settings import IN_MEMORY, FitSettings
+from halfseen.targets import ClassTarget
+from halfseen.targets.classification import OTHER_ACCURACY
 
 FORMAT_1 = Path(__file__).parent.parent / "saving" / "format-1"
 
@@ -118,7 +118,7 @@ def test_facts_are_those_of_the_tables(fitted):
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_what_may_not_be_kept_is_not(kept, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "SMALL", 0)
+    monkeypatch.setattr(prepared_rows, "SMALL", 0)
     batches = {"training.batch_size": 16, "training.warmup_batch_size": 16}
     settings = FitSettings(memory=0 if kept else IN_MEMORY, options=TINY | batches)
     found = understood(tmp_path)
@@ -269,7 +269,8 @@ def test_intervals_cover_more_than_the_sampling_of_source_rows():
     labels = (random.random(400) < 0.8).astype(np.int64)
     weight = np.ones(400)
     many, few = (
-        gathering.expectation(probability, labels, weight, n, Classes.of(2)) for n in (10**9, 50)
+        gathering.expectation(probability, labels, weight, n, ClassTarget.of(2))
+        for n in (10**9, 50)
     )
     narrow, many, few = many.source["accuracy"], many.target["accuracy"], few.target
     few, loss = few["accuracy"], few["cross_entropy"]

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import halfseen
 from halfseen import InputError
 from halfseen.cli.app import app, main
-from halfseen.saving.folder import FORMAT, read_description, read_folder, write_folder
+from halfseen.saving.model_folder import FORMAT, read_description, read_folder, write_folder
 from tiny import classifier
 
 
@@ -234,20 +234,23 @@ REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
     "format 0": (lambda d: d.update(format=0), "does not exist"),
     "a format in words": (lambda d: d.update(format="1"), "does not exist"),
     "a true format": (lambda d: d.update(format=True), "does not exist"),
-    "another front": (lambda d: d["front"].update(kind="sorcerer"), "sorcerer"),
-    "no front": (lambda d: d.update(front={}), "its front lacks or misstates 'kind'"),
+    "another preprocessor": (lambda d: d["preprocessor"].update(kind="sorcerer"), "sorcerer"),
+    "no preprocessor": (
+        lambda d: d.update(preprocessor={}),
+        "its preprocessor lacks or misstates 'kind'",
+    ),
     "another member": (lambda d: networks(d).update(kind="trees"), "no member of kind 'trees'"),
     "no members": (lambda d: d.update(members=[]), "members"),
     "a member that is no mapping": (lambda d: d.update(members=[3, 4]), "members"),
     "another method": (lambda d: networks(d).update(method="Magic"), "Magic"),
     "a surprise": (lambda d: d.update(surprise=1), "surprise"),
-    "one class": (lambda d: d["front"]["schema"].update(classes=["one"]), "classes"),
+    "one class": (lambda d: d["preprocessor"]["schema"].update(classes=["one"]), "classes"),
     "a class twice": (
-        lambda d: d["front"]["schema"].update(classes=["a", "a"]),
+        lambda d: d["preprocessor"]["schema"].update(classes=["a", "a"]),
         r"classes \['a', 'a'\] are not two or more different ones",
     ),
     "a third class": (
-        lambda d: d["front"]["schema"].update(classes=["a", "b", "c"]),
+        lambda d: d["preprocessor"]["schema"].update(classes=["a", "b", "c"]),
         "tensor|shape",
     ),
     "an unknown option": (lambda d: networks(d)["options"].update(no_such=1), "no_such"),
@@ -255,21 +258,25 @@ REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
         lambda d: networks(d)["options"]["tables"].update(widths=[10**12]),
         "tensor|shape|understood",
     ),
-    "no columns": (lambda d: d["front"]["schema"].update(columns=[]), "columns|understood"),
+    "no columns": (lambda d: d["preprocessor"]["schema"].update(columns=[]), "columns|understood"),
     "half a column": (
-        lambda d: d["front"]["schema"]["columns"][0].pop("mean"),
+        lambda d: d["preprocessor"]["schema"]["columns"][0].pop("mean"),
         r"schema\.columns\.0.*mean",
     ),
-    "a column less": (lambda d: d["front"]["schema"]["columns"].pop(0), "shape"),
+    "a column less": (lambda d: d["preprocessor"]["schema"]["columns"].pop(0), "shape"),
     "images instead": (
         lambda d: d.update(
-            front={"kind": "image", "blocks": {"shape": [1, 9, 9]}, "classes": ["a", "b"]}
+            preprocessor={"kind": "image", "blocks": {"shape": [1, 9, 9]}, "classes": ["a", "b"]}
         ),
         "understood",
     ),
     "images beyond any memory": (
         lambda d: d.update(
-            front={"kind": "image", "blocks": {"shape": [1, 10**6, 10**6]}, "classes": ["a", "b"]}
+            preprocessor={
+                "kind": "image",
+                "blocks": {"shape": [1, 10**6, 10**6]},
+                "classes": ["a", "b"],
+            }
         ),
         "too large",
     ),

@@ -19,17 +19,17 @@ from torch import nn
 from typer.testing import CliRunner
 
 from halfseen.cli.app import app
+from halfseen.data import TableSchema
+from halfseen.data.preprocessing import read_rows
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
 from halfseen.export.onnx_session import open_graph
 from halfseen.export.onnx_tables import graph_values
-from halfseen.front import TableSchema
-from halfseen.front.preprocessing import read_rows
-from halfseen.graph import GraphBuilder
-from halfseen.labels import Classes
+from halfseen.fitting import prepared_rows
 from halfseen.members.linear import Regression
-from halfseen.model import rows
+from halfseen.onnx_graph import GraphBuilder
+from halfseen.targets import ClassTarget
 from halfseen.weights import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model
 
@@ -93,7 +93,10 @@ def test_members_are_weighed_in_the_graph_as_in_the_model(weights):
     model = table_model(classes=("no", "perhaps", "yes"))
     blocks, random = model.blocks, np.random.default_rng(0)
     regression = Regression(
-        random.normal(size=(3, len(blocks.observed))), random.normal(size=3), blocks, Classes.of(3)
+        random.normal(size=(3, len(blocks.observed))),
+        random.normal(size=3),
+        blocks,
+        ClassTarget.of(3),
     )
     alone = model.predict_proba(rows_of(model))
     model.members += (regression,)
@@ -119,8 +122,15 @@ def test_a_process_without_torch_and_halfseen_gives_the_same(columns, tmp_path):
     frame = rows_of(model, rows=50)
     onnx_export.write_onnx(onnx_export.onnx_model(model), tmp_path / "model.onnx")
     values = {name: value.tolist() for name, value in inputs_of(model, frame).items()}
-    (tmp_path / "rows.json").write_text(json.dumps(values))
-    command = [sys.executable, "-I", "-c", ALONE, tmp_path / "model.onnx", tmp_path / "rows.json"]
+    (tmp_path / "prepared_rows.json").write_text(json.dumps(values))
+    command = [
+        sys.executable,
+        "-I",
+        "-c",
+        ALONE,
+        tmp_path / "model.onnx",
+        tmp_path / "prepared_rows.json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     probabilities, prediction = json.loads(done.stdout)
@@ -159,7 +169,7 @@ def assert_the_documented_code_gives(probabilities, folder) -> None:
 
 @pytest.mark.parametrize("columns", ["numeric", "categorical", "mixed"])
 def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path, monkeypatch):
-    monkeypatch.setattr(rows, "SMALL", 0)  # one part held out instead of five folds
+    monkeypatch.setattr(prepared_rows, "SMALL", 0)  # one part held out instead of five folds
     source, target = two_tables(columns)
     source.to_csv(tmp_path / "source.csv", index=False)
     target.to_csv(tmp_path / "target.csv", index=False)

@@ -27,7 +27,7 @@ def stacked(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def score_model(estimator, X, y, X_target, *, score):
     """Return a score by its definition, without a scorer."""
     model = estimator.model_
-    evidence = Evidence.prepared(model.prepare, model.label_kind, X, y, X_target)
+    evidence = Evidence.prepared(model.prepare, model.target_type, X, y, X_target)
     return evaluate(model, evidence, (score,))[score]
 
 

@@ -11,11 +11,11 @@ import tiny
 from halfseen import Blocks, InputError, OptionError, preset
 from halfseen.evidence import effective_sample_size
 from halfseen.evidence.risk import deep_embedded_validation as dev
-from halfseen.networks.methods import METHODS, method_named
-from halfseen.networks.nets.networks import Networks, build_networks
+from halfseen.networks.nets.modules import Networks, build_networks
 from halfseen.networks.predictor import Predictor
 from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.fitting import TrainingProblem, fit_objective
+from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
 
@@ -55,7 +55,7 @@ def evidence(shift: float = 0.5, count: int = 300) -> Evidence:
 
 def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor:
     torch.manual_seed(0)
-    return Predictor(build_networks(BLOCKS, method_named(name), 2, options), options)
+    return Predictor(build_networks(BLOCKS, variant_named(name), 2, options), options)
 
 
 @lru_cache
@@ -63,7 +63,7 @@ def trained_networks(shift: float = 0.5) -> Networks:
     given = evidence(shift)
     target = torch.from_numpy(given.target)
     problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), target, 2)
-    method = method_named("Adaptation-Imputation")
+    method = variant_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks
 
 
@@ -71,7 +71,7 @@ def trained(shift: float = 0.5, options=OPTIONS) -> Predictor:
     return Predictor(trained_networks(shift), options)
 
 
-@pytest.mark.parametrize("name", [method.name for method in METHODS])
+@pytest.mark.parametrize("name", [method.name for method in VARIANTS])
 def test_every_model_gets_every_score(name: str) -> None:
     values = evaluate(untrained(name), evidence())
     assert tuple(values) == ONE_FIT_SCORES
@@ -139,7 +139,7 @@ def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
     X, y = np.random.default_rng(0).normal(size=(5, 4)), np.array(["no", "yes", "no", "no", "yes"])
     many, labels = np.tile(X, (6, 1)), np.tile(y, 6)
     model = tiny.classifier(missing=[3]).fit(many, labels, X_target=many[:, :3]).model_
-    prepare, kind = model.prepare, model.label_kind
+    prepare, kind = model.prepare, model.target_type
     given = Evidence.prepared(prepare, kind, X, y, X[:3, :3], X)
     assert given.labels.tolist() == [0, 1, 0, 0, 1]
     assert given.target.shape == (3, 4)

@@ -11,7 +11,7 @@ from halfseen import (
     OptionError,
     preset,
 )
-from halfseen.networks.methods import method_named
+from halfseen.networks.variants import variant_named
 from halfseen.selection import Evidence, evaluate
 from halfseen.splitting import held_out_share
 from halfseen.tuning import paper_space, search, searching
@@ -51,7 +51,7 @@ def test_the_best_settings_win_and_the_given_ones_are_tried_first():
     best = found.applied_to(model()).fit(X[train], y[train], X_target=target).model_
     rows = (X[held], y[held], target, X[train])
     again = evaluate(
-        best, Evidence.prepared(best.prepare, best.label_kind, *rows), ("source_loss",)
+        best, Evidence.prepared(best.prepare, best.target_type, *rows), ("source_loss",)
     )
     assert again["source_loss"] == found.best.value, "a trial's value is that of its estimator"
 
@@ -229,7 +229,7 @@ def test_the_agreement_of_several_fits_can_decide():
 
 def test_the_papers_grids():
     imputing, ignoring = (
-        method_named(f"Adaptation-{name}") for name in ("Imputation", "IgnoreComponent")
+        variant_named(f"Adaptation-{name}") for name in ("Imputation", "IgnoreComponent")
     )
     digits = paper_space(imputing, preset("paper", inputs="image"))
     assert list(digits) == ["training.learning_rate", "objective.reconstruction_weight"]

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-from halfseen.labels import Classes
-from halfseen.model.settings import FitSettings
-from halfseen.tuning.tables import estimator_for
+from halfseen.settings import FitSettings
+from halfseen.targets import ClassTarget
+from halfseen.tuning.table_search import estimator_for
 
 
 def test_the_estimator_has_every_setting_of_the_fit():
@@ -14,7 +14,7 @@ def test_the_estimator_has_every_setting_of_the_fit():
         for name, kind in (("age", "numeric"), ("stage", "numeric"), ("ward", "categorical"))
     )
     columns = [age, stage, ward]
-    kinds = {"observed": [age, ward], "missing": [stage], "label_kind": Classes}
+    kinds = {"observed": [age, ward], "missing": [stage], "target_type": ClassTarget}
     schema = SimpleNamespace(columns=columns, **kinds)
     settings = FitSettings(
         members=("networks", "regression"),

@@ -1,6 +1,6 @@
 """What looks wrong with a target: other units, swapped columns, sentinels, far rows, one class.
 
-Pure functions on the distributions of columns (:class:`halfseen.front.schema.Shape`), which a fit
+Pure functions on the distributions of columns (:class:`halfseen.data.schema.Shape`), which a fit
 makes of both tables and keeps of the source, and on predictions. An alarm is raised only where no
 honest shift is likely to look so: thresholds are wide, and few rows raise none.
 """

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.config import ModelFolder, Rename, part_and_table
-from halfseen.cli.images import Skipped, takes_images
-from halfseen.cli.showing import show_alarms
+from halfseen.cli.fit_config import ModelFolder, Rename, part_and_table
+from halfseen.cli.image_models import Skipped, takes_images
+from halfseen.cli.printing import show_alarms
 from halfseen.cli.terminal import Json, Terminal, new_table
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.labels import class_name
-    from halfseen.model.patterns import load
-    from halfseen.model.scoring import evaluate_table
+    from halfseen.model.pattern_model import load
+    from halfseen.model.table_scoring import evaluate_table
+    from halfseen.targets import class_name
 
     terminal = Terminal(as_json=as_json)
     whole = load(model)
     if takes_images(whole, {"--label": label, "--rename": rename}):
-        loaded, names = whole, tuple(map(class_name, whole.front.classes))
+        loaded, names = whole, tuple(map(class_name, whole.preprocessor.classes))
         found = _of_images(whole, labelled, terminal)
     else:
         loaded, data = part_and_table(whole, model, labelled, rename, terminal)
@@ -55,7 +55,7 @@ def evaluate(
         terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
     headings = ("", "value", "95% interval", "expected at fit")
     table = new_table(*headings, title=f"{found['rows']:,} labelled rows", numbers=True)
-    kind = loaded.label_kind
+    kind = loaded.target_type
     for name, (words, _) in kind.measures.items():
         measured = found["metrics"][name]
         ends = measured["interval"]
@@ -74,7 +74,7 @@ def evaluate(
         above = f"{_shown(value, '+')} ({' to '.join(_shown(end, '+') for end in ends)})"
         beside.add_row(name, *(_shown(other[measure]) for measure in kind.measures), above)
     terminal.results.print(beside, highlight=False)
-    if loaded.front.classes:
+    if loaded.preprocessor.classes:
         pairs = zip(names, found["predicted"], found["observed"], strict=True)
         told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in pairs)
         terminal.result(f"Class shares as predicted (and as they are): {told}.")
@@ -85,8 +85,8 @@ def evaluate(
 
 
 def _of_images(model: Model, labelled: Path, terminal: Terminal) -> dict[str, Any]:
-    from halfseen.front.image_folders import open_folder
-    from halfseen.model.scoring import evaluate_images
+    from halfseen.data.image_folders import open_folder
+    from halfseen.model.table_scoring import evaluate_images
 
     skipped = Skipped()
     folder = skipped.note(open_folder(labelled, labelled=True, fewest=1), terminal)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.config import ModelFolder, Rename, open_renamed, part_and_table
-from halfseen.cli.images import Skipped, takes_images
+from halfseen.cli.fit_config import ModelFolder, Rename, open_renamed, part_and_table
+from halfseen.cli.image_models import Skipped, takes_images
 from halfseen.cli.report import is_page
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
 from halfseen.errors import InputError, OptionError, installed_by
@@ -54,8 +54,8 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.model.patterns import load
-    from halfseen.model.scoring import TableScorer
+    from halfseen.model.pattern_model import load
+    from halfseen.model.table_scoring import TableScorer
 
     terminal = Terminal(as_json=as_json)
     if output is not None:
@@ -92,7 +92,7 @@ def explain(
         terminal.say("--source SOURCE also says what the missing columns would have held.")
     if output is not None:
         with installed_by("report", "A page"):
-            from halfseen.report.page import write_page
+            from halfseen.report.html import write_page
             from halfseen.report.reasons import reasons_page
         write_page(output, reasons_page(found, model.resolve().name, data.name))
         terminal.result(f"Page: {output}")
@@ -102,9 +102,9 @@ def explain(
 def _explain_images(model: Model, data: Path, most: int, terminal: Terminal) -> None:
     import numpy as np
 
-    from halfseen.front.image_folders import open_folder
-    from halfseen.model.scoring import image_batches
-    from halfseen.model.tiles import cover_tiles
+    from halfseen.data.image_folders import open_folder
+    from halfseen.model.image_explanations import cover_tiles
+    from halfseen.model.table_scoring import image_batches
 
     skipped = Skipped()
     listed = skipped.note(open_folder(data), terminal)

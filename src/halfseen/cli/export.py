@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from halfseen.atomic_files import write_text
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import installed_by
-from halfseen.files import write_text
 from halfseen.outputs import Output, check_outputs, derived_path, head
 
 _PRODUCER = b"\x12\x08halfseen"
@@ -33,7 +33,7 @@ def export(
 
     Example: halfseen export model/ --onnx model.onnx
     """
-    from halfseen.saving.folder import read_patterns
+    from halfseen.saving.model_folder import read_patterns
 
     card = derived_path(onnx, ".md") if card is None else card
     parts = [(model, onnx, card)]

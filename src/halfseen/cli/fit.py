@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.config import Config, FitConfig, with_settings
-from halfseen.cli.model_folder import check_place, going_on, save_model
-from halfseen.cli.showing import print_metrics, print_understanding, show_alarms, understanding
-from halfseen.cli.sites import OneSource, OneTarget, Sites, Sources, Targets
+from halfseen.cli.fit_config import Config, FitConfig, with_settings
+from halfseen.cli.fit_output import check_place, going_on, save_model
+from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
+from halfseen.cli.site_tables import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _fit(
     sites: Sites, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
 ) -> None:
     """Fit every part that was understood; without an output only tell."""
-    from halfseen.model.patterns import PatternModel
+    from halfseen.model.pattern_model import PatternModel
 
     started = time.perf_counter()
     config.settings()  # says what contradicts itself, before any table is read
@@ -93,32 +93,32 @@ def _fit_part(
 ) -> tuple[Any, dict[str, Any]]:
     """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse
-    from halfseen.alarms.rows import table_alarms
+    from halfseen.alarms.table_alarms import table_alarms
+    from halfseen.fitting.member_training import Hooks
+    from halfseen.fitting.pipeline import fit_tables, is_resident
     from halfseen.members import NETWORKS
-    from halfseen.model.fitting import fit_tables, is_resident
-    from halfseen.model.training import Hooks
-    from halfseen.networks.methods import method_named
+    from halfseen.networks.variants import variant_named
 
     settings = config.settings()
-    print_understanding(found, terminal.console)
+    print_schema(found, terminal.console)
     alarms = table_alarms(found)
     if config.strict:
         refuse(alarms)
     show_alarms(alarms, terminal)
     resident = is_resident(found, settings)
-    options = settings.options_for(method_named(settings.models[0]), resident=resident)
+    options = settings.options_for(variant_named(settings.models[0]), resident=resident)
     if found.class_counts:
         balanced = options.training.balanced
         shown = "equally often, by oversampling" if balanced else "as often as they occur"
         terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "in memory" if resident else "streamed from disk"
-    members = settings.members_for("table", found.schema.label_kind)
+    members = settings.members_for("table", found.schema.target_type)
     models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
     terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
     if ranks.size > 1:
         terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)
-    document = understanding(found) | {"models": settings.models, "seed": settings.seed}
+    document = schema_facts(found) | {"models": settings.models, "seed": settings.seed}
     document["alarms"] = alarms
     if output is None:
         return None, document

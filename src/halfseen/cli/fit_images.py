@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from halfseen.cli.config import Effort, Seed, Seeds, Set, parsed_options, split_names
-from halfseen.cli.images import Skipped
-from halfseen.cli.model_folder import check_place, going_on, save_model
-from halfseen.cli.showing import print_metrics
+from halfseen.cli.fit_config import Effort, Seed, Seeds, Set, parsed_options, split_names
+from halfseen.cli.fit_output import check_place, going_on, save_model
+from halfseen.cli.image_models import Skipped
+from halfseen.cli.printing import print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from halfseen.blocks import Blocks
-    from halfseen.front.fronts import ImageFront
-    from halfseen.front.image_folders import ImageFolder
+    from halfseen.data.image_folders import ImageFolder
+    from halfseen.data.preprocessors import ImagePreprocessor
     from halfseen.model.model import Model
-    from halfseen.model.settings import FitSettings
+    from halfseen.settings import FitSettings
 
 MOST_BYTES = 4 * 2**30
 """Prepared images of both folders, which are held in memory."""
@@ -97,7 +97,7 @@ def fit_images(
     _check_apart(source.resolve(), target.resolve())
     read = {"the source folder": source, "the target folder": target, "the mask": mask}
     check_place(output, read, dry_run=dry_run, force=force)
-    from halfseen.front.image_folders import open_folder
+    from halfseen.data.image_folders import open_folder
 
     started = time.perf_counter()
     terminal = Terminal(as_json=as_json)
@@ -111,19 +111,19 @@ def fit_images(
     hidden = _hidden(looked, missing, mask, size)
     folders = looked[0].large_enough(hidden, skipped), looked[1].large_enough(hidden, skipped)
     _check_enough(*folders, listed[0].classes)
-    front = _front(*folders, hidden)
-    settings = _settings(front, models, effort, seed or 0, seeds or 1, time_limit, set_)
+    preprocessor = _preprocessor(*folders, hidden)
+    settings = _settings(preprocessor, models, effort, seed or 0, seeds or 1, time_limit, set_)
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
-    terminal.say(f"{image_sentence(front)}.")
+    terminal.say(f"{image_sentence(preprocessor)}.")
     together = ", which answer together" if len(settings.models) > 1 else ""
     terminal.say(f"Models: {' and '.join(settings.models)}{together}; seed {settings.seed}.")
     document: dict[str, Any] = {
         "source": {"path": source, "images": len(folders[0].files)},
         "target": {"path": target, "images": len(folders[1].files)},
         "classes": {name: folders[0].labels.count(name) for name in folders[0].classes},
-        "shape": front.blocks.shape,
-        "missing_pixels": int(front.blocks.mask.sum()),
+        "shape": preprocessor.blocks.shape,
+        "missing_pixels": int(preprocessor.blocks.mask.sum()),
         "skipped": skipped.sentences,
         "notes": skipped.notes,
         "model": None,
@@ -131,17 +131,17 @@ def fit_images(
     if dry_run or output is None:
         skipped.tell(terminal)
     else:
-        model = _fit(folders, front, settings, output, terminal, skipped)
+        model = _fit(folders, preprocessor, settings, output, terminal, skipped)
         print_metrics(model.metrics, terminal.console)
         document |= {"method": model.title, "metrics": model.metrics}
         document |= save_model(model, output, started, terminal)
     terminal.document(document)
 
 
-def image_sentence(front: ImageFront) -> str:
+def image_sentence(preprocessor: ImagePreprocessor) -> str:
     """Say what images become, and how much of them is missing."""
-    channels, height, width = front.blocks.shape
-    hidden, all_of = int(front.blocks.mask.sum()), height * width
+    channels, height, width = preprocessor.blocks.shape
+    hidden, all_of = int(preprocessor.blocks.mask.sum()), height * width
     colour = "grey" if channels == 1 else f"{channels} channels"
     return (
         f"Images of {width} × {height} pixels, {colour}; {hidden:,} of the {all_of:,} pixels "
@@ -164,8 +164,8 @@ def _hidden(
 ) -> Blocks:
     """Return what the target lacks, of images of the size that they are resized to."""
     from halfseen.blocks import Blocks
-    from halfseen.front.image_folders import chosen_size, read_mask
-    from halfseen.front.images import mixed_cells, side_blocks
+    from halfseen.data.image_blocks import mixed_cells, side_blocks
+    from halfseen.data.image_folders import chosen_size, read_mask
 
     side = size or chosen_size(folders)
     shape = (3 if any(folder.is_colour for folder in folders) else 1, side, side)
@@ -181,10 +181,10 @@ def _hidden(
     return hidden
 
 
-def _front(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImageFront:
+def _preprocessor(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImagePreprocessor:
     from halfseen.blocks import Blocks
-    from halfseen.front.fronts import ImageFront
-    from halfseen.front.images import mixed_cells
+    from halfseen.data.image_blocks import mixed_cells
+    from halfseen.data.preprocessors import ImagePreprocessor
 
     shape = cast(tuple[int, int, int], hidden.shape)
     count, side = len(source.files) + len(target.files), shape[-1]
@@ -195,12 +195,12 @@ def _front(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImageFro
             f"and {MOST_BYTES / 2**30:.0f} are the most: give a smaller --size, or fewer images."
         )
     blocks = Blocks.pixels(shape, mixed_cells(hidden.mask, {*source.sizes, *target.sizes}))
-    return ImageFront(blocks, source.classes, "bytes", hidden)
+    return ImagePreprocessor(blocks, source.classes, "bytes", hidden)
 
 
 def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[str]) -> None:
     """Refuse what cannot be learned from: images that cannot be read do not count."""
-    from halfseen.model.fitting import FEWEST_TARGET_ROWS
+    from halfseen.fitting.pipeline import FEWEST_TARGET_ROWS
 
     for name in classes:
         if source.labels.count(name) < 2:
@@ -216,16 +216,16 @@ def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[st
 
 
 def _settings(
-    front: ImageFront, models: list[str] | None, effort: Effort, seed: int, seeds: int,
-    time_limit: float | None, set_: list[str] | None,
+    preprocessor: ImagePreprocessor, models: list[str] | None, effort: Effort, seed: int,
+    seeds: int, time_limit: float | None, set_: list[str] | None,
 ) -> FitSettings:  # fmt: skip
-    from halfseen.model.settings import OF_IMAGES, FitSettings, needs_complete_target
     from halfseen.options.presets import encoder_for
+    from halfseen.settings import OF_IMAGES, FitSettings, needs_complete_target
 
     chosen = tuple(dict.fromkeys(split_names(models or []))) or OF_IMAGES
     if needs_complete_target(chosen):
         raise OptionError("Full models are for benchmarks: they need the target's missing part.")
-    options = encoder_for(front.blocks.shape[1]) | parsed_options(set_ or [])
+    options = encoder_for(preprocessor.blocks.shape[1]) | parsed_options(set_ or [])
     settings = FitSettings(
         chosen, effort=effort, options=options, seed=seed, seeds=seeds, time_limit=time_limit
     )
@@ -234,27 +234,27 @@ def _settings(
 
 
 def _fit(
-    folders: tuple[ImageFolder, ImageFolder], front: ImageFront, settings: FitSettings,
-    output: Path, terminal: Terminal, skipped: Skipped,
+    folders: tuple[ImageFolder, ImageFolder], preprocessor: ImagePreprocessor,
+    settings: FitSettings, output: Path, terminal: Terminal, skipped: Skipped,
 ) -> Model:  # fmt: skip
     import numpy as np
 
+    from halfseen.fitting.member_training import Hooks
+    from halfseen.fitting.pipeline import fit_images as fit
     from halfseen.members import Sample
-    from halfseen.model.fitting import fit_images as fit
-    from halfseen.model.training import Hooks
 
     with terminal.status("Reading the images"):
-        source, pixels = folders[0].read(front.blocks.shape, skipped)
-        target, others = folders[1].read(front.blocks.shape, skipped, front.hidden)
+        source, pixels = folders[0].read(preprocessor.blocks.shape, skipped)
+        target, others = folders[1].read(preprocessor.blocks.shape, skipped, preprocessor.hidden)
     skipped.tell(terminal)
-    classes = [str(name) for name in front.classes]
+    classes = [str(name) for name in preprocessor.classes]
     _check_enough(source, target, classes)
     labels = np.array([classes.index(name) for name in source.labels])
     data = {"source": source.fingerprint(pixels), "target": target.fingerprint(others)}
     with going_on(output, terminal) as unfinished:
         hooks = Hooks(terminal.progress, terminal.say, unfinished)
-        hidden = front.blocks.hide(others)
-        return fit(front, Sample(pixels, labels), hidden, settings, hooks, data).model
+        hidden = preprocessor.blocks.hide(others)
+        return fit(preprocessor, Sample(pixels, labels), hidden, settings, hooks, data).model
 
 
 def _described(folder: ImageFolder) -> str:

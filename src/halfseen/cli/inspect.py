@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfseen.cli.config import ModelFolder
+from halfseen.cli.fit_config import ModelFolder
 from halfseen.cli.fit_images import image_sentence
-from halfseen.cli.showing import print_columns, print_metrics
+from halfseen.cli.printing import print_columns, print_metrics
 from halfseen.cli.terminal import Json, Terminal
 
 
@@ -18,7 +18,7 @@ def inspect(
 
     Example: halfseen inspect model/
     """
-    from halfseen.model.patterns import PatternModel, load
+    from halfseen.model.pattern_model import PatternModel, load
 
     loaded = load(model)
     terminal = Terminal(as_json=as_json)
@@ -37,23 +37,23 @@ def inspect(
 
 
 def _show(loaded: Any, terminal: Terminal) -> None:
-    from halfseen.front.fronts import ImageFront
-    from halfseen.front.labels import label_words
+    from halfseen.data.label_column import label_words
+    from halfseen.data.preprocessors import ImagePreprocessor
 
-    front = loaded.front
+    preprocessor = loaded.preprocessor
     terminal.result(f"{loaded.title}, trained with seed {loaded.seed}.")
-    if isinstance(front, ImageFront):
-        terminal.result(f"Predicts the class: {', '.join(map(str, front.classes))}.")
+    if isinstance(preprocessor, ImagePreprocessor):
+        terminal.result(f"Predicts the class: {', '.join(map(str, preprocessor.classes))}.")
         origin = {
             "bytes": "from files or bytes",
             "unit": "given as numbers from -1 to 1",
             "own": "given as numbers, as in training",
-        }[front.scale]
-        terminal.result(f"{image_sentence(front)}; {origin}.")
+        }[preprocessor.scale]
+        terminal.result(f"{image_sentence(preprocessor)}; {origin}.")
     else:
-        names = ", ".join(front.schema.class_names) or label_words(front.schema, ())
-        terminal.result(f"Predicts {front.schema.label}: {names}.")
-        print_columns(front.schema, terminal.results)
+        names = ", ".join(preprocessor.schema.class_names) or label_words(preprocessor.schema, ())
+        terminal.result(f"Predicts {preprocessor.schema.label}: {names}.")
+        print_columns(preprocessor.schema, terminal.results)
     for role, table in loaded.training_data.items():
         files = table["files"] or [{"name": "in memory", "sha256": table["sha256"]}]
         names = ", ".join(file["name"] for file in files)

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.config import ModelFolder, Rename, part_and_table
-from halfseen.cli.images import Skipped, takes_images
-from halfseen.cli.showing import show_alarms
+from halfseen.cli.fit_config import ModelFolder, Rename, part_and_table
+from halfseen.cli.image_models import Skipped, takes_images
+from halfseen.cli.printing import show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs
@@ -64,8 +64,8 @@ def predict(
 
     In a pipe: halfseen predict model/ new.csv | head
     """
-    from halfseen.model.patterns import load
-    from halfseen.model.scoring import check_output, is_scores, score_table
+    from halfseen.model.pattern_model import load
+    from halfseen.model.table_scoring import check_output, is_scores, score_table
 
     piped = output == STANDARD_OUTPUT
     if piped and as_json:
@@ -141,8 +141,8 @@ def _named(output: Path) -> str:
 def _predict_images(
     model: Any, data: Path, output: Path, skipped: Skipped, terminal: Terminal
 ) -> None:
-    from halfseen.front.image_folders import open_folder
-    from halfseen.model.scoring import check_output, score_images
+    from halfseen.data.image_folders import open_folder
+    from halfseen.model.table_scoring import check_output, score_images
 
     check_output(output)
     folder = skipped.note(open_folder(data), terminal)

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from halfseen.cli.config import FIT_ALONE, Config, FitConfig, with_settings
-from halfseen.cli.showing import print_understanding, understanding
-from halfseen.cli.sites import OneSource, OneTarget, Sites, Sources, Targets
+from halfseen.cli.fit_config import FIT_ALONE, Config, FitConfig, with_settings
+from halfseen.cli.printing import print_schema, schema_facts
+from halfseen.cli.site_tables import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain_data
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs, head
@@ -29,7 +29,7 @@ def rehearse(
     *,
     settings: FitConfig,
     repeats: Annotated[
-        int, typer.Option(min=1, help="Trainings of each model, with a seed each.")
+        int, typer.Option(min=1, help="MemberTraining of each model, with a seed each.")
     ] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -52,8 +52,8 @@ def rehearse(
 
     Example: halfseen rehearse source.csv target.csv --label click
     """
-    from halfseen.files import write_text
-    from halfseen.networks.methods import method_named
+    from halfseen.atomic_files import write_text
+    from halfseen.networks.variants import variant_named
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
@@ -69,8 +69,8 @@ def rehearse(
             "The targets lack different columns: rehearse for those that lack the same ones, one "
             "set at a time."
         )
-    print_understanding(found, terminal.console)
-    terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
+    print_schema(found, terminal.console)
+    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
     try:
         by_site = run(
             found,
@@ -88,7 +88,7 @@ def rehearse(
         if site:
             terminal.result(f"{site} as the target:")
         print_rehearsal(result, terminal.results)
-    document = understanding(found)
+    document = schema_facts(found)
     if len(by_site) > 1:
         print_sites(by_site, terminal.results)
         document["sites"] = {site: result.to_dict() for site, result in by_site.items()}

@@ -14,7 +14,7 @@ from halfseen.errors import InputError, installed_by
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:
-    from halfseen.report.page import Page
+    from halfseen.report.html import Page
 
 MODEL, PATTERNS = "model.json", "patterns.json"
 
@@ -43,7 +43,7 @@ def report(
     page = Output(written, "the report", is_page)
     check_outputs([page], _read(path), force=force)
     with installed_by("report", "A report"):
-        from halfseen.report.page import write_page
+        from halfseen.report.html import write_page
     with terminal.status("Writing the report"):
         write_page(written, _page(path))
     terminal.result(f"Report: {written}")
@@ -74,8 +74,8 @@ def _page(path: Path) -> Page:
     if path.is_file() and path.name in (MODEL, PATTERNS, *installed.names):
         path = path.parent
     if (path / MODEL).is_file() or (path / PATTERNS).is_file():
-        from halfseen.report.model import model_page, patterns_page, read_subject
-        from halfseen.saving.folder import read_patterns
+        from halfseen.report.model_page import model_page, patterns_page, read_subject
+        from halfseen.saving.model_folder import read_patterns
 
         parts = read_patterns(path)
         if parts:

@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from halfseen.cli.config import FIT_ALONE, Config, FitConfig, with_settings
-from halfseen.cli.showing import print_understanding, understanding
-from halfseen.cli.sites import Sites
+from halfseen.atomic_files import atomic_write, write_text
+from halfseen.cli.fit_config import FIT_ALONE, Config, FitConfig, with_settings
+from halfseen.cli.printing import print_schema, schema_facts
+from halfseen.cli.site_tables import Sites
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
-from halfseen.files import write_text, written_whole
 from halfseen.outputs import Output, check_outputs, derived_path, head
 
 _FOUND = "# Found by halfseen tune:"
@@ -61,11 +61,11 @@ def tune(
 
     Example: halfseen tune source.csv target.csv --label click -o best.toml
     """
+    from halfseen.fitting.pipeline import is_resident
     from halfseen.members import NETWORKS
-    from halfseen.model.fitting import is_resident
-    from halfseen.networks.methods import method_named
+    from halfseen.networks.variants import variant_named
     from halfseen.tuning.spaces import MEMBERS
-    from halfseen.tuning.tables import MOST_ROWS, search_tables
+    from halfseen.tuning.table_search import MOST_ROWS, search_tables
 
     kept = storage or str(derived_path(output, ".journal"))
     sites = Sites.given(source, target)
@@ -73,15 +73,15 @@ def tune(
     check_outputs(_outputs(output, storage, kept), inputs, force=force)
     training, terminal = settings.settings(), Terminal(as_json=as_json)
     (found,) = sites.understood(settings, terminal)
-    print_understanding(found, terminal.console)
+    print_schema(found, terminal.console)
     if not is_resident(found, training):
         terminal.say(
             f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
-    networks = NETWORKS in training.members_for("table", found.schema.label_kind)
+    networks = NETWORKS in training.members_for("table", found.schema.target_type)
     names = ", ".join(training.models if networks else [MEMBERS])
     terminal.say(f"{trials} fits of each of {names}, kept in {kept}.")
-    terminal.settings(training.options_for(method_named(training.models[0]), resident=True))
+    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
 
     def tell(trial: Any) -> None:
         value = "–" if trial.value is None else f"{trial.value:.4g}"
@@ -105,7 +105,7 @@ def tune(
     terminal.say(f"All trials: {table}")
     terminal.result(f"Settings: {output}, for halfseen fit --config {output}")
     outcome = {"score": result.score, "best": result.best, "trials": result.trials}
-    terminal.document(understanding(found) | outcome | {"settings": output, "table": table})
+    terminal.document(schema_facts(found) | outcome | {"settings": output, "table": table})
 
 
 def _outputs(output: Path, storage: str | None, kept: str) -> list[Output]:
@@ -158,7 +158,7 @@ def print_result(result: Any, console: Console) -> None:
 def write_table(result: Any, path: Path) -> None:
     rows = result.table()
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    with written_whole(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)

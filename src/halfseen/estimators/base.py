@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
-    from halfseen.explain.telling import Explanation
-    from halfseen.front.roles import Missing, Task
+    from halfseen.data.column_spec import Missing, Task
+    from halfseen.explain.explanation import Explanation
+    from halfseen.fitting.member_training import Hooks
     from halfseen.model.model import Model
-    from halfseen.model.settings import FitSettings
-    from halfseen.model.training import Hooks
+    from halfseen.settings import FitSettings
 
 
 class FrameEstimator(BaseEstimator):  # type: ignore[misc]
@@ -64,7 +64,7 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
             How much each source row counts (of the stacked form, those of target rows are not
             read).
         """
-        from halfseen.model.frames import fit_frames
+        from halfseen.fitting.from_frames import fit_frames
 
         if y is None:
             raise ValueError(
@@ -96,7 +96,7 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self, seed: int) -> FitSettings:
         """Return the parameters that settings of a fit have under the same names, as those."""
-        from halfseen.model.settings import FitSettings
+        from halfseen.settings import FitSettings
 
         given = {n: v for n, v in self.get_params(deep=False).items() if v is not None}
         names = [entry.name for entry in fields(FitSettings) if entry.name in given]
@@ -106,7 +106,7 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
         return FitSettings(**settings)
 
     def _hooks(self) -> Hooks:
-        from halfseen.model.training import Hooks
+        from halfseen.fitting.member_training import Hooks
         from halfseen.progress import Progress, ProgressBar
 
         checkpoint = None if self.checkpoint is None else Path(self.checkpoint)
@@ -143,12 +143,12 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _asked(self, X: Any) -> Model:
         """Return the fitted model, with a warning where names of columns come and go."""
-        from halfseen.front.fronts import TableFront
+        from halfseen.data.preprocessors import TablePreprocessor
 
         model = self._fitted()
-        if isinstance(model.front, TableFront):
+        if isinstance(model.preprocessor, TablePreprocessor):
             named = hasattr(self, "feature_names_in_")
-            model.front.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
+            model.preprocessor.warn_about_names(X, type(self).__name__, named=named, stacklevel=3)
         return model
 
     def __sklearn_tags__(self) -> Any:

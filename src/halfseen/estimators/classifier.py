@@ -19,13 +19,13 @@ from halfseen.options import Inputs, Options, Preset, dotted, option_names
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.front.roles import Missing
-    from halfseen.model.settings import Effort, FitSettings
-    from halfseen.networks.methods import Method
+    from halfseen.data.column_spec import Missing
     from halfseen.networks.nets.encoders import EncoderFactory
-    from halfseen.networks.nets.networks import Networks
+    from halfseen.networks.nets.modules import Networks
     from halfseen.networks.training.augmentation import Augmentation
     from halfseen.networks.training.loop import EpochHook
+    from halfseen.networks.variants import NetworkVariant
+    from halfseen.settings import Effort, FitSettings
 
 
 class AdaptationImputationClassifier(
@@ -107,7 +107,7 @@ class AdaptationImputationClassifier(
     Attributes
     ----------
     model_ : halfseen.model.Model
-        What predicts, saves and exports: front, members and weights.
+        What predicts, saves and exports: preprocessor, members and weights.
     classes_ : ndarray
         The class labels.
     blocks_ : Blocks
@@ -222,14 +222,14 @@ class AdaptationImputationClassifier(
         """Whether ``fit`` would train networks."""
         return "networks" in self._settings(0).members_for("image" if image else "table")
 
-    def plan(self, *, image: bool = False) -> tuple[Method, Options]:
+    def plan(self, *, image: bool = False) -> tuple[NetworkVariant, Options]:
         """Return which of the seven models this is, the first of several, and its settings."""
-        from halfseen.networks.methods import method_named
+        from halfseen.networks.variants import variant_named
 
         inputs: Inputs = "image" if image else "table"
         settings = self._settings(0)
         settings.check(inputs)
-        method = method_named(settings.models[0])
+        method = variant_named(settings.models[0])
         return method, settings.options_for(method, inputs=inputs)
 
     def _settings(self, seed: int) -> FitSettings:

@@ -12,8 +12,8 @@ from sklearn.base import RegressorMixin
 from halfseen.estimators.base import FrameEstimator
 
 if TYPE_CHECKING:
-    from halfseen.front.roles import Missing
-    from halfseen.model.settings import Effort
+    from halfseen.data.column_spec import Missing
+    from halfseen.settings import Effort
 
 
 class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ignore[misc]
@@ -47,7 +47,7 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
     Attributes
     ----------
     model_ : halfseen.model.Model
-        What predicts, saves and exports: front, members and weights.
+        What predicts, saves and exports: preprocessor, members and weights.
     blocks_ : Blocks
         Which prepared inputs are observed and which are missing.
     notes_ : list of str

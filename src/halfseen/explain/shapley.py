@@ -80,11 +80,11 @@ def shapley_values(
     changes_at = np.column_stack([turns, np.full(len(turns), count)])[:, column_of]
     steps = np.arange(count + 1)[:, None]
     base = answer(shown).mean(0)
-    at_once = max(1, MOST_NUMBERS // ((count + 1) * rows.shape[1]))
+    run_parallel = max(1, MOST_NUMBERS // ((count + 1) * rows.shape[1]))
     paths = [(row, path) for row in range(len(rows)) for path in range(len(turns))]
     changes = np.empty((len(rows), len(turns), count, len(base)))
-    for first in range(0, len(paths), at_once):
-        some = paths[first : first + at_once]
+    for first in range(0, len(paths), run_parallel):
+        some = paths[first : first + run_parallel]
         asked = [
             np.where(changes_at[path] < steps, rows[row], shown[path % len(shown)])
             for row, path in some

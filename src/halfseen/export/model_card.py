@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.front.fronts import ImageFront
-from halfseen.labels import class_name
+from halfseen.data import CategoryColumn, NumberColumn, TableSchema
+from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.model.model import Model
+from halfseen.targets import class_name
 
 SHOWN_CATEGORIES = 12
 CARD = Path(__file__).with_suffix(".md").read_text(encoding="utf-8")
@@ -27,9 +27,13 @@ OF_AMOUNTS = {
 
 def model_card(model: Model, graph_name: str) -> str:
     """Return the model card as Markdown; `graph_name` is the ONNX file that it lies beside."""
-    front = model.front
-    takes = _images(front) if isinstance(front, ImageFront) else _columns(front.schema)
-    classes = ", ".join(f"`{class_name(value)}`" for value in front.classes)
+    preprocessor = model.preprocessor
+    takes = (
+        _images(preprocessor)
+        if isinstance(preprocessor, ImagePreprocessor)
+        else _columns(preprocessor.schema)
+    )
+    classes = ", ".join(f"`{class_name(value)}`" for value in preprocessor.classes)
     gives = OF_CLASSES if classes else OF_AMOUNTS
     label = _code(takes["title"])
     imputes = "; what the target lacks is imputed in a latent space" if model.imputes else ""
@@ -43,7 +47,7 @@ def model_card(model: Model, graph_name: str) -> str:
         method=model.title + imputes,
         seed=model.seed,
         versions=versions or "unrecorded versions",
-        output=model.label_kind.graph_output,
+        output=model.target_type.graph_output,
         measures=_facts("measure", model.metrics),
         facts=_facts("fact", model.training_data),
         settings=json.dumps(settings, indent=2),
@@ -73,17 +77,17 @@ def _columns(schema: TableSchema) -> dict[str, str]:
     }
 
 
-def _images(front: ImageFront) -> dict[str, str]:
+def _images(preprocessor: ImagePreprocessor) -> dict[str, str]:
     """Return what a card says of images."""
-    shape = front.blocks.shape
-    kind = "uint8" if front.scale == "bytes" else "float32"
+    shape = preprocessor.blocks.shape
+    kind = "uint8" if preprocessor.scale == "bytes" else "float32"
     scale = "bytes, 0 to 255" if kind == "uint8" else "single precision, scaled as in training"
     axes = ", ".join(map(str, shape))
     return {
         "title": "the class of an image",
         "rows": "images",
         "parts": "pixels",
-        "missing": f"{int(front.blocks.mask.sum()):,} of {shape[1] * shape[2]:,}",
+        "missing": f"{int(preprocessor.blocks.mask.sum()):,} of {shape[1] * shape[2]:,}",
         "inputs": f"`images` of shape (rows, {axes}): {scale}. Missing pixels are not looked at.",
         "example": f"'images': numpy.zeros((1, {axes}), numpy.{kind}),",
         "cautions": f"* Images must be {shape[2]} pixels wide and {shape[1]} high: resize them "

@@ -15,17 +15,17 @@ import pyarrow as pa
 from onnx import TensorProto
 
 from halfseen.arrays import Floats
+from halfseen.atomic_files import atomic_write
+from halfseen.data import NumberColumn, TableSchema
+from halfseen.data.frames import scaled_bytes
+from halfseen.data.preprocessing import ReadRows, inputs_of
+from halfseen.data.preprocessors import ImagePreprocessor
+from halfseen.data.values import Unread
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export.onnx_tables import add_preprocessing, graph_values
-from halfseen.files import written_whole
-from halfseen.front import NumberColumn, TableSchema
-from halfseen.front.frames import scaled_bytes
-from halfseen.front.fronts import ImageFront
-from halfseen.front.preprocessing import ReadRows, inputs_of
-from halfseen.front.values import Unread
-from halfseen.graph import GraphBuilder
-from halfseen.labels import Scalar, class_name
 from halfseen.model.model import Model
+from halfseen.onnx_graph import GraphBuilder
+from halfseen.targets import Scalar, class_name
 
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
@@ -51,30 +51,33 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             f"{model.title} needs the missing block at prediction, which the target never "
             "has; it serves comparisons and is not exported."
         )
-    front = model.front
-    builder = GraphBuilder(reserved=[model.label_kind.graph_output, PREDICTION])
+    preprocessor = model.preprocessor
+    builder = GraphBuilder(reserved=[model.target_type.graph_output, PREDICTION])
     refused = None
-    if isinstance(front, ImageFront):
-        rows, described = _add_images(builder, front), {"halfseen_images": front.to_dict()}
+    if isinstance(preprocessor, ImagePreprocessor):
+        rows, described = (
+            _add_images(builder, preprocessor),
+            {"halfseen_images": preprocessor.to_dict()},
+        )
     else:
-        rows, refused = add_preprocessing(builder, front.schema)
+        rows, refused = add_preprocessing(builder, preprocessor.schema)
         described = {
-            "halfseen_schema": front.schema.model_dump(mode="json"),
+            "halfseen_schema": preprocessor.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
         }
     answers = [member.add_to_graph(builder, rows) for member in model.members]
-    kind = model.label_kind
+    kind = model.target_type
     shown = kind.add_shown(builder, answers, model.weights, model.metrics)
     if refused is not None:
         shown = builder.node("Add", shown, refused)
-    predicted, stored = _add_prediction(builder, shown, front.classes)
-    width = kind.shown(np.empty((0, kind.outputs)), model.metrics).shape[1]
+    predicted, stored = _add_prediction(builder, shown, preprocessor.classes)
+    width = kind.to_predictions(np.empty((0, kind.outputs)), model.metrics).shape[1]
     builder.output(shown, kind.graph_output, TensorProto.FLOAT, width)
     builder.output(predicted, PREDICTION, stored)
     return builder.model(
         {
             "halfseen_format": str(FORMAT),
-            "halfseen_classes": json.dumps(front.classes),
+            "halfseen_classes": json.dumps(preprocessor.classes),
             **{name: json.dumps(facts, separators=(",", ":")) for name, facts in described.items()},
         }
     )
@@ -90,15 +93,15 @@ def _answered_rows(model: Model) -> dict[str, Any]:
             else values.to_pylist()
             for name, values in read.columns.items()
         },
-        model.label_kind.graph_output: model.score(inputs_of(model.schema, read)).tolist(),
+        model.target_type.graph_output: model.score(inputs_of(model.schema, read)).tolist(),
     }
 
 
-def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
+def _add_images(builder: GraphBuilder, preprocessor: ImagePreprocessor) -> str:
     """Add the input of images; bytes are brought to [-1, 1] as those of files are."""
-    of_bytes = front.scale == "bytes"
+    of_bytes = preprocessor.scale == "bytes"
     kind = TensorProto.UINT8 if of_bytes else TensorProto.FLOAT
-    images = builder.input(IMAGES, kind, *front.blocks.shape)
+    images = builder.input(IMAGES, kind, *preprocessor.blocks.shape)
     if not of_bytes:
         return images
     scale, one = (builder.constant(np.array(v, dtype=np.float32)) for v in (2 / 255, 1.0))
@@ -108,7 +111,7 @@ def _add_images(builder: GraphBuilder, front: ImageFront) -> str:
 
 def write_onnx(graph: onnx.ModelProto, path: Path) -> None:
     """Write a graph in one piece, with its seal."""
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(sealed(graph.SerializeToString()))
 
 
@@ -139,8 +142,8 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     The rows have numbers around and far beyond those of training, known and unknown categories,
     and gaps; images are noise.
     """
-    if isinstance(model.front, ImageFront):
-        inputs, answers = _made_up_images(model, model.front, rows // 8)
+    if isinstance(model.preprocessor, ImagePreprocessor):
+        inputs, answers = _made_up_images(model, model.preprocessor, rows // 8)
     else:
         read = _made_up_rows(model.schema, rows)
         inputs = {name: graph_values(values) for name, values in read.columns.items()}
@@ -148,9 +151,9 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    (shown,) = session.run([model.label_kind.graph_output], inputs)
+    (shown,) = session.run([model.target_type.graph_output], inputs)
     difference = float(np.abs(shown - answers).max())
-    tolerance = model.label_kind.tolerance(answers)
+    tolerance = model.target_type.tolerance(answers)
     if not difference <= tolerance:
         raise HalfseenError(
             f"The exported graph differs from the model by {difference:.2g}, more than "
@@ -184,10 +187,14 @@ def _class_constant(builder: GraphBuilder, classes: Sequence[Scalar]) -> tuple[s
     return builder.strings([class_name(value) for value in classes]), TensorProto.STRING
 
 
-def _made_up_images(model: Model, front: ImageFront, rows: int) -> tuple[dict[str, Any], Floats]:
+def _made_up_images(
+    model: Model, preprocessor: ImagePreprocessor, rows: int
+) -> tuple[dict[str, Any], Floats]:
     """Return noise as the graph takes it, and what the model says of it."""
-    noise = np.random.default_rng(0).integers(0, 256, (rows, *front.blocks.shape), dtype=np.uint8)
-    given = noise if front.scale == "bytes" else scaled_bytes(noise)
+    noise = np.random.default_rng(0).integers(
+        0, 256, (rows, *preprocessor.blocks.shape), dtype=np.uint8
+    )
+    given = noise if preprocessor.scale == "bytes" else scaled_bytes(noise)
     return {IMAGES: given}, model.predict_proba(given)
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from halfseen.arrays import Floats
+from halfseen.data import NumberColumn, TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.export.onnx import FORMAT, PREDICTION, is_sealed, onnx_model
 from halfseen.export.onnx_tables import graph_values
-from halfseen.front import NumberColumn, TableSchema
 from halfseen.model import loading
 from halfseen.model.model import Model
 
@@ -32,7 +32,7 @@ class TableGraph:
 
     def run(self, inputs: Mapping[str, npt.NDArray[Any]]) -> tuple[Floats, npt.NDArray[Any]]:
         """Return probabilities, or amounts with their intervals, and what is predicted."""
-        wanted = [self.schema.label_kind.graph_output, PREDICTION]
+        wanted = [self.schema.target_type.graph_output, PREDICTION]
         outputs, predictions = self.session.run(wanted, inputs)
         return outputs, predictions
 
@@ -117,7 +117,7 @@ def _check_known_rows(graph: TableGraph, source: str) -> None:
         inputs[column.name] = graph_values(
             np.array(values, dtype=np.float64) if is_number else pa.array(values, pa.string())
         )
-    kind = graph.schema.label_kind
+    kind = graph.schema.target_type
     found, expected = graph.run(inputs)[0], np.array(known[kind.graph_output])
     difference = float(np.abs(found - expected).max())
     if not difference <= kind.tolerance(expected):

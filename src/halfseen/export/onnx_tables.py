@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
 
-from halfseen.front import CategoryColumn, NumberColumn, TableSchema
-from halfseen.graph import GraphBuilder
+from halfseen.data import CategoryColumn, NumberColumn, TableSchema
+from halfseen.onnx_graph import GraphBuilder
 
 GAP = ""
 """How a categorical input says that a value is missing; ONNX has no null."""
 
 
 def add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> tuple[str, str | None]:
-    """Add one input per observed column and what :func:`halfseen.front.transform` computes.
+    """Add one input per observed column and what :func:`halfseen.preprocessor.transform` computes.
 
     Numbers come in double precision, as the preprocessing has them, with NaN for a gap;
     categories as text, with :data:`GAP` for one. Inputs of the missing block are 0.

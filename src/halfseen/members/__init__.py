@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from halfseen.members.aligned import Aligned, AlignedLearner, Mapped
 from halfseen.members.linear import Regression, RegressionLearner
+from halfseen.members.protocol import Learner, Member, Sample, TrainingJob
 from halfseen.members.registry import LEARNERS, NETWORKS, member_named, register, words_of
-from halfseen.members.tasks import Learner, Member, Sample, Task
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
 
 if TYPE_CHECKING:
-    from halfseen.members.networks import NetworksLearner, NetworksMember
+    from halfseen.members.network_members import NetworksLearner, NetworksMember
 
 __all__ = [
     "LEARNERS",
@@ -34,7 +34,7 @@ __all__ = [
     "Regression",
     "RegressionLearner",
     "Sample",
-    "Task",
+    "TrainingJob",
     "member_named",
     "register",
     "words_of",
@@ -49,6 +49,6 @@ register(Aligned, None, "members behind maps of drifted columns")
 def __getattr__(name: str) -> Any:
     if name not in ("NetworksLearner", "NetworksMember"):
         raise AttributeError(f"module 'halfseen.members' has no attribute {name!r}")
-    from halfseen.members import networks
+    from halfseen.members import network_members
 
-    return getattr(networks, name)
+    return getattr(network_members, name)

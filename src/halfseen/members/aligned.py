@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import log_softmax
 
-from halfseen.align import ColumnMap
 from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
+from halfseen.column_maps import ColumnMap
 from halfseen.errors import InputError
-from halfseen.labels import LabelKind
+from halfseen.members.protocol import Learner, Member, Sample, TrainingJob
 from halfseen.members.registry import MEMBERS, member_named
-from halfseen.members.tasks import Learner, Member, Sample, Task
+from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
-    from halfseen.graph import GraphBuilder
+    from halfseen.onnx_graph import GraphBuilder
 
 
 class Mapped(NamedTuple):
@@ -47,17 +47,17 @@ class Aligned:
         first = self.parts[0]
         return f"{first.member.kind}, {'logarithms' if first.source.logarithm.any() else 'values'}"
 
-    def answer(self, rows: Matrix) -> Floats:
+    def raw_prediction(self, rows: Matrix) -> Floats:
         """Return the weighted sum of log-probabilities under each map, normalised."""
         answers = [
-            weight * part.member.answer(mapped(rows))
+            weight * part.member.raw_prediction(mapped(rows))
             for part in self.parts
             for mapped, weight in zip(part.maps, part.weights, strict=True)
         ]
         found: Floats = log_softmax(np.sum(answers, axis=0), axis=1)
         return found
 
-    def complete_answer(self, rows: Matrix) -> Floats | None:
+    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
         """Return nothing: a map speaks of observed columns alone."""
         return None
 
@@ -98,7 +98,7 @@ class Aligned:
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        label_kind: LabelKind,
+        target_type: TargetType,
         **given: Any,
     ) -> Self:
         """Rebuild the members and their maps."""
@@ -116,7 +116,7 @@ class Aligned:
             if not np.isfinite(weights).all():
                 raise InputError(f"the weights {list(weights)} of its maps are no numbers.")
             member = member_named(kind).restored(
-                part["member"], named.pop(f"member{number}", {}), blocks, label_kind, **given
+                part["member"], named.pop(f"member{number}", {}), blocks, target_type, **given
             )
             source, *maps = (ColumnMap.restored(named.pop(n), blocks.length) for n in names)
             found.append(Mapped(member, source, tuple(maps), weights))
@@ -153,7 +153,7 @@ class AlignedLearner:
         """The kind of the member inside, and the values it sees."""
         return f"{self.learner.name}, {'logarithms' if self.logarithm else 'values'}"
 
-    def fit(self, task: Task) -> Aligned:
+    def fit(self, task: TrainingJob) -> Aligned:
         """Fit on the source's scale; maps of the target are settled later."""
         given = task.source
         source = Sample(self.source(given.inputs), given.labels, given.weights)

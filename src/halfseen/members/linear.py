@@ -12,12 +12,12 @@ import numpy.typing as npt
 from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.labels import LabelKind
-from halfseen.members.tasks import Sample, Task
+from halfseen.members.protocol import Sample, TrainingJob
 from halfseen.parallel import present_ranks
+from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
-    from halfseen.graph import GraphBuilder
+    from halfseen.onnx_graph import GraphBuilder
 
 Matrix = npt.NDArray[Any]
 
@@ -43,11 +43,11 @@ class Regression:
     weight: Floats
     bias: Floats
     blocks: Blocks
-    label_kind: LabelKind
+    target_type: TargetType
     low: Floats | None = None
     high: Floats | None = None
 
-    def answer(self, rows: Matrix) -> Floats:
+    def raw_prediction(self, rows: Matrix) -> Floats:
         """Return the answer about prepared rows; the missing block is not looked at."""
         return self.answer_observed(self.blocks.flat(rows, "observed"))
 
@@ -56,9 +56,9 @@ class Regression:
         observed = observed.astype(np.float64)
         if self.low is not None:
             observed = np.clip(observed, self.low, self.high)
-        return self.label_kind.answers(observed @ self.weight.T + self.bias)
+        return self.target_type.answers(observed @ self.weight.T + self.bias)
 
-    def complete_answer(self, rows: Matrix) -> Floats | None:
+    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
         """Return nothing: the regression makes no use of the missing block."""
         return None
 
@@ -77,19 +77,19 @@ class Regression:
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        label_kind: LabelKind,
+        target_type: TargetType,
         **given: Any,
     ) -> Self:
         """Rebuild the regression from its tensors."""
-        outputs = label_kind.outputs
+        outputs = target_type.outputs
         inputs = len(blocks.observed)
         shapes = {"weight": (outputs, inputs), "bias": (outputs,)}
-        if label_kind.bounds_inputs:
+        if target_type.bounds_inputs:
             shapes |= {"low": (inputs,), "high": (inputs,)}
         found = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         if found != shapes:
             raise InputError(f"the tensors of the regression have shapes {found}, not {shapes}.")
-        return cls(**tensors, blocks=blocks, label_kind=label_kind)
+        return cls(**tensors, blocks=blocks, target_type=target_type)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add W x1 + b to an ONNX graph."""
@@ -111,22 +111,22 @@ class RegressionLearner:
     """As scikit-learn's C; by default it is chosen at every fit."""
     name: str = Regression.kind
 
-    def fit(self, task: Task) -> Regression:
+    def fit(self, task: TrainingJob) -> Regression:
         """Fit on the observed inputs; one process fits for all."""
         return present_ranks().from_first(
-            lambda: fit_regression(task.source, task.blocks, task.label_kind, self.penalty)
+            lambda: fit_regression(task.source, task.blocks, task.target_type, self.penalty)
         )
 
     @staticmethod
-    def settled(task: Task) -> RegressionLearner:
+    def tuned(task: TrainingJob) -> RegressionLearner:
         """Return a learner with the penalty that suits a task, for fits on parts of its rows."""
         some = np.random.default_rng(0).permutation(len(task.source))[:MOST_COMPARED]
         rows = task.blocks.flat(task.source.inputs[some], "observed").astype(np.float64)
-        return RegressionLearner(_penalty(rows, task.source.labels[some], task.label_kind))
+        return RegressionLearner(_penalty(rows, task.source.labels[some], task.target_type))
 
 
 def fit_regression(
-    source: Sample, blocks: Blocks, label_kind: LabelKind, penalty: float | None = None
+    source: Sample, blocks: Blocks, target_type: TargetType, penalty: float | None = None
 ) -> Regression:
     """Fit a linear model with an L2 penalty, by default chosen by likelihood over five folds.
 
@@ -137,15 +137,15 @@ def fit_regression(
     rows = blocks.flat(source.inputs[some], "observed").astype(np.float64)
     labels = source.labels[some]
     weights = None if source.weights is None else source.weights[some]
-    chosen = penalty or _penalty(rows, labels, label_kind)
-    fitted = Regression(*label_kind.fit_linear(rows, labels, weights, chosen), blocks, label_kind)
-    if not label_kind.bounds_inputs:
+    chosen = penalty or _penalty(rows, labels, target_type)
+    fitted = Regression(*target_type.fit_linear(rows, labels, weights, chosen), blocks, target_type)
+    if not target_type.bounds_inputs:
         return fitted
     further = BEYOND * rows.std(0)
     return replace(fitted, low=rows.min(0) - further, high=rows.max(0) + further)
 
 
-def _penalty(rows: Matrix, labels: Matrix, label_kind: LabelKind) -> float:
+def _penalty(rows: Matrix, labels: Matrix, target_type: TargetType) -> float:
     """Return the penalty by the one-standard-error rule.
 
     References
@@ -153,7 +153,7 @@ def _penalty(rows: Matrix, labels: Matrix, label_kind: LabelKind) -> float:
     L. Breiman, J. Friedman, R. Olshen, C. Stone, "Classification and regression trees", 1984.
     """
     some = slice(MOST_COMPARED)  # the rows were shuffled
-    found = label_kind.linear_scores(rows[some], labels[some], PENALTIES)
+    found = target_type.linear_scores(rows[some], labels[some], PENALTIES)
     if not found.size:
         return 0.01  # nothing to compare on
     mean, best = found.mean(1), found.mean(1).argmax()

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import Any
 
 from halfseen.errors import InputError
-from halfseen.labels import LabelKind
-from halfseen.members.tasks import Learner
+from halfseen.members.protocol import Learner
+from halfseen.targets import TargetType
 
 NETWORKS = "networks"
 """The kind that needs PyTorch, which is imported where such a member is made or loaded."""
@@ -23,17 +23,17 @@ MEMBER_WORDS: dict[str, str] = {NETWORKS: "networks alone"}
 """How screens and reports call them."""
 
 
-def words_of(kind: str, label_kind: LabelKind | type[LabelKind]) -> str:
+def words_of(kind: str, target_type: TargetType | type[TargetType]) -> str:
     """Return how a sentence calls a member.
 
     Examples
     --------
-    >>> from halfseen.labels import Amounts, Classes
-    >>> words_of("regression", Classes), words_of("regression", Amounts())
+    >>> from halfseen.targets import RegressionTarget, ClassTarget
+    >>> words_of("regression", ClassTarget), words_of("regression", RegressionTarget())
     ('logistic regression', 'ridge regression')
     """
     words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
-    return label_kind.linear_words if kind == "regression" else words
+    return target_type.linear_words if kind == "regression" else words
 
 
 def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:
@@ -56,7 +56,7 @@ def register(member: type[Any], learner: Callable[[], Learner] | None, words: st
 def member_named(kind: str) -> Any:
     """Return the class of a kind of member, or say that there is none."""
     if kind == NETWORKS:
-        import_module("halfseen.members.networks")
+        import_module("halfseen.members.network_members")
     if kind not in MEMBERS:
         raise InputError(f"there is no member of kind {kind!r} in this version of halfseen.")
     return MEMBERS[kind]

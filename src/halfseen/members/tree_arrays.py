@@ -20,8 +20,8 @@ from halfseen.errors import InputError
 from halfseen.parallel import threads
 
 if TYPE_CHECKING:
-    from halfseen.graph import GraphBuilder
-    from halfseen.members.fast_trees import FastTrees
+    from halfseen.members.compiled_trees import FastTrees
+    from halfseen.onnx_graph import GraphBuilder
 
 MANY = 50_000
 """Rows from which on it pays to load what Numba has compiled."""
@@ -108,7 +108,7 @@ class TreeArrays:
         if self.nodes.max() >= MOST_LEAVES:
             return None
         try:
-            from halfseen.members.fast_trees import FastTrees
+            from halfseen.members.compiled_trees import FastTrees
         except (ImportError, AttributeError):  # Numba stumbles over a user's own coverage.py
             return None
         return FastTrees.of(self)

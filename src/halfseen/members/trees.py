@@ -19,15 +19,15 @@ from scipy.special import softmax
 from halfseen.arrays import Floats, Integers, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.labels import LabelKind
 from halfseen.members.linear import Regression, fit_regression
-from halfseen.members.tasks import Sample, Task
+from halfseen.members.protocol import Sample, TrainingJob
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.parallel import at_once, present_ranks, threads
+from halfseen.parallel import present_ranks, run_parallel, threads
 from halfseen.splitting import folds, rarest_class
+from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
-    from halfseen.graph import GraphBuilder
+    from halfseen.onnx_graph import GraphBuilder
 
 Matrix = npt.NDArray[Any]
 Settings = dict[str, Any]
@@ -55,7 +55,7 @@ class _Trees(ABC):
     trees: TreeArrays
     constant: Floats
     blocks: Blocks
-    label_kind: LabelKind
+    target_type: TargetType
     start: Regression | None = None
     """What trees of amounts begin with: beyond the source's rows they know no slope."""
 
@@ -67,13 +67,13 @@ class _Trees(ABC):
     def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
         """Add the same to an ONNX graph, logits instead of log-probabilities."""
 
-    def answer(self, rows: Matrix) -> Floats:
+    def raw_prediction(self, rows: Matrix) -> Floats:
         """Return the answer about prepared rows; the missing block is not looked at."""
         sums = self.trees.sums(self.blocks.flat(rows, "observed"))
         if self._mirrored:
             sums = np.hstack([-sums, sums])
         if self.start is not None:
-            sums = sums + self.start.answer(rows)
+            sums = sums + self.start.raw_prediction(rows)
         return self._answer(sums + self.constant)
 
     @property
@@ -81,7 +81,7 @@ class _Trees(ABC):
         """Whether one output stands for both of two classes."""
         return self.trees.outputs < len(self.constant)
 
-    def complete_answer(self, rows: Matrix) -> Floats | None:
+    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
         """Return nothing: the trees make no use of the missing block."""
         return None
 
@@ -101,22 +101,22 @@ class _Trees(ABC):
         description: Mapping[str, Any],
         tensors: Mapping[str, Tensor],
         blocks: Blocks,
-        label_kind: LabelKind,
+        target_type: TargetType,
         **given: Any,
     ) -> Self:
         """Rebuild the trees; refuse arrays that are no trees."""
-        outputs, wanted = description["outputs"], label_kind.outputs
+        outputs, wanted = description["outputs"], target_type.outputs
         if type(outputs) is not int or outputs != (1 if wanted == 2 else wanted):
             raise InputError(f"its trees have {outputs} outputs for {wanted} of an answer.")
         kept, line = dict(tensors), {}
-        if label_kind.bounds_inputs:
+        if target_type.bounds_inputs:
             line = {n.removeprefix(START): kept.pop(n) for n in tensors if n.startswith(START)}
-        start = Regression.restored({}, line, blocks, label_kind) if line else None
+        start = Regression.restored({}, line, blocks, target_type) if line else None
         constant = kept.pop("constant", np.empty(0))
         if constant.shape != (wanted,) or constant.dtype != np.float64:
             raise InputError(f"its trees lack a constant for each of {wanted} outputs.")
         trees = TreeArrays.restored(kept, outputs, len(blocks.observed))
-        return cls(trees, constant, blocks, label_kind, start)
+        return cls(trees, constant, blocks, target_type, start)
 
     def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
         """Add the trees to an ONNX graph."""
@@ -136,7 +136,7 @@ class BoostedTrees(_Trees):
     kind = "boosted_trees"
 
     def _answer(self, sums: Floats) -> Floats:
-        return self.label_kind.answers(sums)
+        return self.target_type.answers(sums)
 
     def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
         return sums
@@ -148,10 +148,10 @@ class Forest(_Trees):
     kind = "forest"
 
     def _answer(self, sums: Floats) -> Floats:
-        return self.label_kind.answers_of_means(sums)
+        return self.target_type.answers_of_means(sums)
 
     def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
-        return self.label_kind.add_answers_of_means(builder, sums)
+        return self.target_type.add_answers_of_means(builder, sums)
 
 
 @dataclass(frozen=True)
@@ -172,13 +172,13 @@ class BoostedTreesLearner:
     large: bool = False
     name: str = BoostedTrees.kind
 
-    def fit(self, task: Task) -> BoostedTrees:
+    def fit(self, task: TrainingJob) -> BoostedTrees:
         """Grow trees on the observed inputs; one process grows them for all."""
         return present_ranks().from_first(lambda: self._grown(task))
 
-    def settled(self, task: Task) -> BoostedTreesLearner:
+    def selected(self, task: TrainingJob) -> BoostedTreesLearner:
         """Return it with large trees, if those are clearly better on rows held out of a task."""
-        source, kind = task.source, task.label_kind
+        source, kind = task.source, task.target_type
         source = source[np.random.default_rng(task.seed).permutation(len(source))[:MOST_COMPARED]]
         strata = kind.strata(source.labels)
         if rarest_class(strata) < FOLDS:
@@ -190,19 +190,21 @@ class BoostedTreesLearner:
             training, others = split
             grown = replace(self, large=large).fit(replace(task, source=source[training]))
             held_out = source[others]
-            return kind.row_losses(kind.shown(grown.answer(held_out.inputs)), held_out.labels)
+            return kind.row_losses(
+                kind.to_predictions(grown.raw_prediction(held_out.inputs)), held_out.labels
+            )
 
         pairs = [(split, large) for large in (False, True) for split in splits]
-        found = at_once([partial(losses, *pair) for pair in pairs])
+        found = run_parallel([partial(losses, *pair) for pair in pairs])
         small, large = map(np.concatenate, (found[: len(splits)], found[len(splits) :]))
         gain = small - large
         error = gain.std(ddof=1) / np.sqrt(len(gain))
         return replace(self, large=bool(gain.mean() > CLEAR * error))
 
-    def _grown(self, task: Task) -> BoostedTrees:
+    def _grown(self, task: TrainingJob) -> BoostedTrees:
         (rows, shares, weights), start = _drawn(task), None
-        if task.label_kind.bounds_inputs:
-            start = fit_regression(task.source, task.blocks, task.label_kind)
+        if task.target_type.bounds_inputs:
+            start = fit_regression(task.source, task.blocks, task.target_type)
             shares = shares - start.answer_observed(rows)
         few = len(rows) < SMALL and not self.large
         leaves, least_rows = (31, 5) if self.large else (7, 10) if few else (15, 20)
@@ -217,9 +219,9 @@ class BoostedTreesLearner:
         }
         rounds = self.rounds // 2 if few else self.rounds
         # One output for an amount, or for two classes.
-        boost = {1: _boosted_amounts, 2: _boosted_two}.get(task.label_kind.outputs, _boosted)
+        boost = {1: _boosted_amounts, 2: _boosted_two}.get(task.target_type.outputs, _boosted)
         trees, constant = boost(rows, shares, weights, settings, rounds)
-        return BoostedTrees(trees, constant, task.blocks, task.label_kind, start)
+        return BoostedTrees(trees, constant, task.blocks, task.target_type, start)
 
 
 def _boosted_amounts(
@@ -285,11 +287,11 @@ class ForestLearner:
     size: int = 64
     name: str = Forest.kind
 
-    def fit(self, task: Task) -> Forest:
+    def fit(self, task: TrainingJob) -> Forest:
         """Grow trees on the observed inputs; one process grows them for all."""
         return present_ranks().from_first(lambda: self._grown(task))
 
-    def _grown(self, task: Task) -> Forest:
+    def _grown(self, task: TrainingJob) -> Forest:
         import lightgbm
 
         rows, shares, weights = _drawn(task)
@@ -308,7 +310,7 @@ class ForestLearner:
         }
         # Two classes share one output, the second's probability less a half; an amount is grown
         # less its mean.
-        outputs = task.label_kind.outputs
+        outputs = task.target_type.outputs
         middle = {1: np.average(shares[:, 0], weights=weights), 2: 0.5}.get(outputs, 0.0)
         size = self.size if outputs <= 2 else self.size // 2
         data = lightgbm.Dataset(rows, shares[:, 0], weight=weights, params=settings)
@@ -317,16 +319,16 @@ class ForestLearner:
             data.construct().set_label(shares[:, k] - middle)
             boosters.append(lightgbm.train(settings, data, size, keep_training_booster=True))
         trees = TreeArrays.of(boosters, 1.0 / size)
-        return Forest(trees, np.full(outputs, middle), task.blocks, task.label_kind)
+        return Forest(trees, np.full(outputs, middle), task.blocks, task.target_type)
 
 
-def _drawn(task: Task) -> tuple[Matrix, Floats, Floats | None]:
+def _drawn(task: TrainingJob) -> tuple[Matrix, Floats, Floats | None]:
     """Return observed inputs, what answers should be, and weights of at most so many rows."""
     source: Sample = task.source
     if len(source) > MOST_ROWS:
         source = source[np.random.default_rng(task.seed).permutation(len(source))[:MOST_ROWS]]
     rows = task.blocks.flat(source.inputs, "observed")
-    return rows, task.label_kind.targets(source.labels), source.weights
+    return rows, task.target_type.targets(source.labels), source.weights
 
 
 def _common(seed: int, rows: Matrix) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The one model: prepared rows, members and weights; fitting, predicting, scoring."""
+"""The fitted model, and all that it does: predict, evaluate, explain, load."""

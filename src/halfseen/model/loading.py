@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfseen.arrays import Tensor
+from halfseen.data.preprocessors import Preprocessor, TablePreprocessor, preprocessor_from_dict
 from halfseen.errors import HalfseenError, InputError
-from halfseen.front.fronts import Front, TableFront, front_from_dict
-from halfseen.labels import Reach
 from halfseen.members import member_named
-from halfseen.members.tasks import Member
+from halfseen.members.protocol import Member
 from halfseen.model.model import Model
-from halfseen.saving.folder import DESCRIPTION, Description, read_folder
+from halfseen.saving.model_folder import DESCRIPTION, Description, read_folder
+from halfseen.targets import IntervalReach
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
     description, tensors = read_folder(folder)
     path = folder / DESCRIPTION
     try:
-        front = front_from_dict(description.front)
-        members = _members(description, tensors, front, encoder)
+        preprocessor = preprocessor_from_dict(description.preprocessor)
+        members = _members(description, tensors, preprocessor, encoder)
         weights = Weights(
             tuple(float(weight) for weight in description.weights["members"]),
             tuple(float(value) for value in description.weights.get("bias", ())),
         )
         if "interval" in description.metrics:
-            Reach(**description.metrics["interval"])  # says what is wrong with it
+            IntervalReach(**description.metrics["interval"])  # says what is wrong with it
     except HalfseenError as error:
         raise InputError(f"{path} cannot be understood: {error}") from None
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
@@ -67,7 +67,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             f"{path} cannot be understood: it has {len(members)} members and "
             f"{len(weights.members)} weights."
         )
-    outputs = front.label_kind.outputs
+    outputs = preprocessor.target_type.outputs
     if len(weights.bias) not in (0, outputs) or not all(map(math.isfinite, weights.bias)):
         raise InputError(
             f"{path} cannot be understood: its bias {list(weights.bias)} is not one finite number "
@@ -80,7 +80,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
             "shares of a whole."
         )
     return Model(
-        front,
+        preprocessor,
         members,
         weights,
         description.seed,
@@ -92,7 +92,7 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
 
 def table_model(model: Model, folder: str | Path) -> Model:
     """Return a model that takes tables; refuse one of images."""
-    if not isinstance(model.front, TableFront):
+    if not isinstance(model.preprocessor, TablePreprocessor):
         raise InputError(
             f"{folder} holds a model of images, and this takes models of tables: use `halfseen "
             "predict`, or halfseen.load in Python."
@@ -103,7 +103,7 @@ def table_model(model: Model, folder: str | Path) -> Model:
 def _members(
     description: Description,
     tensors: Mapping[str, Tensor],
-    front: Front,
+    preprocessor: Preprocessor,
     encoder: nn.Module | EncoderFactory | None,
 ) -> tuple[Member, ...]:
     own: list[dict[str, Tensor]] = [{} for _ in description.members]
@@ -117,6 +117,8 @@ def _members(
         facts: dict[str, Any] = dict(described)
         kind = member_named(facts.pop("kind"))
         found.append(
-            kind.restored(facts, its_tensors, front.blocks, front.label_kind, encoder=encoder)
+            kind.restored(
+                facts, its_tensors, preprocessor.blocks, preprocessor.target_type, encoder=encoder
+            )
         )
     return tuple(found)

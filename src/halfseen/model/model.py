@@ -1,4 +1,4 @@
-"""The one model: a front that prepares rows, members that learned from them, and their weights."""
+"""The one model: a preprocessor for rows, members that learned from them, and their weights."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.alarms import Alarm, sentences
-from halfseen.alarms.rows import Watch
+from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats, Matrix, Tensor, same_length
 from halfseen.blocks import Blocks
+from halfseen.data.preprocessing import ReadRows, inputs_of
+from halfseen.data.preprocessors import Preprocessor, TablePreprocessor
+from halfseen.data.schema import TableSchema
 from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
-from halfseen.explain.telling import Explanation
-from halfseen.front.fronts import Front, TableFront
-from halfseen.front.preprocessing import ReadRows, inputs_of
-from halfseen.front.schema import TableSchema
-from halfseen.labels import LabelKind
+from halfseen.explain.explanation import Explanation
 from halfseen.members import NETWORKS, words_of
 from halfseen.members.aligned import Aligned
-from halfseen.members.tasks import Member
-from halfseen.model.evaluating import SIMPLE, evaluation
-from halfseen.parallel import at_once
-from halfseen.saving.folder import Description, write_folder
+from halfseen.members.protocol import Member
+from halfseen.model.evaluation import SIMPLE, evaluation
+from halfseen.parallel import run_parallel
+from halfseen.saving.model_folder import Description, write_folder
+from halfseen.targets import TargetType
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
-    from halfseen.members.networks import NetworksMember
-    from halfseen.networks.methods import Method
-    from halfseen.networks.nets.networks import Networks
+    from halfseen.members.network_members import NetworksMember
+    from halfseen.networks.nets.modules import Networks
+    from halfseen.networks.variants import NetworkVariant
     from halfseen.options import Options
 
 SHARE = 131_072
@@ -48,7 +48,7 @@ class Model:
 
     Parameters
     ----------
-    front
+    preprocessor
         How rows become inputs.
     members
         What learned p(y | x1), by kind.
@@ -65,7 +65,7 @@ class Model:
         loading leaves it in the folder.
     """
 
-    front: Front
+    preprocessor: Preprocessor
     members: tuple[Member, ...]
     weights: Weights
     seed: int
@@ -75,7 +75,7 @@ class Model:
     report: Mapping[str, Any] | None = None
 
     def __repr__(self) -> str:
-        names = ", ".join(map(str, self.front.classes)) or "an amount"
+        names = ", ".join(map(str, self.preprocessor.classes)) or "an amount"
         seen = f"{len(self.blocks.observed)} inputs observed, {len(self.blocks.missing)} missing"
         return f"Model({names}; {seen}; {self.title})"
 
@@ -84,24 +84,24 @@ class Model:
     @property
     def blocks(self) -> Blocks:
         """Which inputs are missing on the target."""
-        return self.front.blocks
+        return self.preprocessor.blocks
 
     @property
-    def label_kind(self) -> LabelKind:
+    def target_type(self) -> TargetType:
         """What is predicted: one of several classes, or an amount."""
-        return self.front.label_kind
+        return self.preprocessor.target_type
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
         """The class labels, in the order of the probabilities; none where it predicts amounts."""
-        return np.array(self.front.classes)
+        return np.array(self.preprocessor.classes)
 
     @property
     def schema(self) -> TableSchema:
         """What a table must hold, and how its columns become inputs."""
-        if not isinstance(self.front, TableFront):
+        if not isinstance(self.preprocessor, TablePreprocessor):
             raise InputError("This model takes images, which have no columns.")
-        return self.front.schema
+        return self.preprocessor.schema
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -151,7 +151,7 @@ class Model:
         return self.networks_member.networks
 
     @property
-    def method(self) -> Method:
+    def method(self) -> NetworkVariant:
         """Which of the paper's seven models the networks are."""
         return self.networks_member.method
 
@@ -170,34 +170,36 @@ class Model:
     def prepare(self, X: Any, *, where: str = "X", first_row: int | None = None) -> Matrix:
         """Return rows as the model sees those of a target, the missing block hidden."""
         complete = self.needs_complete_target
-        return self.front.prepare(X, complete=complete, where=where, first_row=first_row)
+        return self.preprocessor.prepare(X, complete=complete, where=where, first_row=first_row)
 
-    def answer(self, rows: Matrix) -> Floats:
+    def raw_prediction(self, rows: Matrix) -> Floats:
         """Return the members' answer about prepared rows, the missing block hidden."""
-        answers = [member.answer(rows) for member in self.members]
-        return self.weights.combined(answers, self.label_kind)
+        answers = [member.raw_prediction(rows) for member in self.members]
+        return self.weights.combined(answers, self.target_type)
 
-    def complete_answer(self, rows: Matrix) -> Floats:
+    def raw_prediction_complete(self, rows: Matrix) -> Floats:
         """Return the answer of those members that use the missing block, where it is there."""
-        found = [member.complete_answer(rows) for member in self.members]
+        found = [member.raw_prediction_complete(rows) for member in self.members]
         used = [answer for answer in found if answer is not None]
         if not used:
-            return self.answer(rows)
-        return Weights.equal(len(used)).combined(used, self.label_kind)
+            return self.raw_prediction(rows)
+        return Weights.equal(len(used)).combined(used, self.target_type)
 
     def score(self, rows: Matrix, *, complete: bool = False) -> Floats:
         """Return probabilities of prepared rows; or amounts with the ends of their intervals."""
         if not len(rows):
-            return self.label_kind.shown(np.empty((0, self.label_kind.outputs)), self.metrics)
-        answer = self.complete_answer if complete else self.answer
+            return self.target_type.to_predictions(
+                np.empty((0, self.target_type.outputs)), self.metrics
+            )
+        answer = self.raw_prediction_complete if complete else self.raw_prediction
 
         def shown(part: Matrix) -> Floats:
-            return self.label_kind.shown(answer(part), self.metrics)
+            return self.target_type.to_predictions(answer(part), self.metrics)
 
         if len(rows) <= SHARE:
             return shown(rows)
         parts = np.array_split(rows, -(-len(rows) // SHARE))
-        return np.concatenate(at_once([partial(shown, part) for part in parts]))
+        return np.concatenate(run_parallel([partial(shown, part) for part in parts]))
 
     def latents(self, rows: Matrix) -> Matrix:
         """Return (z1, ẑ2) of prepared rows: the observed part first, the imputed part after it."""
@@ -228,23 +230,23 @@ class Model:
 
     def predict_proba(self, X: Any, **how: Any) -> Floats:
         """Return the probability of each class, one row each; `how` as for :meth:`shown`."""
-        if not self.front.classes:
+        if not self.preprocessor.classes:
             raise InputError(
                 "This model predicts amounts, which have no probabilities: predict gives them, "
                 "and predict_interval their 90 % intervals."
             )
-        return self.shown(X, **how)
+        return self.predictions(X, **how)
 
     def predict_interval(self, X: Any, **how: Any) -> Floats:
         """Return the ends of the 90 % interval of each row's amount: (rows, 2)."""
-        if self.front.classes:
+        if self.preprocessor.classes:
             raise InputError("This model predicts classes: predict_proba says how sure it is.")
-        found = self.shown(X, **how)[:, 1:]
+        found = self.predictions(X, **how)[:, 1:]
         if not found.shape[1]:
             raise InputError("This model was fitted without rows held out, so it has no intervals.")
         return found
 
-    def shown(self, X: Any, **how: Any) -> Floats:
+    def predictions(self, X: Any, **how: Any) -> Floats:
         """Return class probabilities, or amounts with the ends of their intervals, one row each.
 
         What looks wrong with the rows is an :class:`~halfseen.errors.AlarmWarning`; `how` as for
@@ -287,33 +289,33 @@ class Model:
         where, first_row
             What messages call the rows, and the number of the first.
         """
-        front = self.front
+        preprocessor = self.preprocessor
         if use_missing and not self.imputes:
             raise InputError(
                 "No member of this model makes use of the missing block, in rows that have it "
                 "either; networks do: fit with --models Adaptation-Imputation."
             )
         known = np.zeros(0, dtype=bool)
-        if use_missing and isinstance(front, TableFront):
-            known = front.has_missing_block(X, where)
+        if use_missing and isinstance(preprocessor, TablePreprocessor):
+            known = preprocessor.has_missing_block(X, where)
         complete = bool(known.any()) or self.needs_complete_target
-        if isinstance(front, TableFront):
-            read = front.read(X, complete=complete, where=where, first_row=first_row)
-            rows = inputs_of(front.schema, read)
+        if isinstance(preprocessor, TablePreprocessor):
+            read = preprocessor.read(X, complete=complete, where=where, first_row=first_row)
+            rows = inputs_of(preprocessor.schema, read)
         else:
-            read, rows = None, front.prepare(X, complete=complete, where=where)
+            read, rows = None, preprocessor.prepare(X, complete=complete, where=where)
         probability = self.score(rows, complete=bool(known.any()))
         if known.any() and not known.all():
             probability[~known] = self.score(self.blocks.hide(rows[~known]))
         if target_prior is None:
             return probability, read
-        if not front.classes:
+        if not preprocessor.classes:
             raise InputError("Class proportions correct probabilities, and this predicts amounts.")
         return correct_probabilities(probability, self.class_prior, target_prior), read
 
     def predict(self, X: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
         """Return the most probable class, or the amount, of each row."""
-        return self.label_kind.predicted(self.shown(X, use_missing=use_missing))
+        return self.target_type.predicted(self.predictions(X, use_missing=use_missing))
 
     def transform(self, X: Any) -> Matrix:
         """Return the latent (z1, ẑ2) of each row."""
@@ -321,7 +323,7 @@ class Model:
 
     def positions(self, y: Any) -> npt.NDArray[Any]:
         """Return labels as positions among the classes, or as amounts."""
-        return self.label_kind.read(y)
+        return self.target_type.read(y)
 
     def evaluate(self, X: Any, y: Any) -> dict[str, Any]:
         """Measure the model on labelled rows of the target, as ``halfseen evaluate`` does.
@@ -334,7 +336,7 @@ class Model:
         Returns
         -------
         dict
-            As :func:`halfseen.model.evaluating.evaluation` returns it.
+            As :func:`halfseen.model.evaluation.evaluation` returns it.
         """
         positions = self.positions(y)
         shown, read = self.scored(X)
@@ -344,9 +346,9 @@ class Model:
 
     def evaluate_rows(self, rows: Matrix, labels: npt.NDArray[Any]) -> dict[str, Any]:
         """Measure the model on prepared rows, beside members that are simple tools themselves."""
-        kind = self.label_kind
+        kind = self.target_type
         alone = {
-            words_of(member.kind, kind): kind.shown(member.answer(rows))
+            words_of(member.kind, kind): kind.to_predictions(member.raw_prediction(rows))
             for member in self.members
             if member.kind in SIMPLE and len(self.members) > 1
         }
@@ -374,7 +376,7 @@ class Model:
         Explanation
             ``importance`` over all rows, ``row(k)`` and ``told(k)`` for one, ``to_dict()``.
         """
-        from halfseen.model.explaining import explain  # which speaks of models
+        from halfseen.model.row_explanations import explain  # which speaks of models
 
         return explain(self, X, source=source, seed=seed, where=where)
 
@@ -405,7 +407,7 @@ class Model:
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""
         return Description(
-            front=self.front.to_dict(),
+            preprocessor=self.preprocessor.to_dict(),
             members=[{"kind": member.kind, **member.describe()} for member in self.members],
             weights=asdict(self.weights),
             seed=self.seed,

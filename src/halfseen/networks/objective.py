@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
-from halfseen.networks.methods import Method
 from halfseen.networks.nets.encoders import EncoderFactory
-from halfseen.networks.nets.networks import Networks, build_networks
+from halfseen.networks.nets.modules import Networks, build_networks
 from halfseen.networks.terms import make_terms
 from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
+from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
 
 
@@ -98,7 +98,7 @@ class Objective(nn.Module):
 
 def build_objective(
     blocks: Blocks,
-    method: Method,
+    method: NetworkVariant,
     n_classes: int,
     options: Options,
     encoder: nn.Module | EncoderFactory | None = None,

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from halfseen.arrays import Floats, Matrix
-from halfseen.networks.methods import Method
-from halfseen.networks.nets.networks import Networks
+from halfseen.networks.nets.modules import Networks
+from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
 
 _CHUNK = 1024
@@ -33,17 +33,17 @@ class Predictor:
     options: Options
 
     @property
-    def method(self) -> Method:
+    def method(self) -> NetworkVariant:
         return self.networks.method
 
     def log_probabilities(self, rows: Matrix) -> Floats:
         """Return log-probabilities of rows whose missing block is hidden."""
         return self._asked(rows, lambda chunk: _log_probabilities(self.networks(chunk)))
 
-    answer = log_probabilities
+    raw_prediction = log_probabilities
     """What networks answer."""
 
-    def complete_answer(self, rows: Matrix) -> Floats | None:
+    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
         """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
         if not self.method.imputes:
             return None

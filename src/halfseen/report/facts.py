@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from halfseen.data.schema import Kind, Role
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
-from halfseen.front.schema import Kind, Role
 
 FORMAT = 3
 MOST_ENTRIES = 10_000

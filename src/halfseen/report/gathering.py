@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
+from halfseen.data.schema_inference import InferredTables
 from halfseen.errors import HalfseenError
 from halfseen.evidence import effective_sample_size, overlap
 from halfseen.evidence.risk import deep_embedded_validation, source_validation
-from halfseen.front.inference import Understanding
-from halfseen.labels import LabelKind
+from halfseen.fitting.pipeline import Fit
 from halfseen.metrics import expected_calibration_error
-from halfseen.model.fitting import Fit
-from halfseen.report.columns import column_facts
+from halfseen.report.column_section import column_facts
 from halfseen.report.facts import Estimate, Expectation, Reliability, ReliabilityBin, ReportFacts
+from halfseen.targets import TargetType
 
 BINS = 10
 LEVEL = 0.9
@@ -32,11 +32,11 @@ Labels = npt.NDArray[Any]
 T = TypeVar("T")
 
 
-def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
+def facts_of_fit(found: InferredTables, fit: Fit) -> ReportFacts:
     """Return what a report will show of a fit that has just ended."""
     held_out, schema = fit.chosen.held_out, fit.model.schema
     assert held_out is not None
-    shown, labels = held_out.shown(), held_out.labels
+    shown, labels = held_out.to_predictions(), held_out.labels
     left_out: dict[str, str] = {}
 
     def attempt(section: str, find: Callable[[], T]) -> T | None:
@@ -52,7 +52,7 @@ def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
     columns, more = compared or ((), 0)
     expected = attempt(
         "expected",
-        lambda: expectation(shown, labels, fit.weights, found.target.rows, schema.label_kind),
+        lambda: expectation(shown, labels, fit.weights, found.target.rows, schema.target_type),
     )
     reliability = None
     if schema.classes:
@@ -71,7 +71,7 @@ def facts_of_fit(found: Understanding, fit: Fit) -> ReportFacts:
 
 
 def expectation(
-    shown: Floats, labels: Labels, weight: Floats, target_rows: int, kind: LabelKind
+    shown: Floats, labels: Labels, weight: Floats, target_rows: int, kind: TargetType
 ) -> Expectation:
     """Return what held-out source rows let expect of `target_rows` rows of the target."""
     source, target = {}, {}

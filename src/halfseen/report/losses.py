@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from halfseen.networks.terms import loss_words
-from halfseen.report.page import Figure, Figures, Paragraph, Part
+from halfseen.report.html import Figure, Figures, Paragraph, Part
 from halfseen.report.svg import line_plot
 
 HOW_TRAINING = (

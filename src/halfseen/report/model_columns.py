@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from halfseen.alarms import Alarm, sentences
 from halfseen.report.facts import ColumnFacts, Histogram, ReportFacts
-from halfseen.report.page import Cell, Figures, Head, Paragraph, Part, grid, number, percent
+from halfseen.report.html import Cell, Figures, Head, Paragraph, Part, grid, number, percent
 from halfseen.report.svg import bars
-from halfseen.saving.folder import Description
+from halfseen.saving.model_folder import Description
 
 MOST_NAMES = 50
 
@@ -49,9 +49,9 @@ def shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part
 
 def missing_parts(description: Description, names: Sequence[str], facts: ReportFacts) -> list[Part]:
     """Show what the source alone has: columns as they are known, or rows of an image."""
-    shape = description.front.get("blocks", {}).get("shape", ())
+    shape = description.preprocessor.get("blocks", {}).get("shape", ())
     if len(shape) == 3:
-        blocks = description.front["blocks"]
+        blocks = description.preprocessor["blocks"]
         missing, (channels, height, width) = blocks["missing"], shape
         images = f"Images of {width} × {height} pixels and {channels} channels: of the"
         if blocks.get("by_pixel"):

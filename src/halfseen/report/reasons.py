@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from halfseen.explain.telling import Explanation, shown
-from halfseen.report.page import (
+from halfseen.explain.explanation import Explanation, shown
+from halfseen.report.html import (
     Cell,
     Figures,
     Head,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from halfseen.atomic_files import locked, write_text
 from halfseen.errors import HalfseenError, InputError, reason
-from halfseen.files import locked, write_text
 
 if TYPE_CHECKING:
     from optuna.storages import JournalStorage

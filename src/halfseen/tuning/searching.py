@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from halfseen.data.column_spec import Task
+from halfseen.data.frames import Images, label_column, read_frame, take_rows
+from halfseen.data.label_column import checked_weights
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
 from halfseen.evidence.scores import SCORES, agreement
-from halfseen.front.frames import Images, label_column, read_frame, take_rows
-from halfseen.front.labels import checked_weights
-from halfseen.front.roles import Task
-from halfseen.labels import LABEL_KINDS, Amounts
 from halfseen.networks.training.loop import derived_seed
 from halfseen.selection import Evidence, evaluate, scores_for
 from halfseen.splitting import held_out_share
+from halfseen.targets import LABEL_KINDS, RegressionTarget
 from halfseen.tuning.journal import open_journal
 from halfseen.tuning.spaces import E, Estimator, Searched, Space, with_given, with_settings
 
@@ -313,7 +313,12 @@ class _Runner:
             return agreement(np.stack([fit.predict_proba(rows.X_target) for fit in fits]))
         model = rows.fitted(estimator).model_
         evidence = Evidence.prepared(
-            model.prepare, model.label_kind, rows.X_held_out, rows.y_held_out, rows.X_target, rows.X
+            model.prepare,
+            model.target_type,
+            rows.X_held_out,
+            rows.y_held_out,
+            rows.X_target,
+            rows.X,
         )
         return evaluate(model, evidence, (self.score,))[self.score]
 
@@ -342,8 +347,8 @@ def _split(
     X: Any, y: Any, X_target: Any, weights: Any, held_out: float, seed: int, task: Task
 ) -> _Rows:
     labels, _ = label_column(y, len(read_frame(X, "the source")), task)
-    if task == Amounts.task:
-        labels = Amounts().strata(labels)
+    if task == RegressionTarget.task:
+        labels = RegressionTarget().strata(labels)
     is_held = np.zeros(len(labels), dtype=bool)
     is_held[held_out_share(labels, held_out, seed)[1]] = True
     if is_held.sum() < FEWEST_HELD_OUT:

@@ -13,9 +13,9 @@ from sklearn.base import clone
 
 from halfseen.errors import OptionError
 from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
-from halfseen.model.settings import TREES_AND_LINES
-from halfseen.networks.methods import Method
+from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options, dotted, option_names
+from halfseen.settings import TREES_AND_LINES
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -76,7 +76,7 @@ def members_of(settings: Mapping[str, Any]) -> dict[str, Any]:
     return dict(settings) | ({"members": given.split(PLUS)} if isinstance(given, str) else {})
 
 
-def paper_space(method: Method, options: Options) -> dict[str, Sequence[Any]]:
+def paper_space(method: NetworkVariant, options: Options) -> dict[str, Sequence[Any]]:
     """Return the paper's grids for what matters to one model (appendix, hyperparameters).
 
     The learning rate for every model: the grid of its digits, or that of its ads where the

@@ -60,7 +60,7 @@ def demo(
 
     Example: halfseen demo --output out/ --divergence transport
     """
-    from halfseen.files import write_text
+    from halfseen.atomic_files import write_text
     from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
     from halfseen_bench.suites import SUITES, TREES_COLOURS
     from halfseen_bench.sweep import Selection, plan_runs, run_suite

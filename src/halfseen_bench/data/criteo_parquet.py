@@ -12,8 +12,8 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
-from halfseen.files import written_whole
 from halfseen_bench.data.criteo_file import line_blocks, parsed, schema
 from halfseen_bench.data.official import optional_module, read_chunks
 
@@ -49,7 +49,7 @@ class Conversion:
 
     def write(self, folder: Path) -> None:
         """Replace the folder's manifest."""
-        with written_whole(folder / _MANIFEST) as partial:
+        with atomic_write(folder / _MANIFEST) as partial:
             partial.write_text(json.dumps(asdict(self), indent=1))
 
 
@@ -104,7 +104,7 @@ def convert(
             name = f"part-{len(state.parts):05d}.parquet"
             end, rows = state.end, state.rows
             with (
-                written_whole(folder / name) as partial,
+                atomic_write(folder / name) as partial,
                 parquet.ParquetWriter(partial, schema(), compression="zstd") as writer,
             ):
                 for block in chain([first], blocks):

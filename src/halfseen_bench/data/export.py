@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError, OptionError
-from halfseen.files import written_whole
 from halfseen_bench.data.official import optional_module
 from halfseen_bench.data.pairs import Card, DomainPair
 from halfseen_bench.data.simulator import Scenario, SimulatedRows, stream
@@ -51,13 +51,13 @@ def write_tables(
     with ExitStack() as names, ExitStack() as streams:
         for name, table in chunks:
             if name not in writers:
-                part = names.enter_context(written_whole(folder / f"{name}.{format}"))
+                part = names.enter_context(atomic_write(folder / f"{name}.{format}"))
                 writers[name] = streams.enter_context(_writer(part, table.schema, format))
             writers[name].write_table(table)
             rows[name] = rows.get(name, 0) + len(table)
         # Only now: an export that fails leaves the former one whole.
         card_path.unlink(missing_ok=True)
-    with written_whole(card_path) as part:
+    with atomic_write(card_path) as part:
         about = asdict(card) | {"classes": list(classes)}
         part.write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", "utf-8")
     return rows

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
-from halfseen.files import written_whole
 from halfseen_bench.data.digit_files import Labels, Split, read_mnist
 from halfseen_bench.data.official import cache_folder, content, locate, optional_module
 
@@ -66,7 +66,7 @@ def read_mnistm(root: Path, split: Split, *, seed: int, cache: Path | None) -> t
     if made is None:
         photos = _decoded(paths, packed, smallest=digits.shape[2:])
         made = compose(digits[:, 0].astype(np.uint8), photos, (seed, split == "test"))
-        with written_whole(path) as partial, partial.open("wb") as file:
+        with atomic_write(path) as partial, partial.open("wb") as file:
             np.save(file, made, allow_pickle=False)
     return made, labels
 

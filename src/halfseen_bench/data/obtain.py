@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from halfseen.atomic_files import atomic_write
 from halfseen.errors import DownloadError
-from halfseen.files import written_whole
 from halfseen_bench.data.archives import ArchiveError, members
 from halfseen_bench.data.catalog import DataSet, Remote
 from halfseen_bench.data.check import Finding, check
@@ -87,7 +87,7 @@ def _unpack(
                 continue
             path = (here / name.relative_to(inside)).as_posix()
             if any(path in (w, w.removesuffix(".gz")) or path.startswith(f"{w}/") for w in wanted):
-                with written_whole(incoming / path) as part, part.open("wb") as file:
+                with atomic_write(incoming / path) as part, part.open("wb") as file:
                     for chunk in chunks:
                         file.write(chunk)
                         show(f"unpack {name.name}", file.tell(), size)

@@ -22,9 +22,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.arrays import Floats
-from halfseen.labels import Classes
-from halfseen.model import aligning
-from halfseen.model.settings import FitSettings
+from halfseen.fitting import drift
+from halfseen.settings import FitSettings
+from halfseen.targets import ClassTarget
 from halfseen_bench.data.pairs import Labels
 
 __all__ = ["BASELINES", "OURS", "Predict"]
@@ -169,8 +169,8 @@ def _equal(kind: Any, answers: Sequence[Floats], *others: Any) -> tuple[float, .
 
 WITH_NETWORKS = ["networks", "boosted_trees", "forest", "regression"]
 NO_TEACHERS = partial(mock.patch.object, FitSettings, "teaches", return_value=False)
-NO_SELF_TRAINING = partial(mock.patch.object, aligning, "self_trained", return_value=None)
-EQUAL_WEIGHTS = partial(mock.patch.object, Classes, "fit_shares", _equal)
+NO_SELF_TRAINING = partial(mock.patch.object, drift, "self_trained", return_value=None)
+EQUAL_WEIGHTS = partial(mock.patch.object, ClassTarget, "fit_shares", _equal)
 OURS: dict[str, Predict] = {
     "default": ours(),
     "quick": ours(effort="quick"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from halfseen.report.page import write_page
+from halfseen.report.html import write_page
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.models import Record
 from halfseen_bench.report.figures import draw_domains, save_figure

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
-from halfseen.files import written_whole
+from halfseen.atomic_files import atomic_write
 from halfseen_bench.data import DomainPair
 from halfseen_bench.report.pictures import displayable, inlined
 
@@ -88,5 +88,5 @@ def inline_figure(figure: Figure) -> str:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in one piece."""
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         figure.savefig(partial, dpi=150, metadata={"Software": "halfseen"})

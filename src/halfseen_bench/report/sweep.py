@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from halfseen.errors import InputError
-from halfseen.report.losses import HOW_TRAINING, loss_figures
-from halfseen.report.page import (
+from halfseen.report.html import (
     Cell,
     Code,
     Grid,
@@ -22,6 +21,7 @@ from halfseen.report.page import (
     Tile,
     number,
 )
+from halfseen.report.losses import HOW_TRAINING, loss_figures
 from halfseen_bench.budgets import DEMO_BUDGET
 from halfseen_bench.comparison import overview_tables, problem_tables
 from halfseen_bench.metrics import METRICS

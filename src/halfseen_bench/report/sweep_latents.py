@@ -14,7 +14,7 @@ import numpy.typing as npt
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import domain_separation
 from halfseen.evidence.density_ratio import compact_domain_classifier
-from halfseen.report.page import Cell, Figure, Figures, Paragraph, Part, number
+from halfseen.report.html import Cell, Figure, Figures, Paragraph, Part, number
 from halfseen_bench.problems import BenchProblem
 from halfseen_bench.report.figures import draw_latents, inline_figure
 from halfseen_bench.report.pictures import strip

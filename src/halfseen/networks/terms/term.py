@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from halfseen.networks.nets.networks import Latents, Networks
+from halfseen.networks.nets.modules import Latents, Networks
 from halfseen.options import Group, Options
 
 PhaseName = Literal["warm-up", "joint", "refine"]

@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
-from halfseen.files import written_whole
 
 FORMAT = 2
 
@@ -45,7 +45,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     header = {"format": FORMAT} | {name: getattr(checkpoint, name) for name in names}
     text = json.dumps(header)
     content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
-    with written_whole(path) as partial:
+    with atomic_write(path) as partial:
         partial.write_bytes(content)  # safetensors' own error on a full disk is no OSError
 
 

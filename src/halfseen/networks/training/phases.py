@@ -9,9 +9,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from halfseen.networks.methods import Method
 from halfseen.networks.terms import Part, PhaseName
 from halfseen.networks.training.batches import Batches
+from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Inputs, Options
 
 JOINT_STEPS: dict[Inputs, int] = {"table": 300, "image": 4000}
@@ -61,7 +61,7 @@ class Phase:
 
 
 def plan_phases(
-    options: Options, method: Method, batches: Batches, *, rows: int, refine: bool
+    options: Options, method: NetworkVariant, batches: Batches, *, rows: int, refine: bool
 ) -> list[Phase]:
     """Return the phases of a run on data whose smaller domain has `rows` rows."""
     batch_size = _batch_size(options.training.batch_size, rows, USUAL_BATCH[options.inputs])

@@ -1,0 +1,228 @@
+"""Rows of a target, as they are understood and as they are scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.alarms import FEWEST_ROWS, Alarm
+from halfseen.alarms.cell_alarms import CellAlarms, unread_alarms
+from halfseen.alarms.column_alarms import column_alarms, label_alarms
+from halfseen.arrays import Floats, Integers, Matrix
+from halfseen.data.column_summary import ColumnSummary
+from halfseen.data.preprocessing import ReadRows
+from halfseen.data.schema import NumberColumn, Shape, TableSchema
+from halfseen.data.schema_inference import InferredTables
+from halfseen.data.table_summary import summarize_as
+from halfseen.data.tables import PooledTable, Table
+
+LOOKED_AT = 100_000
+"""Rows of a table that may raise alarms as they are scored: the first ones."""
+OUTSIDE = 0.5
+"""Share of target rows that are farther from source rows than those are from each other."""
+SHARES = 0.3
+"""Part of the rows that would have to change class to give the source's shares."""
+TOLD = ("far", "unseen")
+"""Alarms of single cells that are not raised where the column as a whole has one."""
+RARE = 0.2
+"""A class that is rarer may well be predicted nowhere."""
+COPIES = 0.05
+"""Share of source rows that are copies of others."""
+LEAK = 0.02
+"""Part of the errors of the most frequent class that one column alone leaves."""
+LEAK_ROWS = 500
+"""Rows from which that is told."""
+
+
+def table_alarms(found: InferredTables) -> list[Alarm]:
+    """Return what looks wrong with the target of two understood tables, site by site.
+
+    Constant and mostly empty columns are left to
+    :func:`~halfseen.data.schema_inference.infer_schema`, which asks about them.
+    """
+    table = found.target.table
+    if isinstance(table, PooledTable):
+        alarms = [
+            replace(alarm, says=f"{site}: {alarm.says}")
+            for site in table.sites
+            for alarm in column_alarms(found.schema, _shapes(found, table.only(site)))
+        ]
+    else:
+        there = {name: column.shape() for name, column in found.target.columns.items()}
+        alarms = column_alarms(found.schema, there)
+    alarms += [*unread_alarms(found.target.unread), *label_alarms(found.schema)]
+    return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
+
+
+def _shapes(found: InferredTables, table: Table) -> dict[str, Shape]:
+    """Return how the observed columns of one site are distributed."""
+    seen, schema = found.source, found.schema
+    there = summarize_as(
+        table,
+        {column.name: seen.columns[column.name] for column in schema.observed},
+        dates=schema.dates,
+        numeric=[c.name for c in schema.observed if isinstance(c, NumberColumn) and c.strays],
+    )
+    return {name: column.shape() for name, column in there.columns.items()}
+
+
+class Watch:
+    """Looks at rows as they are scored, and says what looks wrong beside the source's columns.
+
+    Single cells are looked at from the first row on, distributions where there are enough rows.
+    `metrics` are those of the model, which hold the source's class shares.
+    """
+
+    def __init__(self, schema: TableSchema, metrics: Mapping[str, Any] | None = None) -> None:
+        self._schema, self._metrics = schema, metrics or {}
+        self._cells = CellAlarms(schema)
+        self._columns = [ColumnSummary(column.name) for column in schema.observed]
+        self._shown: list[Floats] = []
+        self._rows = 0
+
+    def add(self, read: ReadRows, shown: Floats) -> None:
+        """Take in some rows and their scores; distributions until :data:`LOOKED_AT` were seen."""
+        self._cells.add(read)
+        if self._rows >= LOOKED_AT:
+            return
+        self._rows += read.rows
+        self._shown.append(shown)
+        for summary, column in zip(self._columns, self._schema.observed, strict=True):
+            values = read.columns[column.name]
+            if isinstance(column, NumberColumn):
+                summary.values = "number"
+                summary.add_numbers(values)
+            else:
+                summary.values = "text"
+                summary.add_texts(values)
+
+    def alarms(self) -> list[Alarm]:
+        found: list[Alarm] = []
+        if self._rows >= FEWEST_ROWS:
+            found += column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
+            told = {name for alarm in found for name in alarm.columns}
+            found += answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
+        else:
+            told = set()
+        return [
+            *(
+                each
+                for each in self._cells.alarms()
+                if each.kind not in TOLD or not {*each.columns} & told
+            ),
+            *found,
+        ]
+
+
+def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> list[Alarm]:
+    """Say so where many source rows are copies: held-out rows are then not new to a member.
+
+    Rows of a few categories are alike by nature. So one of the `measured` inputs must tell most
+    rows apart, once copies are gone.
+    """
+    some = np.column_stack([rows, labels])[:LOOKED_AT]
+    kept = np.unique(some, axis=0)
+    share = 1 - len(kept) / len(some)
+    telling = max((len(np.unique(kept[:, place])) for place in measured), default=0)
+    if share < COPIES or len(kept) < FEWEST_ROWS or telling < len(kept) / 2:
+        return []
+    says = (
+        f"{share:.0%} of the source's rows are copies of others: rows that were held out were "
+        "learned from too, and what is measured on them is too good. Keep one of each."
+    )
+    return [Alarm("copies", says, figures={"share": share})]
+
+
+def leak_alarms(schema: TableSchema, rows: Matrix, labels: npt.NDArray[Any]) -> list[Alarm]:
+    """Say so where one observed column alone tells the class of nearly every source row."""
+    some = np.random.default_rng(0).permutation(len(rows))[:LEAK_ROWS]
+    rows, labels = rows[some], labels[some]
+    if schema.amounts is not None or len(rows) < 2 * FEWEST_ROWS:
+        return []
+    from sklearn.tree import DecisionTreeClassifier
+
+    allowed = LEAK * (len(rows) - np.bincount(labels).max())
+    alarms, start = [], 0
+    for column in schema.columns:
+        own = rows[:, start : start + len(column.inputs)]
+        start += len(column.inputs)
+        if column.role == "missing":
+            continue
+        tree = DecisionTreeClassifier(max_leaf_nodes=len(schema.classes), random_state=0)
+        wrong = int((tree.fit(own, labels).predict(own) != labels).sum())
+        if wrong <= allowed:
+            says = (
+                f"{column.name} alone tells the class of {1 - wrong / len(rows):.1%} of the "
+                "source's rows: was it known before the label, and does it mean the same on the "
+                "target? If not, drop it."
+            )
+            alarms.append(Alarm("leak", says, (column.name,), {"wrong": wrong / len(rows)}))
+    return alarms
+
+
+def drift_alarms(distance: float, outside: float) -> list[Alarm]:
+    """Say so where target rows are far (:func:`halfseen.column_maps.distance_of`)."""
+    if outside < OUTSIDE:
+        return []
+    says = (
+        f"Target rows are {distance:.1f} times as far from source rows as those are from each "
+        "other: the model guesses where it has seen nothing. Look for columns that mean something "
+        "else on the target, and label some of its rows to measure (`halfseen evaluate`)."
+    )
+    return [Alarm("drift", says, figures={"distance": distance, "outside": outside})]
+
+
+def answer_alarms(schema: TableSchema, shown: Floats, metrics: Mapping[str, Any]) -> list[Alarm]:
+    """Compare what is predicted with what the source holds, classes or amounts."""
+    if schema.amounts is not None:
+        return amount_alarms(shown[:, 0], schema.amounts)
+    prior = metrics.get("class_prior")
+    return [] if prior is None else prediction_alarms(shown, prior, schema.class_names)
+
+
+def amount_alarms(amounts: Floats, source: Shape) -> list[Alarm]:
+    """Say so where predicted amounts are on average beyond nine tenths of the source's."""
+    if len(amounts) < FEWEST_ROWS or len(source.quantiles) < 3:
+        return []
+    mean, low, high = float(amounts.mean()), source.quantiles[1], source.quantiles[-2]
+    if low <= mean <= high:
+        return []
+    says = (
+        f"The predicted amounts average {mean:.4g}, and nine tenths of the source's lie between "
+        f"{low:.4g} and {high:.4g}: look at the columns' units and gaps before using this."
+    )
+    return [Alarm("amounts", says, figures={"mean": mean, "low": low, "high": high})]
+
+
+def prediction_alarms(
+    probability: Floats, prior: Sequence[float], names: Sequence[str]
+) -> list[Alarm]:
+    """Compare predicted classes with the source's class shares."""
+    rows = len(probability)
+    if rows < FEWEST_ROWS:
+        return []
+    share = np.asarray(prior, dtype=np.float64)
+    counts = np.bincount(probability.argmax(1), minlength=len(share))
+    most = int(counts.argmax())
+    if counts[most] == rows and 1 - share[most] > RARE:
+        says = (
+            f"All {rows:,} rows are predicted to be {names[most]!r}, which {share[most]:.0%} of "
+            "the source's rows are: look at the columns' units and gaps before using this."
+        )
+        return [Alarm("one class", says, figures={"rows": rows, "source": float(share[most])})]
+    estimated = probability.mean(0)
+    moved = float(np.abs(estimated - share).sum() / 2)
+    if moved <= SHARES:
+        return []
+    k = int(np.abs(estimated - share).argmax())
+    says = (
+        f"Class {names[k]!r} is estimated to have {estimated[k]:.0%} of these rows, and has "
+        f"{share[k]:.0%} of the source's: if nothing explains that, do not trust the scores; label "
+        "some rows to measure (`halfseen evaluate`)."
+    )
+    figures = {"estimated": float(estimated[k]), "source": float(share[k])}
+    return [Alarm("class shares", says, figures=figures)]

@@ -1,0 +1,227 @@
+"""Files and folders are written whole or not at all: to a temporary name, then renamed.
+
+A temporary name is drawn, because containers that share a folder have the same process ids, and
+locked while its process lives, so that the next one knows what a killed one has left. Whoever puts
+something at its place holds a lock on the folder around it: of two writers, the later one wins.
+Symbolic links are not followed: the place itself must be named.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from halfseen.errors import HalfseenError, reason
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked there, and nothing left by others removed
+    fcntl = None  # type: ignore[assignment]
+
+_LONGEST = 200
+"""Bytes of a name that its temporary name repeats; file systems take 255 at most."""
+_HERE, _EXCHANGE = -100, 2
+"""AT_FDCWD and RENAME_EXCHANGE of Linux."""
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Give a temporary name beside `path`; it becomes `path` when the block ends well.
+
+    It does so when its content has reached the disk: after a power cut, too, there is the old
+    file or the new one.
+    """
+    with _temporary(path, is_folder=False) as partial:
+        yield partial
+        sync(partial)
+        os.replace(partial, path)
+        sync(path.parent)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder beside `path`; it takes the place of `path` when the block ends well.
+
+    Linux exchanges two folders in one step. Elsewhere the old one is first moved aside, and
+    :func:`recover` moves it back if the process is killed just then.
+    """
+    with _temporary(path, is_folder=True) as partial:
+        yield partial
+        for file in partial.rglob("*"):
+            sync(file)
+        sync(partial)
+        with locked(path.parent):
+            if not path.exists():
+                os.rename(partial, path)
+            elif not _exchanged(partial, path):
+                former = _temporary_path(path, "former")
+                os.rename(path, former)
+                os.rename(partial, path)
+                os.rename(former, partial)
+        sync(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one piece."""
+    with atomic_write(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def recover(path: Path) -> None:
+    """Put a folder back that a process was killed while replacing, where nothing stands now."""
+    with suppress(OSError), locked(path.parent):
+        _put_back(path)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove temporary files and folders of `path` whose process is gone."""
+    if fcntl is None:
+        return
+    with suppress(OSError), locked(path.parent):
+        _put_back(path)
+        for leftover in _leftovers(path):
+            with suppress(OSError):
+                handle = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW)
+                if _lock(handle, wait=False):
+                    _remove(leftover)
+                os.close(handle)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file's content, or the names in a folder, are on the disk."""
+    if os.name != "posix" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems cannot do that for folders
+            raise
+    finally:
+        os.close(handle)
+
+
+def _put_back(path: Path) -> None:
+    former = [place for place in _leftovers(path) if ".former." in place.name[:21]]
+    if former and not path.exists():
+        os.rename(former[0], path)
+
+
+@contextmanager
+def _temporary(path: Path, *, is_folder: bool) -> Iterator[Path]:
+    """Give a locked temporary place; tell what the system refuses, and leave nothing behind."""
+    handle, partial = None, path
+    try:
+        if path.is_symlink():
+            raise HalfseenError(f"{path} is a symbolic link; name the place itself.")
+        _make_folder(path.parent)
+        remove_leftovers(path)
+        while handle is None:
+            partial = _temporary_path(path, "partial")
+            handle = _locked_new(partial, is_folder=is_folder)
+        yield partial
+    except HalfseenError:
+        raise
+    except OSError as error:
+        raise HalfseenError(f"{path} could not be written: {reason(error)}") from error
+    finally:
+        if partial != path:
+            _remove(partial)  # what it is by now: half of the new, or all of the old
+        if handle is not None:
+            os.close(handle)
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and those above it, each with its name on the disk."""
+    if not path.is_dir():
+        _make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        sync(path.parent)
+
+
+def _locked_new(path: Path, *, is_folder: bool) -> int | None:
+    """Make a file or folder and lock it; None where somebody took it for a leftover first."""
+    if is_folder:
+        path.mkdir()
+    else:
+        path.touch(exist_ok=False)
+    if fcntl is None:
+        return os.open(os.devnull, os.O_RDONLY)
+    with suppress(FileNotFoundError):
+        handle = os.open(path, os.O_RDONLY)
+        _lock(handle)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.stat(path), os.fstat(handle)):
+                return handle
+        os.close(handle)
+    return None
+
+
+def _temporary_path(path: Path, kind: str) -> Path:
+    """Return a hidden name beside `path`; the ending stays last, as some writers go by it."""
+    return path.with_name(f".{secrets.token_hex(6)}.{kind}.{_tail(path)}")
+
+
+def _tail(path: Path) -> str:
+    return os.fsdecode(os.fsencode(path.name)[-_LONGEST:])
+
+
+def _leftovers(path: Path) -> list[Path]:
+    pattern = re.compile(
+        rf"\.[0-9a-f]{{12}}\.(partial|former)\.{re.escape(_tail(path))}", re.DOTALL
+    )
+    with os.scandir(path.parent) as entries:
+        return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock on a folder or a file; it ends with its process, and no file is needed for it."""
+    if fcntl is None:
+        yield
+        return
+    # Some file systems lock only what may be written.
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        _lock(handle)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, *, wait: bool = True) -> bool:
+    """Lock an open file; return False where another has it, or the file system has no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Let two names change places in one step; return False where the system cannot."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    if call(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):  # older kernels, some file systems
+        return False
+    raise OSError(code, os.strerror(code), str(second))
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()

@@ -1,0 +1,183 @@
+"""The two ways in: a table by its schema, images by their blocks. Both give prepared rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from halfseen.arrays import Matrix
+from halfseen.blocks import Blocks
+from halfseen.data.column_spec import similar
+from halfseen.data.frames import Images, named_like, read_frame
+from halfseen.data.image_blocks import Scale, prepare_images
+from halfseen.data.preprocessing import ReadRows, inputs_of, read_rows
+from halfseen.data.schema import TableSchema
+from halfseen.errors import InputError, first_fault
+from halfseen.targets import ClassTarget, Scalar, TargetType, class_name
+
+LARGEST = 1_000_000
+"""Inputs of a row at most, in a description that is read: more would exhaust memory."""
+
+
+@dataclass(frozen=True)
+class TablePreprocessor:
+    """Tables, prepared by a schema."""
+
+    kind: ClassVar[str] = "table"
+    schema: TableSchema
+
+    @property
+    def blocks(self) -> Blocks:
+        return self.schema.blocks
+
+    @property
+    def classes(self) -> tuple[Scalar, ...]:
+        return self.schema.classes
+
+    @property
+    def target_type(self) -> TargetType:
+        return self.schema.target_type
+
+    def read(
+        self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
+    ) -> ReadRows:
+        """Return some rows as the schema reads them, without the missing block or `complete`."""
+        table, row = self.table(X, where)
+        start = row if first_row is None else first_row
+        return read_rows(self.schema, table, complete=complete, where=where, first_row=start)
+
+    def prepare(self, X: Any, **how: Any) -> Matrix:
+        """Return the inputs of some rows; `how` as for :meth:`read`."""
+        return inputs_of(self.schema, self.read(X, **how))
+
+    def has_missing_block(self, X: Any, where: str = "X") -> npt.NDArray[np.bool_]:
+        """Say for each row whether every column of the missing block has a value."""
+        table, _ = self.table(X, where)
+        names = [column.name for column in self.schema.missing]
+        cells = set(self.schema.cells(complete=True))
+        if not cells <= set(table.schema.names):
+            return np.zeros(table.num_rows, dtype=bool)
+        read = read_rows(self.schema, table, complete=True, where=where)
+        complete = np.ones(table.num_rows, dtype=bool)
+        for name in names:
+            values = read.columns[name]
+            is_number = isinstance(values, np.ndarray)
+            complete &= ~np.isnan(values) if is_number else pc.is_valid(values).to_numpy(False)
+        return complete
+
+    def table(self, X: Any, where: str) -> tuple[Any, int]:
+        """Return rows as an Arrow table, and the number of the first."""
+        if isinstance(X, pa.RecordBatch | pa.Table):
+            return X, 0
+        rows = read_frame(X, where)
+        if isinstance(rows, Images):
+            raise InputError(f"{where} holds images, and the model was fitted on a table.")
+        schema = self.schema
+        observed = schema.cells()
+        rows = named_like(rows, schema.order, [n for n in schema.order if n in set(observed)])
+        absent = [name for name in observed if name not in rows.names]
+        if absent:
+            raise InputError(
+                f"{where} lacks column {absent[0]!r}, which the model observes"
+                f"{similar(absent[0], rows.names)}."
+            )
+        return rows.table, rows.first_row
+
+    def warn_about_names(self, X: Any, model: str, *, named: bool, stacklevel: int) -> None:
+        """Warn where rows have names and those of fitting had none, or the other way round."""
+        rows = read_frame(X, "X")
+        if isinstance(rows, Images):
+            return
+        sentence = None
+        extra = [name for name in rows.names if name not in self.schema.order]
+        if named and rows.positional:
+            sentence = (
+                f"X does not have valid feature names, but {model} was fitted with feature names"
+            )
+        elif not named and not rows.positional:
+            sentence = f"X has feature names, but {model} was fitted without feature names"
+        elif named and extra:
+            sentence = f"Columns {extra} were not seen in fit; ignored."
+        if sentence is not None:
+            warnings.warn(sentence, stacklevel=stacklevel + 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "schema": self.schema.model_dump(mode="json")}
+
+
+@dataclass(frozen=True)
+class ImagePreprocessor:
+    """Images: nothing to prepare but the block that is hidden.
+
+    `hidden` is what is hidden of pictures in files, before they are resized: the blocks without
+    the cells that resizing mixes with it, or the same.
+    """
+
+    kind: ClassVar[str] = "image"
+    blocks: Blocks
+    classes: tuple[Scalar, ...]
+    scale: Scale = "own"
+    hidden: Blocks | None = None
+
+    @property
+    def target_type(self) -> TargetType:
+        return ClassTarget(self.classes)
+
+    def prepare(
+        self, X: Any, *, complete: bool = False, where: str = "X", first_row: int | None = None
+    ) -> Matrix:
+        """Return images in single precision, the missing block hidden unless `complete`."""
+        images = read_frame(X, where)
+        if not isinstance(images, Images):
+            raise InputError(f"{where} holds a table, and the model was fitted on images.")
+        return prepare_images(images, self.blocks, complete=complete, scale=self.scale)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "blocks": self.blocks.to_dict(),
+            "classes": list(self.classes),
+            "scale": self.scale,
+            "hidden": None if self.hidden is None else self.hidden.to_dict(),
+        }
+
+
+Preprocessor = TablePreprocessor | ImagePreprocessor
+
+
+def preprocessor_from_dict(data: Mapping[str, Any]) -> Preprocessor:
+    """Rebuild a preprocessor from plain data that somebody else may have written."""
+    try:
+        if data["kind"] == TablePreprocessor.kind:
+            preprocessor: Preprocessor = TablePreprocessor(
+                TableSchema.model_validate(data["schema"])
+            )
+        elif data["kind"] == ImagePreprocessor.kind:
+            if np.prod(data["blocks"]["shape"], dtype=float) > LARGEST:
+                raise InputError(f"images of shape {data['blocks']['shape']} are too large.")
+            blocks, classes = Blocks.from_dict(data["blocks"]), tuple(data["classes"])
+            names = [class_name(value) for value in classes]
+            if len(names) < 2 or len(set(names)) < len(names):
+                raise InputError(f"the classes {names} are not two or more different ones.")
+            hidden = data.get("hidden")
+            scale = data.get("scale", "bytes" if data.get("of_files") else "own")
+            if scale not in get_args(Scale):
+                raise InputError(f"its scale {scale!r} is none of {', '.join(get_args(Scale))}.")
+            if hidden is not None and (hidden := Blocks.from_dict(hidden)).shape != blocks.shape:
+                raise InputError(f"what it hides is of shape {hidden.shape}, not {blocks.shape}.")
+            preprocessor = ImagePreprocessor(blocks, classes, scale, hidden)
+        else:
+            raise InputError(f"there is no preprocessor of kind {data['kind']!r}.")
+    except ValidationError as error:
+        raise InputError(f"schema.{first_fault(error)}.") from None
+    except (KeyError, TypeError) as error:
+        raise InputError(f"its preprocessor lacks or misstates {error}.") from None
+    return preprocessor

@@ -1,0 +1,149 @@
+"""Prepared rows of a table: all in memory, or streamed past a shuffle buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from halfseen.arrays import Matrix
+from halfseen.data.label_column import NO_LABEL, counted_rows, some_labels
+from halfseen.data.preprocessing import transform
+from halfseen.data.schema import TableSchema
+from halfseen.data.tables import Table
+from halfseen.parallel import ALONE, Ranks
+
+Labels = npt.NDArray[Any]
+Chunk = tuple[Matrix, Labels]
+
+BUFFER_ROWS = 131_072
+"""Rows among which a batch is drawn."""
+OPEN_PARTS = 4
+"""Parts of a table that are read side by side, so that neighbours come from different ones."""
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Prepared rows of a table, less or only the `share` of them that is held out.
+
+    Which rows are held out depends on `seed` and their place in the table alone, so that every
+    pass leaves out the same ones. Rows of the source have labels and the missing block; those of a
+    target have :data:`~halfseen.data.label_column.NO_LABEL`, unless `some_labelled` says otherwise.
+    """
+
+    table: Table
+    schema: TableSchema
+    is_source: bool
+    share: float = 0.0
+    seed: int = 0
+    some_labelled: bool = False
+
+    def chunks(self, *, held_out: bool = False) -> Iterator[Chunk]:
+        """Yield inputs with labels (none for a target), in the table's order."""
+        for number, part in enumerate(self.table.parts()):
+            yield from self._part(number, part, held_out)
+
+    def scattered(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
+        """Yield the training rows part by part in random order, some parts side by side.
+
+        Ranks whose generators are in the same state are dealt different parts, or different
+        rows of every part where there are fewer parts than ranks.
+        """
+        parts = list(enumerate(self.table.parts()))
+        own = slice(ranks.rank, None, ranks.size)
+        by_part = len(parts) >= ranks.size
+        order = random.permutation(len(parts))
+        waiting = [parts[index] for index in (order[own] if by_part else order)]
+        readers: list[Iterator[Chunk]] = []
+        while waiting or readers:
+            while waiting and len(readers) < OPEN_PARTS:
+                number, part = waiting.pop()
+                readers.append(self._part(number, part, held_out=False))
+            reader = readers.pop(0)
+            chunk = next(reader, None)
+            if chunk is not None:
+                readers.append(reader)
+                yield chunk if by_part else (chunk[0][own], chunk[1][own])
+
+    def all(self, *, held_out: bool = False) -> Chunk:
+        return _joined(list(self.chunks(held_out=held_out)))
+
+    def at_most(self, most: int, rows: int) -> Chunk:
+        """Return all rows of a table that has `rows` of them, or about `most` of a longer one."""
+        if rows <= most:
+            return self.all()
+        random = np.random.default_rng(self.seed)
+        chosen = []
+        for inputs, labels in self.chunks():
+            taken = random.random(len(inputs)) < most / rows
+            chosen.append((inputs[taken], labels[taken]))
+        return _joined(chosen)
+
+    def shuffled(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
+        """Yield rows in random order within a buffer of :data:`BUFFER_ROWS` rows."""
+        held: list[Chunk] = []
+        for chunk in self.scattered(random, ranks):
+            held.append(chunk)
+            if sum(len(inputs) for inputs, _ in held) >= BUFFER_ROWS:
+                ready, kept = _mixed(held, random, share=0.5)
+                held = [kept]
+                yield ready
+        if held:
+            yield _mixed(held, random, share=1.0)[0]
+
+    def _part(self, number: int, part: Any, held_out: bool) -> Iterator[Chunk]:
+        schema = self.schema
+        names = list(schema.cells(complete=self.is_source))
+        names += [schema.label] if self.is_source or self.some_labelled else []
+        names += [schema.weight] if self.is_source and schema.weight is not None else []
+        where = str(getattr(part, "path", self.table.where))
+        random = np.random.default_rng([self.seed, number])
+        first_row = self.table.first_row
+        for batch in self.table.batches(names, [part]):
+            chosen = (random.random(batch.num_rows) < self.share) == held_out
+            if self.is_source:
+                inputs, labels = labelled_rows(
+                    schema, batch, where=where, first_row=first_row, among=chosen
+                )
+                yield inputs, labels
+            else:
+                inputs = transform(schema, batch, where=where, first_row=first_row)
+                labels = np.full(batch.num_rows, NO_LABEL)
+                if self.some_labelled:
+                    labels = some_labels(schema, batch.column(schema.label), schema.label, where)
+                yield inputs[chosen], labels[chosen]
+            first_row += batch.num_rows
+
+
+def labelled_rows(
+    schema: TableSchema,
+    batch: Any,
+    *,
+    where: str,
+    first_row: int = 1,
+    among: npt.NDArray[np.bool_] | None = None,
+) -> Chunk:
+    """Return the complete rows of a batch that have a label and count, with their labels."""
+    inputs = transform(schema, batch, complete=True, where=where, first_row=first_row)
+    labels = some_labels(schema, batch.column(schema.label), schema.label, where)
+    chosen = counted_rows(schema, batch, labels)
+    chosen = chosen if among is None else chosen & among
+    return inputs[chosen], labels[chosen]
+
+
+def _mixed(
+    chunks: list[Chunk], random: np.random.Generator, *, share: float
+) -> tuple[Chunk, Chunk]:
+    """Return a random share of the rows in random order, and the others."""
+    inputs, labels = _joined(chunks)
+    order = random.permutation(len(inputs))
+    first, rest = np.split(order, [round(share * len(order))])
+    return (inputs[first], labels[first]), (inputs[rest], labels[rest])
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    inputs, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    return inputs, labels

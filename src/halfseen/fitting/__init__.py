@@ -1,0 +1,1 @@
+"""How a model is made: prepared rows, members, weights, measures."""

@@ -1,0 +1,170 @@
+"""What a fit found, in sentences: the same on the screen, in `inspect` and in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from halfseen.members import words_of
+from halfseen.model.evaluation import SIMPLE
+from halfseen.targets import ClassTarget, TargetType, target_type_of
+
+AS_WELL = 1.01
+"""A single member whose loss is at most this many times the model's does as well."""
+
+
+def time_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what a time limit left out.
+
+    Examples
+    --------
+    >>> print(time_sentence({"time_limit": {"seconds": 5.0, "left_out": ["forest", "teachers"]}}))
+    Left out, to keep to 5 s: random forest, teachers.
+    """
+    found, kind = metrics["time_limit"], target_type_of(metrics)
+    if not found["left_out"]:
+        return ""
+    words = ", ".join(member_words(name, kind) for name in found["left_out"])
+    return f"Left out, to keep to {found['seconds']:g} s: {words}."
+
+
+def seeds_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say how many seeds answer together."""
+    seeds = metrics["seeds"]
+    return f"Members that depend on a seed were trained with {seeds}, which answer together."
+
+
+def weights_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say which members carried the answer, the heaviest first.
+
+    Examples
+    --------
+    >>> print(weights_sentence({"weights": {"regression": 0.25, "networks": 0.75}}))
+    Weights of the members, as held-out rows advise: networks 0.75, logistic regression 0.25.
+    """
+    heaviest = sorted(metrics["weights"].items(), key=lambda entry: -entry[1])
+    kind = target_type_of(metrics)
+    shown = ", ".join(f"{member_words(name, kind)} {weight:.2f}" for name, weight in heaviest)
+    why = "as held-out rows advise"
+    if metrics.get("target_labels", {}).get("used_for", "nothing") != "nothing":
+        why = "as labelled target rows advise"
+    elif "alignment" in metrics:
+        why = "fixed where columns have drifted"
+    return f"Weights of the members, {why}: {shown}."
+
+
+def member_words(name: str, target_type: type[TargetType] = ClassTarget) -> str:
+    """Return how a member is called in a sentence; behind maps, with what it learned from.
+
+    Examples
+    --------
+    >>> member_words("forest"), member_words("regression, logarithms")
+    ('random forest', 'logistic regression of logarithms')
+    """
+    kind, _, values = name.partition(", ")
+    words = words_of(kind, target_type)
+    if values == "target labels":
+        return f"{words} with target labels"
+    return f"{words} of {values}" if values else words
+
+
+def alignment_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say which maps of drifted columns were chosen, and why."""
+    found = metrics["alignment"]
+    maps = sorted(found["maps"], key=lambda entry: -entry["weight"])
+    counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
+    return (
+        f"Drift: target rows are {found['drift']:.1f} times as far from source rows as those are "
+        f"from each other, so {found['columns']} columns are mapped, each way counting by how "
+        f"plausible its answer is: {counted}."
+    )
+
+
+def teaching_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what the columns that only the source has brought."""
+    kind, found = target_type_of(metrics), metrics["teaching"]
+    gain, error = found["gain"], 2 * found["standard_error"]
+    verdict = (
+        "the missing columns taught the trees something"
+        if gain > error
+        else "nothing that can be told from chance"
+    )
+    return (
+        f"What the missing columns brought: {verdict} ({kind.row_loss_words} {gain:+.4f}"
+        f"{kind.unit} lower, ± {error:.4f}, than with teachers that saw the observed columns "
+        "alone)."
+    )
+
+
+TOLD = ("accuracy", "auc", "rmse", "r2", "coverage")
+"""What is told of labelled target rows."""
+USES = {
+    "nothing": "nothing, because neither lowered the loss of rows that had no part in it",
+    "weights": "weighing and calibrating the members",
+    "training": "training, weighing and calibrating the members",
+}
+"""What labelled target rows are used for, in a sentence."""
+
+
+def labels_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what labelled target rows were used for, and what was measured on them."""
+    found, kind = metrics["target_labels"], target_type_of(metrics)
+    losses = found["losses"]
+    tried = [f"{losses['nothing']:.3f} without them", f"{losses['weights']:.3f} weighed by them"]
+    tried += [f"{losses['training']:.3f} trained on them too"] if "training" in losses else []
+    shown = "; ".join(
+        f"{words} {measured['value']:.3f} ({measured['interval'][0]:.3f} to "
+        f"{measured['interval'][1]:.3f})"
+        for name, (words, _) in kind.measures.items()
+        if name in TOLD
+        and (measured := found["measured"]["metrics"].get(name, {})).get("interval") is not None
+    )
+    return (
+        f"{found['rows']:,} labelled target rows were used for {USES[found['used_for']]}. "
+        f"{_interval_words(metrics)}Measured on them by cross-validation, {kind.row_loss_words} "
+        f"{', '.join(tried)}; {shown}."
+    )
+
+
+def _interval_words(metrics: Mapping[str, Any]) -> str:
+    scale = metrics.get("interval_scale")
+    if scale is None:
+        return ""
+    return f"They make intervals {scale:.2f} times as wide as held-out source rows did. "
+
+
+def advice(metrics: Mapping[str, Any]) -> str:
+    """Say so where a simple tool would do as well.
+
+    Source rows tell that where no column has drifted beyond them.
+    """
+    measured = metrics.get("held_out_source", {}).get("without_missing_block")
+    members = metrics["members"]
+    if not measured or len(members) < 2 or {"alignment", "target_labels"} & set(metrics):
+        return ""
+    kind = target_type_of(metrics)
+    loss, ours = kind.measures[kind.loss].words, measured[kind.loss]
+    for name in SIMPLE:
+        alone = members.get(name, {}).get(kind.loss)
+        if alone is not None and alone <= AS_WELL * ours:
+            return (
+                f"On held-out source rows {member_words(name, kind)} alone does as well ({loss} "
+                f"{alone:.5g}, the model {ours:.5g}): the simpler one may be the better choice."
+            )
+    return ""
+
+
+TOLD_OF: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "time_limit": time_sentence,
+    "seeds": seeds_sentence,
+    "weights": weights_sentence,
+    "alignment": alignment_sentence,
+    "teaching": teaching_sentence,
+    "target_labels": labels_sentence,
+    "members": advice,
+}
+
+
+def told(metrics: Mapping[str, Any]) -> Iterator[str]:
+    """Give every sentence that there are metrics for."""
+    yield from filter(None, (tell(metrics) for name, tell in TOLD_OF.items() if metrics.get(name)))

@@ -1,0 +1,47 @@
+"""What a model predicts of each row: one of several classes, or an amount.
+
+All that differs between the two is one object, :class:`ClassTarget` or
+:class:`RegressionTarget`, which have the same methods: how members' answers are combined, what a
+row costs, what is measured, and the words it is shown with. Nothing else asks which of the two it has. Members give an *answer*, some
+numbers for each row: log-probabilities of classes, or an amount. It is *shown* as probabilities,
+or as the amount with its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from halfseen.targets.classification import ClassTarget, Scalar, class_name
+from halfseen.targets.intervals import IntervalReach
+from halfseen.targets.regression import RegressionTarget
+from halfseen.targets.target_type import Target
+
+__all__ = [
+    "LABEL_KINDS",
+    "ClassTarget",
+    "IntervalReach",
+    "RegressionTarget",
+    "Scalar",
+    "Target",
+    "TargetType",
+    "class_name",
+    "target_type_of",
+]
+
+TargetType = ClassTarget | RegressionTarget
+LABEL_KINDS: dict[str, type[TargetType]] = {
+    kind.task: kind for kind in (ClassTarget, RegressionTarget)
+}
+"""By the task that settings name."""
+
+
+def target_type_of(metrics: Mapping[str, Any]) -> type[TargetType]:
+    """Return the kind of label that a model's metrics speak of.
+
+    Examples
+    --------
+    >>> target_type_of({}).loss, target_type_of({"task": "regression"}).loss
+    ('cross_entropy', 'rmse')
+    """
+    return LABEL_KINDS.get(str(metrics.get("task")), ClassTarget)
