@@ -31,12 +31,12 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         return make_options({n: v for n, v in short_and_small.items() if n in known}, options)
 
     monkeypatch.setattr(FitSettings, "options_for", short)
-    read = fit_config.read_config
+    read = fit_config.read_settings
 
     def without_facts(*args, **settings):
         return read(*args, **settings).model_copy(update={"report_data": "none"})
 
-    monkeypatch.setattr(fit_config, "read_config", without_facts)  # facts take seconds
+    monkeypatch.setattr(fit_config, "read_settings", without_facts)  # facts take seconds
     monkeypatch.setattr(prepared_rows, "SMALL", 0)  # one part held out instead of five folds
     forest, boost = trees.ForestLearner._grown, lightgbm.train
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 import halfseen as library
-from halfseen.cli.fit_config import read_config
+from halfseen.cli.fit_config import read_settings
 from halfseen.cli.printing import print_metrics
 from halfseen.networks.variants import VARIANTS
 from halfseen.settings import IN_MEMORY
@@ -215,7 +215,7 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     guide = (Path(__file__).parents[2] / "docs/tables.md").read_text()
     path = tmp_path / "fit.toml"
     path.write_text(guide.split("```toml\n")[1].split("```")[0])
-    config = read_config(path, {})
+    config = read_settings(path, {})
     assert config.label == "click"
     assert config.settings().options_for(VARIANTS[-1], resident=True).training.joint_epochs == 40
     assert config.memory_mib * 2**20 == IN_MEMORY
@@ -223,8 +223,8 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
 
 def test_a_model_of_the_paper_that_is_named_has_networks():
     given = {"label": "click", "models": ["Adaptation-Imputation"]}
-    assert "networks" in read_config(None, given).settings().members_for("table")
-    assert "networks" not in read_config(None, {"label": "click"}).settings().members_for("table")
+    assert "networks" in read_settings(None, given).settings().members_for("table")
+    assert "networks" not in read_settings(None, {"label": "click"}).settings().members_for("table")
 
 
 def test_names_behind_each_other_are_renamed(tmp_path):

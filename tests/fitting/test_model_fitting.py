@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from halfseen.fitting.streamed_batches import StreamedBatches
 
 import halfseen
 import tiny
@@ -21,7 +22,6 @@ from halfseen.data.table_files import open_table
 from halfseen.errors import InputError, OptionError
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
-from halfseen.fitting.streamed_batches import StreamedBatches
 from halfseen.metrics import metrics_of
 from halfseen.model import model as model_module
 from halfseen.model.model import Model

@@ -156,7 +156,7 @@ def test_numbers_with_gaps_are_the_labels_of_whole_numbers():
 def test_the_estimator_takes_masked_labels_of_the_target():
     source, target = two_tables(yes=0.15)
     y = np.where(np.arange(240) < 30, target.sick == "yes", np.nan)
-    model = halfseen.AdaptationImputationClassifier(members=["regression"], random_state=0)
+    model = halfseen.HalfSeenClassifier(members=["regression"], random_state=0)
     rows = target.drop(columns="sick")
     model.fit(source.drop(columns="sick"), (source.sick == "yes").astype(int), rows, y_target=y)
     assert model.model_.metrics["target_labels"]["rows"] == 30

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from halfseen.cli.fit_config import FIT_ALONE, Config, FitConfig, with_settings
+from halfseen.cli.fit_config import FIT_ALONE, Config, with_settings
 from halfseen.cli.printing import print_schema, schema_facts
 from halfseen.cli.site_tables import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain, plain_data
 from halfseen.errors import InputError
 from halfseen.outputs import Output, check_outputs, head
+from halfseen.settings import FitSettings
 
 _FOUND = b'{\n "source": {\n  "path": '
 """How the JSON file begins."""
@@ -27,9 +28,9 @@ def rehearse(
     sources: Sources = None,
     targets: Targets = None,
     *,
-    settings: FitConfig,
+    settings: FitSettings,
     repeats: Annotated[
-        int, typer.Option(min=1, help="MemberTraining of each model, with a seed each.")
+        int, typer.Option(min=1, help="Trainings of each model, with a seed each.")
     ] = 3,
     share: Annotated[
         float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
@@ -53,7 +54,6 @@ def rehearse(
     Example: halfseen rehearse source.csv target.csv --label click
     """
     from halfseen.atomic_files import write_text
-    from halfseen.networks.variants import variant_named
     from halfseen.rehearsal import rehearse as run
 
     terminal = Terminal(as_json=as_json)
@@ -62,15 +62,15 @@ def rehearse(
         found_before = Output(output, "what is found", lambda path: head(path).startswith(_FOUND))
         inputs = sites.read() | {"the settings file": config}
         check_outputs([found_before], inputs, force=force)
-    training = settings.settings()
-    found, *others = sites.understood(settings, terminal)
+    training = settings
+    found, *others = sites.inferred(settings, terminal)
     if others:
         raise InputError(
             "The targets lack different columns: rehearse for those that lack the same ones, one "
             "set at a time."
         )
     print_schema(found, terminal.console)
-    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
+    terminal.settings(training.options_for(training.variants("table")[0]))
     try:
         by_site = run(
             found,

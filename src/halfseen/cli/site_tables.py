@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.cli.fit_config import FitConfig
+from halfseen.cli.fit_config import open_renamed
 from halfseen.cli.terminal import Terminal
 from halfseen.errors import InputError, OptionError
+from halfseen.settings import FitSettings
 
 OneSource = Annotated[
     Path | None, typer.Argument(help="Complete, labelled rows: a file or a folder.")
@@ -74,33 +75,30 @@ class Sites:
             for number, (_, path) in enumerate(paths, 1)
         }
 
-    def understood(self, config: FitConfig, terminal: Terminal) -> list[Any]:
-        """Look at the tables; return what was understood for each missing pattern.
+    def inferred(self, settings: FitSettings, terminal: Terminal) -> list[Any]:
+        """Look at the tables; return what they are for each missing pattern.
 
-        Doubts are asked about in a terminal, and refused elsewhere.
+        Ambiguous columns are asked about in a terminal, and refused elsewhere.
         """
         from halfseen.data.schema_inference import AmbiguousColumn, ambiguous_columns
         from halfseen.data.sites import infer_sites
-        from halfseen.settings import needs_complete_target
 
-        complete = needs_complete_target(config.models or ())
         with terminal.status("Reading the tables"):
-            sources = _opened(self.sources, config, "source")
-            targets = _opened(self.targets, config, "target")
+            sources = _opened(self.sources, settings, "source")
+            targets = _opened(self.targets, settings, "target")
         while True:
             with terminal.status("Looking at the columns"):
-                found = infer_sites(sources, targets, config.spec(), complete=complete)
-            doubts = [doubt for doubt in found if isinstance(doubt, AmbiguousColumn)]
-            if not doubts:
-                return found
+                inferred = infer_sites(sources, targets, settings.spec())
+            ambiguous = [column for column in inferred if isinstance(column, AmbiguousColumn)]
+            if not ambiguous:
+                return inferred
             if not is_terminal():
-                raise ambiguous_columns(doubts, config.spec())
-            for doubt in doubts:
-                question = f"Column {doubt.name!r} {doubt.reason}. Was it never measured there?"
-                if typer.confirm(question, err=True):
-                    config.missing = [*(config.missing or ()), doubt.name]
-                else:
-                    config.keep = [*(config.keep or ()), doubt.name]
+                raise ambiguous_columns(ambiguous, settings.spec())
+            for column in ambiguous:
+                question = f"Column {column.name!r} {column.reason}. Was it never measured there?"
+                field = "missing" if typer.confirm(question, err=True) else "keep"
+                names = (*getattr(settings, field), column.name)
+                settings = settings.model_copy(update={field: names})
 
 
 def is_terminal() -> bool:
@@ -124,11 +122,12 @@ def _expanded(given: list[str] | None, role: str) -> Paths:
     return found
 
 
-def _opened(paths: Paths, config: FitConfig, role: str) -> Any:
+def _opened(paths: Paths, settings: FitSettings, role: str) -> Any:
     from halfseen.data.sites import named_sites
 
     try:
-        return named_sites([(name, config.open(path)) for name, path in paths], role)
+        opened = [(name, open_renamed(path, settings.rename)) for name, path in paths]
+        return named_sites(opened, role)
     except InputError as error:
         if "are called" not in str(error):
             raise

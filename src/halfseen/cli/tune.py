@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.markup import escape
 
 from halfseen.atomic_files import atomic_write, write_text
-from halfseen.cli.fit_config import FIT_ALONE, Config, FitConfig, with_settings
+from halfseen.cli.fit_config import FIT_ALONE, Config, with_settings
 from halfseen.cli.printing import print_schema, schema_facts
 from halfseen.cli.site_tables import Sites
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
 from halfseen.outputs import Output, check_outputs, derived_path, head
+from halfseen.settings import FitSettings
 
 _FOUND = "# Found by halfseen tune:"
 
@@ -47,7 +48,7 @@ def tune(
             "share; a file beside the output by default."
         ),
     ] = None,
-    settings: FitConfig,
+    settings: FitSettings,
     config: Config = None,
     force: Force = False,
     as_json: Json = False,
@@ -63,7 +64,6 @@ def tune(
     """
     from halfseen.fitting.pipeline import is_resident
     from halfseen.members import NETWORKS
-    from halfseen.networks.variants import variant_named
     from halfseen.tuning.spaces import MEMBERS
     from halfseen.tuning.table_search import MOST_ROWS, search_tables
 
@@ -71,17 +71,19 @@ def tune(
     sites = Sites.given(source, target)
     inputs = sites.read() | {"the settings file": config}
     check_outputs(_outputs(output, storage, kept), inputs, force=force)
-    training, terminal = settings.settings(), Terminal(as_json=as_json)
-    (found,) = sites.understood(settings, terminal)
+    training, terminal = settings, Terminal(as_json=as_json)
+    (found,) = sites.inferred(settings, terminal)
     print_schema(found, terminal.console)
     if not is_resident(found, training):
         terminal.say(
             f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
         )
-    networks = NETWORKS in training.members_for("table", found.schema.target_type)
-    names = ", ".join(training.models if networks else [MEMBERS])
+    classes = found.schema.target_type.networks
+    networks = NETWORKS in training.members_for("table", classes=classes)
+    variants = training.variants("table")
+    names = ", ".join([variant.name for variant in variants] if networks else [MEMBERS])
     terminal.say(f"{trials} fits of each of {names}, kept in {kept}.")
-    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
+    terminal.settings(training.options_for(variants[0]))
 
     def tell(trial: Any) -> None:
         value = "–" if trial.value is None else f"{trial.value:.4g}"
@@ -164,7 +166,7 @@ def write_table(result: Any, path: Path) -> None:
         writer.writerows(rows)
 
 
-def best_config(config: FitConfig, result: Any) -> str:
+def best_config(config: FitSettings, result: Any) -> str:
     """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
     from halfseen.options import dotted
     from halfseen.tuning.spaces import MEMBERS, members_of

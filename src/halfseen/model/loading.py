@@ -34,10 +34,10 @@ def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = Non
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from halfseen import AdaptationImputationClassifier
+    >>> from halfseen import HalfSeenClassifier
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(2, 60, 3))
-    >>> model = AdaptationImputationClassifier(
+    >>> model = HalfSeenClassifier(
     ...     missing=[2], members=["networks"], options={"training.joint_epochs": 1}, random_state=0
     ... )
     >>> model = model.fit(source, source[:, 0] > 0, X_target=target)

@@ -159,11 +159,11 @@ def search(
 
     Examples
     --------
-    >>> from halfseen import AdaptationImputationClassifier
+    >>> from halfseen import HalfSeenClassifier
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(150, 3)), random.normal(size=(80, 2)) + 0.5
     >>> label = (source.sum(axis=1) > 0).astype(int)
-    >>> model = AdaptationImputationClassifier(
+    >>> model = HalfSeenClassifier(
     ...     missing=[2],
     ...     members=["networks"],
     ...     options={"training.joint_epochs": 2, "training.learning_rate": 1e-9},

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from sklearn.base import clone
 
 from halfseen.errors import OptionError
-from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
+from halfseen.estimators import HalfSeenClassifier, HalfSeenRegressor
 from halfseen.networks.variants import NetworkVariant
-from halfseen.options import Options, dotted, option_names
-from halfseen.settings import TREES_AND_LINES
+from halfseen.options import Inputs, Options, dotted, option_names
+from halfseen.settings import TREES_AND_REGRESSION
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -34,7 +34,7 @@ MEMBERS = "Trees and regression"
 PLUS = "+"
 """Joins members to one choice."""
 
-Estimator = AdaptationImputationClassifier | AdaptationImputationRegressor
+Estimator = HalfSeenClassifier | HalfSeenRegressor
 E = TypeVar("E", bound=Estimator)
 Space = Mapping[str, "Sequence[Any] | BaseDistribution"]
 """What each setting may be: choices, or a distribution of Optuna's."""
@@ -49,11 +49,13 @@ class Searched(NamedTuple):
 
     @classmethod
     def of(cls, estimator: Estimator, *, image: bool) -> Searched:
-        if isinstance(estimator, AdaptationImputationRegressor) or not estimator.has_networks(
-            image=image
-        ):
+        inputs: Inputs = "image" if image else "table"
+        settings = estimator.settings_of_fit()
+        kinds = settings.members_for(inputs)
+        if isinstance(estimator, HalfSeenRegressor) or "networks" not in kinds:
             return cls(MEMBERS, member_space(), {})
-        method, options = estimator.plan(image=image)
+        method = settings.variants(inputs)[0]
+        options = settings.options_for(method, inputs=inputs)
         return cls(method.name, paper_space(method, options), options.model_dump(mode="json"))
 
 
@@ -65,8 +67,8 @@ def member_space() -> dict[str, Sequence[Any]]:
     >>> member_space()["members"][:2], member_space()["effort"]
     (('boosted_trees+forest+regression', 'boosted_trees+forest'), ('default', 'quick'))
     """
-    sizes = range(len(TREES_AND_LINES), 0, -1)
-    some = (chosen for size in sizes for chosen in combinations(TREES_AND_LINES, size))
+    sizes = range(len(TREES_AND_REGRESSION), 0, -1)
+    some = (chosen for size in sizes for chosen in combinations(TREES_AND_REGRESSION, size))
     return {"members": tuple(map(PLUS.join, some)), "effort": ("default", "quick")}
 
 
@@ -99,7 +101,7 @@ def with_settings(estimator: E, settings: Mapping[str, Any]) -> E:
 
     Examples
     --------
-    >>> model = AdaptationImputationClassifier(options={"generator": {"widths": [8]}})
+    >>> model = HalfSeenClassifier(options={"generator": {"widths": [8]}})
     >>> changed = with_settings(model, {"training.learning_rate": 0.01, "refine": True})
     >>> changed.refine, changed.options
     (True, {'generator.widths': [8], 'training.learning_rate': 0.01})
@@ -129,7 +131,7 @@ def with_given(
         raise OptionError("The search has nothing to vary: its space is empty.")
     with_settings(estimator, dict.fromkeys(space))  # unknown names
     present = estimator.get_params(deep=False) | dotted(options)
-    present["members"] = PLUS.join(present["members"] or TREES_AND_LINES)
+    present["members"] = PLUS.join(present["members"] or TREES_AND_REGRESSION)
     widened: dict[str, BaseDistribution] = {}
     given: dict[str, Any] = {}
     for name, choices in space.items():

@@ -17,7 +17,7 @@ from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.table_summary import TableSummary
 from halfseen.data.values import as_numbers
-from halfseen.estimators import AdaptationImputationClassifier, AdaptationImputationRegressor
+from halfseen.estimators import HalfSeenClassifier, HalfSeenRegressor
 from halfseen.fitting.pipeline import is_resident
 from halfseen.fitting.prepared_rows import HELD_OUT
 from halfseen.members import NETWORKS
@@ -49,8 +49,9 @@ def search_tables(
     source, labels, weights = _rows(found.source, schema, resident, settings.seed, is_source=True)
     target, _, _ = _rows(found.target, schema, resident, settings.seed, is_source=False)
     ended: list[SearchTrial] = []
-    networks = NETWORKS in settings.members_for("table", schema.target_type)
-    for model in settings.models if networks else settings.models[:1]:
+    networks = NETWORKS in settings.members_for("table", classes=schema.target_type.networks)
+    models = [variant.name for variant in settings.variants("table")]
+    for model in models if networks else models[:1]:
         result = search(
             estimator_for(model, found, settings),
             source,
@@ -82,16 +83,17 @@ def estimator_for(model: str, found: InferredTables, settings: FitSettings) -> E
         "seeds": settings.seeds,
     }
     if not schema.target_type.networks:
-        return AdaptationImputationRegressor(**shared)
-    return AdaptationImputationClassifier(
+        return HalfSeenRegressor(**shared)
+    asks = "networks" in settings.members_for("table")
+    return HalfSeenClassifier(
         **shared,
-        model=model,
+        models=(model,) if asks else None,
         align=settings.align,
         class_weight=settings.class_weight,
         preset=settings.preset,
         divergence=settings.divergence,
         refine=settings.refine and variant_named(model).adapts,
-        options=dict(settings.options) or None,
+        options=dict(settings.options),
         device=settings.device,
     )
 
