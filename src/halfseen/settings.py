@@ -33,13 +33,6 @@ of the time.
 """
 OF_NETWORKS = ("models", "divergence", "refine", "encoder", "augmentation", "on_epoch")
 """Settings, beside the options, that networks alone have."""
-STREAMED: dict[str, Any] = {
-    "training.batch_size": 1024,
-    "training.warmup_batch_size": 1024,
-    "training.warmup_epochs": 1,
-    "training.joint_epochs": 2,
-}
-"""Settings for tables that are streamed, where the user gives none."""
 OF_IMAGES = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
 """The models of images: each is ahead somewhere, and together they are near the better.
 
@@ -178,9 +171,7 @@ class FitSettings:
         """Whether rows must be held out: to choose, to weigh, or to measure."""
         return self.measure or len(self.models) > 1 or len(self.members_for(inputs)) > 1
 
-    def options_for(
-        self, method: NetworkVariant, *, inputs: Inputs = "table", resident: bool = True
-    ) -> Options:
+    def options_for(self, method: NetworkVariant, *, inputs: Inputs = "table") -> Options:
         """Return every setting of the networks of one model."""
         base = preset(
             self.preset,
@@ -189,14 +180,9 @@ class FitSettings:
             imputes=method.imputes,
             adapts=method.adapts,
         )
-        options = base if resident else make_options(STREAMED, base)
         if inputs == "image" and self.effort == "quick":
-            options = make_options(QUICK_IMAGES, base)
-        chosen = make_options(self.options, options)
-        if resident:
-            return chosen
-        # Oversampling needs all rows at hand.
-        return make_options({"training.balanced": False}, chosen)
+            base = make_options(QUICK_IMAGES, base)
+        return make_options(self.options, base)
 
     def with_steps(self, steps: int) -> FitSettings:
         """Return the same for images, with so many steps in twenty epochs."""
@@ -208,7 +194,6 @@ class FitSettings:
         method: NetworkVariant,
         *,
         inputs: Inputs,
-        resident: bool,
         target_type: AnyTargetType = ClassTarget,
     ) -> tuple[Learner, ...]:
         """Return what fits each member of one model."""
@@ -220,7 +205,7 @@ class FitSettings:
         def of(model: NetworkVariant) -> NetworksLearner:
             return NetworksLearner(
                 model,
-                self.options_for(model, inputs=inputs, resident=resident),
+                self.options_for(model, inputs=inputs),
                 self.refine,
                 self.device,
                 self.encoder,

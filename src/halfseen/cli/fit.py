@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -16,9 +16,6 @@ from halfseen.cli.fit_output import check_place, going_on, save_model
 from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
 from halfseen.cli.site_tables import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal
-
-if TYPE_CHECKING:
-    from halfseen.parallel import Ranks
 
 
 @with_settings()
@@ -48,48 +45,38 @@ def fit(
     Example: halfseen fit source.csv target.csv --label click -o model/
 
     Several sites: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
-
-    Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
-    from halfseen.parallel import joined
-
     sites = Sites.given(source, target, sources, targets)
     read = sites.read() | {"the settings file": config}
-    with joined() as ranks:
-        terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
-        ranks.from_first(lambda: check_place(output, read, dry_run=dry_run, force=force))
-        _fit(sites, settings, None if dry_run else output, terminal, ranks)
+    check_place(output, read, dry_run=dry_run, force=force)
+    _fit(sites, settings, None if dry_run else output, Terminal(as_json=as_json))
 
 
-def _fit(
-    sites: Sites, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
-) -> None:
+def _fit(sites: Sites, config: FitConfig, output: Path | None, terminal: Terminal) -> None:
     """Fit every part that was understood; without an output only tell."""
     from halfseen.model.pattern_model import PatternModel
 
     started = time.perf_counter()
     config.settings()  # says what contradicts itself, before any table is read
-    parts = ranks.from_first(lambda: sites.understood(config, terminal))
+    parts = sites.understood(config, terminal)
     models, documents = [], []
     for number, found in enumerate(parts, start=1):
         if len(parts) > 1:
             lacking = ", ".join(column.name for column in found.schema.missing)
             terminal.say(f"Part {number} of {len(parts)}, for tables that lack {lacking}:")
-        model, document = _fit_part(found, config, output, terminal, ranks)
+        model, document = _fit_part(found, config, output, terminal)
         models.append(model)
         documents.append(document)
     shown = documents[0] if len(parts) == 1 else {"parts": documents}
     if output is None:
         terminal.document(shown | {"model": None})
         return
-    if not ranks.is_first:
-        return
     whole = models[0] if len(models) == 1 else PatternModel(tuple(models))
     terminal.document(shown | save_model(whole, output, started, terminal))
 
 
 def _fit_part(
-    found: Any, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
+    found: Any, config: FitConfig, output: Path | None, terminal: Terminal
 ) -> tuple[Any, dict[str, Any]]:
     """Fit what was understood of one source and one target; without an output only tell."""
     from halfseen.alarms import refuse
@@ -105,18 +92,15 @@ def _fit_part(
     if config.strict:
         refuse(alarms)
     show_alarms(alarms, terminal)
-    resident = is_resident(found, settings)
-    options = settings.options_for(variant_named(settings.models[0]), resident=resident)
+    options = settings.options_for(variant_named(settings.models[0]))
     if found.class_counts:
         balanced = options.training.balanced
         shown = "equally often, by oversampling" if balanced else "as often as they occur"
         terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
-    where = "in memory" if resident else "streamed from disk"
+    where = "in memory" if is_resident(found, settings) else "too large: a sample is learned from"
     members = settings.members_for("table", found.schema.target_type)
     models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
     terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
-    if ranks.size > 1:
-        terminal.say(f"{ranks.size} processes share every batch.")
     terminal.settings(options)
     document = schema_facts(found) | {"models": settings.models, "seed": settings.seed}
     document["alarms"] = alarms
@@ -128,8 +112,6 @@ def _fit_part(
             hooks = replace(hooks, progress=bar.training, part=bar.part)
         fit = fit_tables(found, settings, hooks)
     model = fit.model
-    if not ranks.is_first:
-        return model, document
     if config.strict:
         refuse(model.alarms)
     if config.report_data != "none":

@@ -70,7 +70,7 @@ def rehearse(
             "set at a time."
         )
     print_schema(found, terminal.console)
-    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
+    terminal.settings(training.options_for(variant_named(training.models[0])))
     try:
         by_site = run(
             found,

@@ -81,7 +81,7 @@ def tune(
     networks = NETWORKS in training.members_for("table", found.schema.target_type)
     names = ", ".join(training.models if networks else [MEMBERS])
     terminal.say(f"{trials} fits of each of {names}, kept in {kept}.")
-    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
+    terminal.settings(training.options_for(variant_named(training.models[0])))
 
     def tell(trial: Any) -> None:
         value = "–" if trial.value is None else f"{trial.value:.4g}"

@@ -115,11 +115,8 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         """Return the run's seed without touching NumPy's global generator."""
-        from halfseen.parallel import present_ranks
-
         if self.random_state is None:
-            random = np.random.SeedSequence()
-            return present_ranks().from_first(lambda: int(random.generate_state(1)[0]))
+            return int(np.random.SeedSequence().generate_state(1)[0])
         if isinstance(self.random_state, np.random.RandomState):
             return int(self.random_state.randint(2**31 - 1))
         return int(self.random_state)

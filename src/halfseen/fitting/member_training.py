@@ -35,7 +35,7 @@ from halfseen.members import (
 )
 from halfseen.networks.variants import NetworkVariant, variant_named
 from halfseen.options import Inputs
-from halfseen.parallel import at_once_workers, present_ranks, run_parallel
+from halfseen.parallel import at_once_workers, run_parallel
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
@@ -95,7 +95,6 @@ class MemberTraining:
     ) -> None:
         self.rows, self.settings, self.hooks, self._inputs = rows, settings, hooks, inputs
         self._identity, self._teaches, self._seeds = identity, teaches, seeds
-        self._ranks = present_ranks()
         self._others: dict[_Key, Member] = {}
         self._begun = 0
         self._gains: list[Floats] = []
@@ -108,8 +107,7 @@ class MemberTraining:
         They are as many as seeds, or one; networks of images as many for each model.
         """
         if not self._others:
-            fit_others = partial(self._fit_others, learners)
-            self._others, self._gains = self._ranks.from_first(fit_others)
+            self._others, self._gains = self._fit_others(learners)
 
         def member(learner: Learner, seed: int) -> Member:
             if learner.name != NETWORKS:
@@ -277,17 +275,12 @@ class MemberTraining:
         checkpoint = self.hooks.checkpoints
         if checkpoint is not None:
             checkpoint = checkpoint / f"{fingerprint[:16]}-{fold}.safetensors"
-        stream = None
-        if rows.stream is not None:
-            stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
         return TrainingJob(
             rows.blocks,
             rows.target_type,
             source,
             rows.target,
             seed,
-            stream,
-            fingerprint,
             checkpoint,
             self.hooks.progress,
             title,

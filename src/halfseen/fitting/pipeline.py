@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -36,7 +36,7 @@ from halfseen.fitting.member_training import Hooks, MemberTraining
 from halfseen.fitting.prepared_rows import (
     PreparedRows,
     prepared_in_memory,
-    prepared_streams,
+    prepared_samples,
     prepared_tables,
 )
 from halfseen.fitting.self_training import SELF_TRAINED
@@ -46,7 +46,7 @@ from halfseen.model.model import Model
 from halfseen.model.summaries import member_words
 from halfseen.networks.variants import NetworkVariant, variant_named
 from halfseen.options import Inputs
-from halfseen.parallel import one_thread_if_small, present_ranks
+from halfseen.parallel import one_thread_if_small
 from halfseen.settings import FitSettings
 from halfseen.weights import Weights
 
@@ -70,11 +70,7 @@ def is_resident(found: InferredTables, settings: FitSettings) -> bool:
 
 
 def fit_tables(found: InferredTables, settings: FitSettings, hooks: Hooks | None = None) -> Fit:
-    """Fit two understood tables; choose among models without target labels, and measure.
-
-    Processes that have joined (:func:`halfseen.parallel.joined`) train
-    together, and all return the same model: what is measured and chosen, the first measures.
-    """
+    """Fit two understood tables; choose among models without target labels, and measure."""
     settings.check("table", found.schema.target_type)
     if found.target.rows < FEWEST_TARGET_ROWS:
         raise InputError(
@@ -91,11 +87,11 @@ def fit_tables(found: InferredTables, settings: FitSettings, hooks: Hooks | None
         )
     elif found.schema.weight is not None or settings.class_weight is not None:
         raise InputError(
-            "Weights of rows and classes need the tables in memory, and these are streamed: give "
-            "more memory, or leave the weights out."
+            "Weights of rows and classes need the tables in memory, which does not hold these: "
+            "give more memory, or leave the weights out."
         )
     else:
-        rows = prepared_streams(found, seed=settings.seed, memory=settings.memory)
+        rows = prepared_samples(found, seed=settings.seed, memory=settings.memory)
     data = {
         "source": found.source.table.fingerprint() | {"rows": found.source.rows},
         "target": found.target.table.fingerprint() | {"rows": found.target.rows},
@@ -188,7 +184,6 @@ class Fit:
             hooks,
         )
         self.training_data = dict(training_data)
-        self.ranks = present_ranks()
         self._inputs, self._kind = inputs, rows.target_type
         self.counts = tuple(self._kind.counts(self._sample().labels) if counts is None else counts)
         self.far = self._far()
@@ -218,7 +213,7 @@ class Fit:
         return held_out_weights(self.rows)
 
     def _sample(self) -> Sample:
-        """Return all source rows, or a sample of them where they are streamed."""
+        """Return all source rows, or a sample of them where memory does not hold them."""
         return self.rows.whole if self.rows.whole is not None else self.rows.folds[0].training
 
     def _far(self) -> Drift | None:
@@ -228,11 +223,7 @@ class Fit:
         others = [kind for kind in kinds if kind != NETWORKS]
         if not (settings.align and settings.preset == "default" and others):
             return None
-        found = self.ranks.from_first(
-            lambda: find_drift(
-                rows.measured, self._sample().inputs, rows.target, rows.blocks.observed
-            )
-        )
+        found = find_drift(rows.measured, self._sample().inputs, rows.target, rows.blocks.observed)
         if found is not None and found.of_instruments:
             mapped = (
                 f"{len(found.columns)} columns are mapped in several ways, and networks are left "
@@ -261,10 +252,7 @@ class Fit:
         return methods
 
     def _learners(self, method: NetworkVariant) -> tuple[Learner, ...]:
-        resident = self.rows.stream is None
-        learners = self.settings.learners(
-            method, inputs=self._inputs, resident=resident, target_type=self._kind
-        )
+        learners = self.settings.learners(method, inputs=self._inputs, target_type=self._kind)
         learners = tuple(each for each in learners if each.name not in self._left_out)
         if self.drift is None:
             return learners
@@ -273,7 +261,7 @@ class Fit:
     def _unaffordable(self, seconds: float) -> frozenset[str]:
         """Return what is left out to keep to a time limit, and tell of it."""
         learners = self._learners(variant_named(self.settings.models[0]))
-        found = self.ranks.from_first(lambda: self._trainings.unaffordable(learners, seconds))
+        found = self._trainings.unaffordable(learners, seconds)
         if found:
             words = ", ".join(member_words(name, type(self._kind)) for name in sorted(found))
             self.hooks.say(f"Left out, to keep to {seconds:g} s: {words}.")
@@ -282,15 +270,11 @@ class Fit:
     def _hurried(self, seconds: float) -> FitSettings:
         """Return the settings with as many steps as a time limit leaves to each training."""
         settings, rows = self.settings, self.rows
-        (networks,) = settings.learners(
-            variant_named(settings.models[0]), inputs="image", resident=True
-        )
+        (networks,) = settings.learners(variant_named(settings.models[0]), inputs="image")
         task = TrainingJob(rows.blocks, self._kind, self._sample(), rows.target, settings.seed)
         trainings = len(settings.models) * settings.seeds * (len(rows.folds) + rows.refits_networks)
         each = seconds / trainings
-        steps = self.ranks.from_first(
-            lambda: cast("NetworksLearner", networks).steps_within(task, each)
-        )
+        steps = cast("NetworksLearner", networks).steps_within(task, each)
         self.hooks.say(f"{steps:,} steps of each training keep to {seconds:g} s.")
         return settings.with_steps(steps)
 
@@ -302,7 +286,7 @@ class Fit:
         for number, fold in enumerate(self.rows.folds):
             members = self._trainings.members(learners, number, fold.training)
             by_fold.append(members)
-            parts.append(self.ranks.from_first(partial(ask, members, self.rows, fold)))
+            parts.append(ask(members, self.rows, fold))
         return Candidate(method, learners, tuple(by_fold), HeldOut.joined(parts))
 
     def _chosen(self) -> tuple[Candidate, dict[str, Any]]:
@@ -310,7 +294,7 @@ class Fit:
         candidates = self.candidates
         if len(candidates) == 1:
             return candidates[0], {}
-        risks = self.ranks.from_first(lambda: [c.risk(self.weights).risk for c in candidates])
+        risks = [c.risk(self.weights).risk for c in candidates]
         names = [candidate.method.name for candidate in candidates]
         chosen = candidates[int(np.argmin(risks))]
         self.hooks.say(f"Chosen: {chosen.method.name}, by the {RULE}.")
@@ -363,7 +347,7 @@ class Fit:
         if self.rows.labelled is not None:
             model = self.with_labels(model, self.rows.labelled)
             metrics = model.metrics
-        metrics["alarms"] = self.ranks.from_first(lambda: self._alarms(model))
+        metrics["alarms"] = self._alarms(model)
         return model
 
     def with_labels(self, model: Model, labelled: Sample) -> Model:
@@ -434,16 +418,8 @@ class Fit:
         assert drift is not None
         learners = [learner for learner in chosen.learners if isinstance(learner, AlignedLearner)]
         source, kind = self._sample(), self.rows.target_type
-        return self.ranks.from_first(
-            lambda: select_maps(
-                drift,
-                learners,
-                members,
-                source,
-                self.rows.target,
-                kind,
-                self.rows.blocks,
-            )
+        return select_maps(
+            drift, learners, members, source, self.rows.target, kind, self.rows.blocks
         )
 
     def _constant(self, chosen: Candidate) -> Floats:

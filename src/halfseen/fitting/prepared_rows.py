@@ -1,4 +1,4 @@
-"""Both domains as members learn from them: prepared rows, in memory or streamed, in folds."""
+"""Both domains as members learn from them: prepared rows, or a sample of them, in folds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from halfseen.data.label_column import row_weights
 from halfseen.data.row_stream import Chunk, RowStream
 from halfseen.data.schema import NumberColumn, TableSchema
 from halfseen.data.schema_inference import InferredTables
-from halfseen.fitting.streamed_batches import StreamedBatches
 from halfseen.members.protocol import Sample
-from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
 from halfseen.targets import TargetType
 from halfseen.targets.target_type import ClassWeight
@@ -33,9 +31,9 @@ FOLDS = 5
 REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
-"""Rows of a streamed table that stand for all where a few will do."""
+"""Target rows that stand for all, where memory does not hold the tables."""
 TRAINING_ROWS = 200_000
-"""Source rows of a streamed table that trees and regression learn from, where memory holds them."""
+"""Source rows that members learn from at most, where memory does not hold the tables."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,11 @@ class PreparedRows:
     blocks: Blocks
     target_type: TargetType
     target: Matrix
-    """Target rows, the missing block hidden; a sample of them where they are streamed."""
+    """Target rows, the missing block hidden; a sample where memory does not hold them."""
     whole: Sample | None
     """All source rows, where they are at hand."""
     folds: Sequence[Fold] = ()
     """Ways to hold rows out; none where nothing is measured."""
-    stream: StreamedBatches | None = None
-    """All training rows of both domains from disk, where memory does not hold them."""
     fingerprint: str = field(default="", compare=False)
     measured: Continuous | None = None
     """Observed columns of numbers, where the inputs are those of a table."""
@@ -99,7 +95,7 @@ def prepared_in_memory(
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
-    return PreparedRows(blocks, target_type, target, source, parts, None, digest.hexdigest())
+    return PreparedRows(blocks, target_type, target, source, parts, digest.hexdigest())
 
 
 def prepared_tables(
@@ -130,32 +126,19 @@ def _labelled(chunks: Iterable[Chunk], kind: TargetType) -> Sample:
     return Sample(inputs[:MOST_HELD_OUT], labels[:MOST_HELD_OUT])
 
 
-def prepared_streams(found: InferredTables, *, seed: int, memory: int) -> PreparedRows:
-    """Return both tables as streams from disk, with samples of them in memory."""
+def prepared_samples(found: InferredTables, *, seed: int, memory: int) -> PreparedRows:
+    """Return samples of both tables, which are read in batches, and the rows held out."""
     at_hand = memory // (2 * np.float32().nbytes * len(found.schema.inputs))
     most = max(SAMPLE_ROWS, min(TRAINING_ROWS, at_hand))
     share, kind = min(HELD_OUT, MOST_HELD_OUT / found.source.rows), found.schema.target_type
     source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
     target = _target_stream(found)
-
-    def samples() -> tuple[Fold, Matrix, Sample | None]:
-        held_out = Sample(*source.all(held_out=True))
-        training = Sample(*source.at_most(most, found.source.rows))
-        some = target.at_most(SAMPLE_ROWS, found.target.rows)[0]
-        labelled = _labelled(target.chunks(), kind) if found.labelled else None
-        return Fold(training, held_out), some, labelled
-
-    fold, some, labelled = present_ranks().from_first(samples)
-    batches = StreamedBatches(
-        source,
-        target,
-        source_rows=found.source.rows - len(fold.held_out),
-        target_rows=found.target.rows,
-    )
+    held_out = Sample(*source.all(held_out=True))
+    fold = Fold(Sample(*source.at_most(most, found.source.rows)), held_out)
+    some = target.at_most(SAMPLE_ROWS, found.target.rows)[0]
+    labelled = _labelled(target.chunks(), kind) if found.labelled else None
     measured = measured_columns(found.schema)
-    return PreparedRows(
-        found.schema.blocks, kind, some, None, [fold], batches, "", measured, labelled
-    )
+    return PreparedRows(found.schema.blocks, kind, some, None, [fold], "", measured, labelled)
 
 
 def measured_columns(schema: TableSchema) -> Continuous:
