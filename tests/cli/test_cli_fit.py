@@ -136,7 +136,7 @@ def test_an_older_model_and_older_scores_are_replaced(tables, tmp_path, one_part
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_several_models_and_streaming_from_a_configuration(tables, tmp_path):
+def test_several_models_and_a_sample_from_a_configuration(tables, tmp_path):
     config = tmp_path / "all.toml"
     config.write_text(
         'label = "click"\nid = ["user"]\npositive = "no"\nmemory_mib = 0\n'
@@ -147,7 +147,7 @@ def test_several_models_and_streaming_from_a_configuration(tables, tmp_path):
     run = halfseen("fit", tables / "source.parquet", tables / "target.parquet", "--config", config,
                    "-o", tmp_path / "model")  # fmt: skip
     assert run.code == 0, run.err
-    assert "streamed from disk" in run.out
+    assert "a sample is learned from" in run.out
     assert "no target label is used" in run.out
     model = library.load(tmp_path / "model")
     assert model.schema.classes == ("yes", "no")
@@ -217,7 +217,7 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     path.write_text(guide.split("```toml\n")[1].split("```")[0])
     config = read_settings(path, {})
     assert config.label == "click"
-    assert config.settings().options_for(VARIANTS[-1], resident=True).training.joint_epochs == 40
+    assert config.settings().options_for(VARIANTS[-1]).training.joint_epochs == 40
     assert config.memory_mib * 2**20 == IN_MEMORY
 
 

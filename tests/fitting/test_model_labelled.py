@@ -169,7 +169,7 @@ def test_the_estimator_takes_masked_labels_of_the_target():
         model.fit(rows, target.sick, y_target=y, sample_domain=np.ones(240))
 
 
-def test_streamed_tables_use_labels_too(tmp_path):
+def test_tables_that_memory_does_not_hold_use_labels_too(tmp_path):
     source, target = two_tables(yes=0.15)
     source.to_parquet(tmp_path / "s.parquet")
     some_labels(target, 60).to_parquet(tmp_path / "t.parquet")

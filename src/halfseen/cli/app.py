@@ -142,11 +142,9 @@ def _refuse(sentence: str, code: int = 2) -> NoReturn:
     """Print one sentence and end; the traceback is for those who ask twice for more."""
     if verbosity() > 1:
         traceback.print_exc()
-    rank = os.environ.get("RANK", "0")  # set by torchrun
-    if "--json" in sys.argv and rank == "0":
+    if "--json" in sys.argv:
         typer.echo(json.dumps({"error": sentence}, ensure_ascii=False).translate(ESCAPED))
-    kind = "error" if rank == "0" else f"error in process {rank}"
-    text = Text.assemble((f"{kind}: ", "red"), sentence)
+    text = Text.assemble(("error: ", "red"), sentence)
     make_console(stderr=True).print(text, soft_wrap=True)
     sys.exit(code)
 

@@ -109,14 +109,14 @@ class Terminal:
     """Where one command says what.
 
     `results` is the console for what the command was asked for, `console` for everything around it
-    and `errors` for progress; the last two are silent with ``--quiet``. With `silent` another
-    process speaks for this one; with `as_json` or `piped` standard output is for data alone.
+    and `errors` for progress; the last two are silent with ``--quiet``. With `as_json` or
+    `piped` standard output is for data alone.
     """
 
-    def __init__(self, *, as_json: bool = False, silent: bool = False, piped: bool = False) -> None:
-        quiet = silent or verbosity() < 0
-        self.as_json = as_json and not silent
-        self.results = make_console(stderr=as_json or piped, quiet=silent)
+    def __init__(self, *, as_json: bool = False, piped: bool = False) -> None:
+        quiet = verbosity() < 0
+        self.as_json = as_json
+        self.results = make_console(stderr=as_json or piped)
         self.console = make_console(stderr=as_json or piped, quiet=quiet)
         self.errors = make_console(stderr=True, quiet=quiet)
 

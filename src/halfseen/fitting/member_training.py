@@ -283,7 +283,6 @@ class MemberTraining:
             source,
             rows.target,
             seed,
-            fingerprint=fingerprint,
             checkpoint=checkpoint,
             progress=self.hooks.progress,
             title=title,
