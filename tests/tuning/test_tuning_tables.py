@@ -1,6 +1,5 @@
 """A search on two tables tries the model that `halfseen fit` would fit to them."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 from halfseen.settings import FitSettings
@@ -30,7 +29,8 @@ def test_the_estimator_has_every_setting_of_the_fit():
     )
     found = estimator_for("Adaptation-Imputation", SimpleNamespace(schema=schema), settings)
     assert (found.missing, found.keep, found.categorical) == (["stage"], ["age", "ward"], ["ward"])
-    own = found._settings(found.random_state)
-    assert replace(own, memory=settings.memory, measure=True) == settings
-    source = estimator_for("Source-Full", SimpleNamespace(schema=schema), settings)
+    own = found.settings_of_fit(found.random_state)
+    named = {"models": ("Adaptation-Imputation",), "report_data": "none"}
+    assert own == settings.model_copy(update=named)
+    source = estimator_for("Source-IgnoreComponent", SimpleNamespace(schema=schema), settings)
     assert not source.refine, "a model that does not adapt has nothing to refine"

@@ -76,7 +76,7 @@ def fit_frames(
         raise InputError("Amounts are predicted of tables, and the source holds images.")
     labels, column = label_column(y, len(source), task)
     weights = None if sample_weight is None else checked_weights(sample_weight, len(source))
-    classes = np.unique(labels)
+    classes = np.unique(labels if weights is None else labels[weights > 0])
     if len(classes) < 2:
         what = "class" if task == "classification" else "amount"
         raise InputError(
