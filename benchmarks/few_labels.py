@@ -33,7 +33,7 @@ from halfseen import AdaptationImputationClassifier
 from halfseen.arrays import Floats
 from halfseen.data.frame_pairs import infer_frames
 from halfseen.data.frames import label_column, read_frame
-from halfseen.distillation import of_soft_labels, soft_labels_of_few
+from halfseen.distillation import of_soft_labels, soft_labels_of_few, student_job
 from halfseen.errors import HalfseenError
 from halfseen.fitting.prepared_rows import prepared_tables
 from halfseen.members import LEARNERS, Learner, Sample, TrainingJob
@@ -217,7 +217,7 @@ def fitted(problem: PanelProblem, known: Known, seed: int) -> Distilled:
     others = np.delete(whole.inputs, known, axis=0)
     task = TrainingJob(found.blocks, kind, labelled, found.target, seed)
     learners = [LEARNERS[name]() for name in TREES_AND_LINES]
-    soft_labels_of = soft_labels_of_few(task, others)
+    soft = soft_labels_of_few(task, others)
 
     def answer(task: TrainingJob, learners: Sequence[Learner]) -> Floats:
         answers = [
@@ -230,11 +230,11 @@ def fitted(problem: PanelProblem, known: Known, seed: int) -> Distilled:
     return Distilled(
         answer(task, learners),
         answer(
-            student_job(task, others, soft_labels_of.control, soft_labels_of.beyond_control),
+            student_job(task, others, soft.control, soft.beyond_control),
             students,
         ),
-        answer(student_job(task, others, soft_labels_of.complete, soft_labels_of.beyond), students),
-        soft_labels_of.believed,
+        answer(student_job(task, others, soft.complete, soft.beyond), students),
+        soft.believed,
     )
 
 

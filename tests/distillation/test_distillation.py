@@ -6,12 +6,13 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import LinearSVC
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.blocks import Blocks
 from halfseen.distillation import (
     is_student,
     soft_labels_of,
     soft_labels_of_few,
+    student_job,
     taught,
     what_was_taught,
 )
@@ -92,7 +93,7 @@ def test_a_fit_says_what_the_extra_columns_brought(x2_is_the_label, monkeypatch)
     inputs = source.inputs.copy()
     if x2_is_the_label:  # a perfect teacher
         inputs[:, 1] = source.labels
-    model = AdaptationImputationClassifier(
+    model = HalfSeenClassifier(
         missing=[1], members=["boosted_trees", "regression"], random_state=0
     ).fit(inputs, source.labels, X_target=inputs + np.array([0.1, np.nan]))
     told = model.model_.metrics["teaching"]
@@ -176,7 +177,7 @@ def test_students_learn_from_all_rows_and_their_weights():
     weighed = Sample(known.source.inputs, known.source.labels, np.full(60, 3.0))
     found = soft_labels_of_few(known, unlabelled)
     known = TrainingJob(BLOCKS, known.target_type, weighed, known.target, 0)
-    student = together(known, unlabelled, found.complete, found.beyond).source
+    student = student_job(known, unlabelled, found.complete, found.beyond).source
     assert len(student) == 600
     assert np.array_equal(student.labels[60:], found.beyond)
     assert (student.weights == 3.0).all()
