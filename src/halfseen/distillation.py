@@ -12,7 +12,7 @@ S. Yang et al., "Toward schema_facts privileged features distillation", arXiv 22
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -368,3 +368,34 @@ def of_soft_labels(learner: Learner) -> Learner:
     if isinstance(learner, RegressionLearner) and learner.penalty is None:
         return replace(learner, penalty=STUDENT_PENALTY)
     return learner
+
+
+def few_label_sentences(metrics: Mapping[str, Any]) -> list[str]:
+    """Say what rows without a label brought, and how sure that is.
+
+    Examples
+    --------
+    >>> few = {"labelled": 100, "unlabelled": 1_628, "lead": 4.3, "believed": 0.96}
+    >>> few_label_sentences({"few_labels": few})[0]
+    '100 rows have a label and teachers label 1,628 more; students of these have 96% of the answer.'
+    """
+    few = metrics.get("few_labels")
+    if not few:
+        return []
+    if "believed" not in few:
+        return [
+            f"{few['unlabelled']:,} complete rows without a label teach nothing at this effort."
+        ]
+    sentences = [
+        f"{few['labelled']:,} rows have a label and teachers label {few['unlabelled']:,} more; "
+        f"students of these have {few['believed']:.0%} of the answer."
+    ]
+    lead = few["lead"]
+    sentences.append(
+        f"Teachers that see the missing columns are {abs(lead):.1f} standard errors "
+        f"{'ahead of' if lead > 0 else 'behind'} teachers that do not, on labelled rows held out."
+        + (" The missing columns may say nothing here." if lead < 1.0 else "")
+    )
+    if "held_out_source" not in metrics:
+        sentences.append("A class has too few labelled rows to measure on: label more of it.")
+    return sentences
