@@ -142,7 +142,8 @@ def known_labels(y: Any) -> npt.NDArray[np.bool_]:
         known = labels != -1 if len(others) > 1 and others[0] >= 0 else np.ones(labels.shape, bool)
         return np.asarray(known, dtype=bool)
     if labels.dtype.kind == "f":
-        return ~np.isnan(labels)
+        known = ~np.isnan(labels)
+        return np.asarray(known, dtype=bool)
     return np.array([label is not None and label == label for label in labels.ravel().tolist()])
 
 
