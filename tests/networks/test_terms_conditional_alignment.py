@@ -7,9 +7,8 @@ from test_training_loop import OPTIONS, fit, problem, same, weights
 
 from halfseen import OptionError
 from halfseen.networks.objective import build_objective
-from halfseen.networks.terms import conditional_alignment
+from halfseen.networks.terms import Batch, conditional_alignment
 from halfseen.networks.terms.conditional_alignment import entropy_weights, outer_product
-from halfseen.networks.terms.term import Batch
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 

@@ -12,9 +12,8 @@ import pytest
 import torch
 
 from halfseen import Blocks, HalfseenError, InputError, TrainingDivergedError, preset
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.loop import read_checkpoint, write_checkpoint
+from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
 from halfseen.options import make_options
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from halfseen.networks.divergences import reverse_gradient, scale_gradient
-from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.encoders import initialize, mlp
 from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
 
 LARGEST_PRODUCT = 4096
