@@ -35,8 +35,8 @@ from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
 from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
-from halfseen.options import Options, make_options, preset
-from halfseen.options.presets import Preset
+from halfseen.options import Options, make_options
+from halfseen.presets import Preset, preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair, to_canvas
 from halfseen_bench.data.pairs import Sealed

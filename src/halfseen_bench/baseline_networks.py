@@ -19,7 +19,8 @@ from halfseen.networks.loop import derived_seed
 from halfseen.networks.modules import Networks, build_networks
 from halfseen.networks.train import LabelledRows, ResidentBatches, plan_phases
 from halfseen.networks.variants import variant_named
-from halfseen.options import Options, make_options, preset
+from halfseen.options import Options, make_options
+from halfseen.presets import preset
 from halfseen.splitting import folds, rarest_class
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled

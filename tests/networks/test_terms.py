@@ -24,8 +24,7 @@ from halfseen.networks.terms import (
 from halfseen.networks.terms.paper import classification_loss
 from halfseen.networks.train import LabelledRows, ResidentBatches, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options
-from halfseen.options.making import TERM_SETTINGS
+from halfseen.options import TERM_SETTINGS, make_options
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from halfseen.networks.augmentation import (
 )
 from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective, sample_of
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 
 
 def test_half_as_wide_is_half_of_every_range():

@@ -9,7 +9,8 @@ from halfseen.networks.objective import build_objective
 from halfseen.networks.terms import Part
 from halfseen.networks.train import plan_phases
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
@@ -29,8 +28,8 @@ from halfseen.networks.terms import Batch, Losses, Part, PhaseName
 from halfseen.progress import Progress
 
 ALL_NETWORKS = frozenset({"encoder", "missing_encoder", "generator", "classifier"})
-FORMAT = 2
-"""Of checkpoints."""
+SEAL = hashlib.sha256().digest_size
+"""Bytes at the end of a checkpoint."""
 History = list[dict[str, Any]]
 """One record per epoch: phase, epoch, mean of each named loss, rate, strength, seconds."""
 EpochHook = Callable[[Objective, Mapping[str, Any]], Mapping[str, Any] | None]
@@ -172,7 +171,7 @@ class Adam:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The state of a run between two epochs: a safetensors file with a JSON header and a seal."""
+    """The state of a run between two epochs: tensors with facts in JSON, and a seal."""
 
     run: str
     """Fingerprint of everything that determines the run: data, options, seed."""
@@ -188,44 +187,31 @@ class Checkpoint:
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Write the file whole or not at all."""
-    tensors = {f"model/{name}": tensor for name, tensor in checkpoint.model.items()}
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in checkpoint.optimizer.items()}
-    owned = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    names = ("run", "phase", "epoch", "history")
-    header = {"format": FORMAT} | {name: getattr(checkpoint, name) for name in names}
-    text = json.dumps(header)
-    content = save(owned, metadata={"halfseen": text, "seal": _seal(text, owned)})
+    facts = {name: getattr(checkpoint, name) for name in ("run", "phase", "epoch", "history")}
+    tensors = {"facts": torch.frombuffer(bytearray(json.dumps(facts).encode()), dtype=torch.uint8)}
+    for kind in ("model", "optimizer"):
+        for name, tensor in getattr(checkpoint, kind).items():
+            tensors[f"{kind}/{name}"] = tensor.detach().cpu().contiguous()
+    content = save(tensors)
     with atomic_write(path) as partial:
-        partial.write_bytes(content)  # safetensors' own error on a full disk is no OSError
+        # Not by safetensors itself, whose error on a full disk is no OSError.
+        partial.write_bytes(content + hashlib.sha256(content).digest())
 
 
 def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
     """Return the checkpoint of this very run, or None where there is none yet."""
     if not path.exists():
         return None
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        text = metadata["halfseen"]
-        is_whole = metadata.get("seal") == _seal(text, tensors)
-        header = json.loads(text)
-        found = header["format"]
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError, RecursionError) as error:
+    content = path.read_bytes()
+    content, seal = content[:-SEAL], content[-SEAL:]
+    if hashlib.sha256(content).digest() != seal:
         raise InputError(
-            f"{path} is not a readable checkpoint ({error}); delete it to start anew."
-        ) from error
-    if found != FORMAT:
-        raise InputError(
-            f"{path} has checkpoint format {found}, and this version reads {FORMAT}; delete it to "
-            "start anew."
+            f"{path} is no checkpoint of this version, or was changed after it was written: its "
+            "SHA-256 is not the one at its end. Delete it to start anew."
         )
-    if not is_whole:
-        raise InputError(
-            f"{path} was changed after it was written: its SHA-256 is not the one in its seal. "
-            "Delete it to start anew."
-        )
-    if header["run"] != run:
+    tensors = load(content)
+    facts = json.loads(tensors.pop("facts").numpy().tobytes())
+    if facts["run"] != run:
         raise InputError(
             f"{path} belongs to another run (other data, options or seed); delete it, or give "
             "this run a checkpoint file of its own."
@@ -234,15 +220,7 @@ def read_checkpoint(path: Path, run: str) -> Checkpoint | None:
         {name.removeprefix(kind): t for name, t in tensors.items() if name.startswith(kind)}
         for kind in ("model/", "optimizer/")
     )
-    return Checkpoint(run, header["phase"], header["epoch"], model, optimizer, header["history"])
-
-
-def _seal(header: str, tensors: Mapping[str, Tensor]) -> str:
-    found = hashlib.sha256(header.encode("utf-8", "surrogatepass"))
-    for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {list(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+    return Checkpoint(**facts, model=model, optimizer=optimizer)
 
 
 @dataclass

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from halfseen.errors import OptionError
 from halfseen.networks.modules import Latents, Networks
-from halfseen.options import Group, Options
-from halfseen.options.making import TERM_SETTINGS
+from halfseen.options import TERM_SETTINGS, Group, Options
 
 FURTHER = ("averaged_teacher", "conditional_alignment")
 """Files of terms that options can switch on."""
