@@ -20,7 +20,7 @@ from halfseen.weights import Weights
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.networks.nets.encoders import EncoderFactory
+    from halfseen.networks.encoders import EncoderFactory
 
 
 def load(folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None) -> Model:

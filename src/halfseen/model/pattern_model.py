@@ -35,7 +35,7 @@ from halfseen.saving.model_folder import (
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.networks.nets.encoders import EncoderFactory
+    from halfseen.networks.encoders import EncoderFactory
 
 
 @dataclass(frozen=True)
