@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         AdaptationImputationClassifier,
         AdaptationImputationRegressor,
     )
-    from halfseen.model.pattern_model import load
+    from halfseen.model.loading import load
     from halfseen.options import Options, preset
 
 __version__ = "0.2.0.dev0"
@@ -44,7 +44,7 @@ _HOMES = {
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
     "fit": "halfseen.api",
-    "load": "halfseen.model.pattern_model",
+    "load": "halfseen.model.loading",
     "preset": "halfseen.options",
 }
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import halfseen
 from halfseen import InputError
 from halfseen.cli.app import app, main
-from halfseen.saving.model_folder import FORMAT, read_description, read_folder, write_folder
+from halfseen.saving import FORMAT, read_description, read_folder, write_folder
 from tiny import classifier
 
 

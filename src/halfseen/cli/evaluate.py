@@ -37,7 +37,7 @@ def evaluate(
 
     Example: halfseen evaluate model/ held_out.csv
     """
-    from halfseen.model.pattern_model import load
+    from halfseen.model.loading import load
     from halfseen.model.table_scoring import evaluate_table
     from halfseen.targets import class_name
 

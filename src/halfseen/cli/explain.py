@@ -54,7 +54,7 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.model.pattern_model import load
+    from halfseen.model.loading import load
     from halfseen.model.table_scoring import TableScorer
 
     terminal = Terminal(as_json=as_json)

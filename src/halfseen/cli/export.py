@@ -33,7 +33,7 @@ def export(
 
     Example: halfseen export model/ --onnx model.onnx
     """
-    from halfseen.saving.model_folder import read_patterns
+    from halfseen.saving import read_patterns
 
     card = derived_path(onnx, ".md") if card is None else card
     parts = [(model, onnx, card)]

@@ -64,7 +64,7 @@ def predict(
 
     In a pipe: halfseen predict model/ new.csv | head
     """
-    from halfseen.model.pattern_model import load
+    from halfseen.model.loading import load
     from halfseen.model.table_scoring import check_output, is_scores, score_table
 
     piped = output == STANDARD_OUTPUT

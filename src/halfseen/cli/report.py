@@ -75,7 +75,7 @@ def _page(path: Path) -> Page:
         path = path.parent
     if (path / MODEL).is_file() or (path / PATTERNS).is_file():
         from halfseen.report.model_page import model_page, patterns_page, read_subject
-        from halfseen.saving.model_folder import read_patterns
+        from halfseen.saving import read_patterns
 
         parts = read_patterns(path)
         if parts:

@@ -26,8 +26,8 @@ def verify(
     is_folder = model.is_dir()
     parts = [model]
     if is_folder or not model.exists():
-        from halfseen.model.pattern_model import load
-        from halfseen.saving.model_folder import read_patterns
+        from halfseen.model.loading import load
+        from halfseen.saving import read_patterns
 
         load(model)
         parts = read_patterns(model) or parts
