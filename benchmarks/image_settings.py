@@ -258,7 +258,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
     source = LabelledRows(inputs, torch.from_numpy(pair.source_train.labels))
     shown, test = map(np.ascontiguousarray, target_inputs(pair, method))
     target = torch.from_numpy(shown)
-    problem = TrainingProblem.resident(pair.blocks, source, target, len(pair.classes))
+    problem = TrainingProblem(pair.blocks, source, target, len(pair.classes))
     curve: list[dict[str, float]] = []
     epochs = options.training.joint_epochs
     assert epochs != "auto"

@@ -54,7 +54,7 @@ def main() -> None:
             stream = RowStream(table, found.schema, is_source=name == "source")
             timed(f"{name}, prepared", half, lambda s=stream: [len(c[0]) for c in s.chunks()])
     method = variant_named("Adaptation-Imputation")
-    options = FitSettings().options_for(method, resident=False)
+    options = FitSettings().options_for(method)
     objective = build_objective(found.schema.blocks, method, 2, options)
     size = sum(parameter.numel() for parameter in objective.parameters())
     print(f"The model has {size:,} parameters: {4 * size / 2**20:.1f} MiB of gradient a step.")

@@ -136,7 +136,7 @@ def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
         if accuracy >= level:
             raise Reached
 
-    problem = TrainingProblem.resident(
+    problem = TrainingProblem(
         pair.blocks,
         LabelledRows(
             torch.from_numpy(pair.source_train.inputs), torch.from_numpy(pair.source_train.labels)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.selection import make_scorer
 
 
@@ -32,9 +32,7 @@ def main(epochs: int | str = "auto") -> None:
     sample_domain = np.r_[np.ones(len(source), int), -np.ones(len(target), int)]
 
     with config_context(enable_metadata_routing=True):
-        model = AdaptationImputationClassifier(
-            options={"training.joint_epochs": epochs}, random_state=0
-        )
+        model = HalfSeenClassifier(options={"training.joint_epochs": epochs}, random_state=0)
         pipeline = make_pipeline(
             QuantileTransformer(n_quantiles=50, output_distribution="normal"),
             model.set_fit_request(sample_domain=True),

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.evidence import domain_separation, feature_shift
 
 
@@ -60,8 +60,8 @@ def main(epochs: int | str = "auto") -> None:
     # The method, its relative that ignores the missing columns, and what you would try first.
     X, X_held, y, y_held = train_test_split(source, label, stratify=label, random_state=0)
     settings = {"options": {"training.joint_epochs": epochs}, "random_state": 0}
-    imputing = AdaptationImputationClassifier(**settings)
-    ignoring = AdaptationImputationClassifier(model="Adaptation-IgnoreComponent", **settings)
+    imputing = HalfSeenClassifier(**settings)
+    ignoring = HalfSeenClassifier(model="Adaptation-IgnoreComponent", **settings)
     imputing.fit(X, y, X_target=target)
     ignoring.fit(X, y, X_target=target)
     logistic = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[observed], y)

@@ -12,7 +12,7 @@ import torch
 from sklearn.datasets import load_breast_cancer
 from torch import Tensor, nn
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.evidence import domain_separation
 from halfseen.networks.divergences import register, squared_distances
 
@@ -44,7 +44,7 @@ def main(epochs: int | str = "auto") -> None:
     target = target.loc[:, :"fractal dimension error"] * 1.1  # ten columns less, and a shift
     label = source.pop("target")
     for name in ("adversarial", "transport", "mmd"):
-        model = AdaptationImputationClassifier(
+        model = HalfSeenClassifier(
             divergence=name, options={"training.joint_epochs": epochs}, random_state=0
         ).fit(source, label, X_target=target)
         apart = domain_separation(model.transform(source), model.transform(target)).auc

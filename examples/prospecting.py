@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen_bench.data import simulator
 from halfseen_bench.data.export import simulated_tables, write_tables
 
@@ -44,7 +44,7 @@ def main(epochs: int | str = "auto", rows: int = 2_000) -> None:
 
     settings = {"options": {"training.joint_epochs": epochs}, "random_state": 0}
     names = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
-    models = {name: AdaptationImputationClassifier(model=name, **settings) for name in names}
+    models = {name: HalfSeenClassifier(model=name, **settings) for name in names}
     for model in models.values():
         model.fit(source, label, X_target=train)
     observed = source[target.columns]

@@ -19,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.preprocessing import StandardScaler
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 
 MISSING = list(range(20, 30))
 
@@ -31,7 +31,7 @@ def main(epochs: int | str = "auto") -> None:
     X[domain < 0] *= 1.1  # a scanner that reads high
     X[np.ix_(domain < 0, MISSING)] = 0.0  # what the target never measured
 
-    model = AdaptationImputationClassifier(
+    model = HalfSeenClassifier(
         missing=MISSING, options={"training.joint_epochs": epochs}, random_state=0
     ).set_fit_request(sample_domain=True)
     pipelines = {

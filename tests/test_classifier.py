@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from halfseen import AdaptationImputationClassifier, Blocks, InputError, OptionError
+from halfseen import Blocks, HalfSeenClassifier, InputError, OptionError
 from halfseen.data import frames as reading
 from tiny import EPOCHS, TINY, classifier
 
@@ -54,7 +54,7 @@ def estimators_to_check():
     }
     return [
         classifier(missing=[-1], options=options),
-        classifier(model="Adaptation-Full", options=options),
+        HalfSeenClassifier(effort="quick", members=["boosted_trees"], random_state=0),
     ]
 
 
@@ -157,7 +157,7 @@ def test_labels_of_any_kind(names):
 
 def test_small_images_have_an_encoder_that_fits_them():
     images = np.random.default_rng(0).normal(size=(40, 1, 16, 16)).astype(np.float32)
-    model = AdaptationImputationClassifier(
+    model = HalfSeenClassifier(
         missing="bottom", options={"training.joint_epochs": 1}, random_state=0
     )
     model.fit(images, np.arange(40) % 2, X_target=images)
@@ -283,7 +283,7 @@ def test_a_missing_target_is_said_aloud():
 
 def test_unfitted_models_say_so():
     with pytest.raises(NotFittedError):
-        AdaptationImputationClassifier().predict(np.zeros((2, 4)))
+        HalfSeenClassifier().predict(np.zeros((2, 4)))
 
 
 @pytest.mark.parametrize("preset", ["default", "paper", "reference"])
@@ -291,7 +291,7 @@ def test_unfitted_models_say_so():
 def test_every_preset_runs_on_tables(preset, divergence):
     source, labels, target = domains()
     sizes = {"training.batch_size": 16, "training.warmup_batch_size": 16}
-    model = AdaptationImputationClassifier(
+    model = HalfSeenClassifier(
         preset=preset, divergence=divergence, missing=[3], refine=True, members=["networks"],
         device="cpu", random_state=0, options=EPOCHS | sizes,
     )  # fmt: skip

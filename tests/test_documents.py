@@ -26,7 +26,7 @@ import sklearn
 from declared import run_declared, undeclared_modules
 from documents import GENERATED, LANGUAGES, PAGES, ROOT, Block, blocks, commands, name_of
 from halfseen.cli import app
-from halfseen.cli.fit_config import read_config
+from halfseen.cli.fit_config import read_settings
 
 sys.path.append(str(ROOT / "tests/cli"))
 from tables_cli import halfseen, source_table, target_table, write
@@ -211,7 +211,7 @@ def defined_in(file: Path) -> set[str]:
 def test_settings_are_settings_of_fit(block, tmp_path):
     path = tmp_path / "fit.toml"
     path.write_text(block.code)
-    settings = read_config(path, {"label": "click"})
+    settings = read_settings(path, {"label": "click"})
     assert settings.model_fields_set >= set(tomllib.loads(block.code))
     settings.settings()
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from halfseen.estimators import (
         AdaptationImputationClassifier,
         AdaptationImputationRegressor,
+        HalfSeenClassifier,
+        HalfSeenRegressor,
     )
     from halfseen.model.loading import load
     from halfseen.options import Options, preset
@@ -22,6 +24,8 @@ __all__ = [
     "AdaptationImputationClassifier",
     "AdaptationImputationRegressor",
     "Blocks",
+    "HalfSeenClassifier",
+    "HalfSeenRegressor",
     "HalfseenError",
     "InputError",
     "OptionError",
@@ -38,6 +42,8 @@ _HOMES = {
     "AdaptationImputationClassifier": "halfseen.estimators",
     "AdaptationImputationRegressor": "halfseen.estimators",
     "Blocks": "halfseen.blocks",
+    "HalfSeenClassifier": "halfseen.estimators",
+    "HalfSeenRegressor": "halfseen.estimators",
     "HalfseenError": "halfseen.errors",
     "InputError": "halfseen.errors",
     "OptionError": "halfseen.errors",

@@ -21,7 +21,7 @@ from halfseen.data.row_stream import Chunk, RowStream
 from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.tables import PooledTable, Table, each_site
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.evidence.carving import Carving, carve_pseudo_target
 from halfseen.evidence.scores import SCORES, agreement
 from halfseen.fitting.member_training import Hooks
@@ -31,7 +31,7 @@ from halfseen.members import NETWORKS, Sample
 from halfseen.model.model import Model
 from halfseen.progress import Progress
 from halfseen.selection import Evidence, Observed, score_of, scores_for
-from halfseen.settings import FitSettings, needs_complete_target
+from halfseen.settings import FitSettings
 from halfseen.splitting import held_out_count
 from halfseen.targets import LABEL_KINDS, ClassTarget, TargetType
 
@@ -249,11 +249,6 @@ def rehearse(
     from, and results are by site. The :func:`candidates` of `settings` are trained beside the
     :func:`baselines`, `repeats` times with a seed each, on at most so many `rows` of each table.
     """
-    if needs_complete_target(settings.models):
-        raise OptionError(
-            "A rehearsal hides the missing block from the models, and Full models need it; name "
-            "others."
-        )
     table, observed = found.source.table, list(found.schema.blocks.observed)
     parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
     inputs, labels = (
@@ -317,7 +312,7 @@ def _rehearsed(
     for seed in range(settings.seed, settings.seed + repeats):
         for name, own in (networks | baselines(kind)).items():
             hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
-            model = stage.fit(replace(own, seed=seed), hooks)
+            model = stage.fit(own.model_copy(update={"seed": seed}), hooks)
             run = stage.measured(name, seed, model)
             say(
                 f"{name}, seed {seed}: {kind.measures[kind.loss].words} "
@@ -331,13 +326,17 @@ def _rehearsed(
 
 
 def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings]:
-    members = settings.members_for("table", kind)
+    members = settings.members_for("table", classes=kind.networks)
     if NETWORKS in members:
         # All have the same members, also the one that alone would go without networks.
-        return {n: replace(settings, models=(n,), members=members) for n in settings.models}
-    taught = replace(settings, models=settings.models[:1], members=members)
-    found = {} if settings.effort == "quick" else {TAUGHT: taught}
-    return found | {UNTAUGHT: replace(taught, effort="quick")}
+        names = [variant.name for variant in settings.variants("table")]
+        return {
+            name: settings.model_copy(update={"models": (name,), "members": members})
+            for name in names
+        }
+    distilled = settings.model_copy(update={"models": None, "members": members})
+    found = {} if settings.effort == "quick" else {TAUGHT: distilled}
+    return found | {UNTAUGHT: distilled.model_copy(update={"effort": "quick"})}
 
 
 def baselines(kind: TargetType) -> dict[str, FitSettings]:

@@ -122,7 +122,7 @@ def test_colours_are_for_terminals(monkeypatch):
             ["numpy", "pydantic", "halfseen.cli.fit", "halfseen_bench.cli.bench"],
         ),
         (
-            "from halfseen import AdaptationImputationClassifier as Ours; Ours().get_params()",
+            "from halfseen import HalfSeenClassifier as Ours; Ours().get_params()",
             ["torch", "lightgbm"],
         ),
     ],

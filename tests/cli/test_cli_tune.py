@@ -9,9 +9,9 @@ import tomllib
 import pytest
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
-from halfseen import AdaptationImputationClassifier
-from halfseen.cli.fit_config import FitConfig
+from halfseen import HalfSeenClassifier
 from halfseen.cli.tune import best_config
+from halfseen.settings import FitSettings
 from halfseen.tuning import SearchResult, SearchTrial
 
 pytest.importorskip("optuna")
@@ -62,13 +62,13 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
 
 def test_weights_of_a_settings_file_count(tables, tmp_path, monkeypatch):
     given = []
-    fit = AdaptationImputationClassifier.fit
+    fit = HalfSeenClassifier.fit
 
     def spied(self, *rows, sample_weight=None, **more):
         given.append((sample_weight, self.class_weight))
         return fit(self, *rows, sample_weight=sample_weight, **more)
 
-    monkeypatch.setattr(AdaptationImputationClassifier, "fit", spied)
+    monkeypatch.setattr(HalfSeenClassifier, "fit", spied)
     config = tmp_path / "weighted.toml"
     config.write_text('weight = "visits"\nclass_weight = {yes = 3}\n' + TINY)
     run = tune(tables, tmp_path / "best.toml", "--config", config, "--trials", 1)
@@ -130,7 +130,7 @@ def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
 
 
 def test_settings_of_every_kind_become_toml():
-    config = FitConfig(
+    config = FitSettings(
         label='click "now"', drop=["a b", "ü\x7f"], positive=True, seed=3,
         options=tomllib.loads(TINY)["options"],
     )  # fmt: skip

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from torch import nn
 
-from halfseen import AdaptationImputationClassifier, Blocks, HalfseenError
+from halfseen import Blocks, HalfSeenClassifier, HalfseenError
 from halfseen.data.frames import label_column, read_frame
 from halfseen.errors import AlarmWarning
 from tiny import classifier
@@ -254,17 +254,15 @@ CASES = {
         r"encoder of the observed block cannot take inputs of shape \(2,\)",
     ),
     "both ways at once": (
-        lambda: AdaptationImputationClassifier().fit(
-            source(), LABELS, target(), sample_domain=np.ones(ROWS)
-        ),
+        lambda: HalfSeenClassifier().fit(source(), LABELS, target(), sample_domain=np.ones(ROWS)),
         "Give either X_target or sample_domain, not both",
     ),
     "one domain in the stacked form": (
-        lambda: AdaptationImputationClassifier().fit(source(), LABELS, sample_domain=np.ones(ROWS)),
+        lambda: HalfSeenClassifier().fit(source(), LABELS, sample_domain=np.ones(ROWS)),
         "positive numbers for source rows and negative ones for target rows",
     ),
     "a domain mark missing": (
-        lambda: AdaptationImputationClassifier().fit(source(), LABELS, sample_domain=[1, -1]),
+        lambda: HalfSeenClassifier().fit(source(), LABELS, sample_domain=[1, -1]),
         r"sample_domain has shape \(2,\) for 40 rows",
     ),
 }

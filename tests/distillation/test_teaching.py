@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.blocks import Blocks
 from halfseen.distillation import is_student, soft_labels_of, taught, what_was_taught
 from halfseen.fitting import prepared_rows
@@ -82,7 +82,7 @@ def test_a_fit_says_what_the_extra_columns_brought(x2_is_the_label, monkeypatch)
     inputs = source.inputs.copy()
     if x2_is_the_label:  # a perfect teacher
         inputs[:, 1] = source.labels
-    model = AdaptationImputationClassifier(
+    model = HalfSeenClassifier(
         missing=[1], members=["boosted_trees", "regression"], random_state=0
     ).fit(inputs, source.labels, X_target=inputs + np.array([0.1, np.nan]))
     told = model.model_.metrics["teaching"]

@@ -45,7 +45,7 @@ def problem(seed=0, rows=64):
     target = torch.randn(rows, 5, generator=generator) + 0.5
     labels = (source[:, 0] + source[:, 4] > 0).long()
     blocks = Blocks.columns(5, [3, 4])
-    return TrainingProblem.resident(blocks, LabelledRows(source, labels), blocks.hide(target), 2)
+    return TrainingProblem(blocks, LabelledRows(source, labels), blocks.hide(target), 2)
 
 
 def fit(options=OPTIONS, name="Adaptation-Imputation", refine=True, **arguments):

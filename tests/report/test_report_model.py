@@ -122,7 +122,7 @@ def test_what_may_not_be_kept_is_not(kept, tmp_path, monkeypatch):
     batches = {"training.batch_size": 16, "training.warmup_batch_size": 16}
     settings = FitSettings(memory=0 if kept else IN_MEMORY, options=TINY | batches)
     found = understood(tmp_path)
-    fit = fit_tables(found, settings)  # without memory, rows are streamed
+    fit = fit_tables(found, settings)  # without memory, a sample is learned from
     model = fit.model
     if kept:
         model.report = facts_of_fit(found, fit).model_dump(mode="json")

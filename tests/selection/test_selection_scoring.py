@@ -62,7 +62,7 @@ def untrained(name: str = "Adaptation-Imputation", options=OPTIONS) -> Predictor
 def trained_networks(shift: float = 0.5) -> Networks:
     given = evidence(shift)
     target = torch.from_numpy(given.target)
-    problem = TrainingProblem.resident(BLOCKS, rows(300, 0.0, 2), target, 2)
+    problem = TrainingProblem(BLOCKS, rows(300, 0.0, 2), target, 2)
     method = variant_named("Adaptation-Imputation")
     return fit_objective(problem, method, OPTIONS, seed=0, device="cpu")[0].networks
 

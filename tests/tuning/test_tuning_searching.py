@@ -5,7 +5,7 @@ import pytest
 
 import tiny
 from halfseen import (
-    AdaptationImputationClassifier,
+    HalfSeenClassifier,
     HalfseenError,
     InputError,
     OptionError,
@@ -28,7 +28,7 @@ def domains(rows: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return source, np.where(source[:, 0] + source[:, 3] > 0, "yes", "no"), target
 
 
-def model(*, options=(), **settings) -> AdaptationImputationClassifier:
+def model(*, options=(), **settings) -> HalfSeenClassifier:
     return tiny.classifier(
         missing=[3], options={"training.learning_rate": 1e-3} | dict(options), **settings
     )

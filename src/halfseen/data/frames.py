@@ -154,7 +154,7 @@ def label_column(
     if task == "classification" and continuous:
         raise InputError(
             f"Unknown label type: the source labels are continuous numbers such as {labels[0]}; "
-            "classes are needed. AdaptationImputationRegressor predicts amounts."
+            "classes are needed. HalfSeenRegressor predicts amounts."
         )
     return labels, _of_one_kind(labels.tolist(), "The source labels")
 

@@ -1,4 +1,4 @@
-"""Prepared rows of a table: all in memory, or streamed past a shuffle buffer."""
+"""Prepared rows of a table, read in batches: all of them, or a sample."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ from halfseen.data.label_column import NO_LABEL, counted_rows, some_labels
 from halfseen.data.preprocessing import transform
 from halfseen.data.schema import TableSchema
 from halfseen.data.tables import Table
-from halfseen.parallel import ALONE, Ranks
 
 Labels = npt.NDArray[Any]
 Chunk = tuple[Matrix, Labels]
-
-BUFFER_ROWS = 131_072
-"""Rows among which a batch is drawn."""
-OPEN_PARTS = 4
-"""Parts of a table that are read side by side, so that neighbours come from different ones."""
 
 
 @dataclass(frozen=True)
@@ -46,28 +40,6 @@ class RowStream:
         for number, part in enumerate(self.table.parts()):
             yield from self._part(number, part, held_out)
 
-    def scattered(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
-        """Yield the training rows part by part in random order, some parts side by side.
-
-        Ranks whose generators are in the same state are dealt different parts, or different
-        rows of every part where there are fewer parts than ranks.
-        """
-        parts = list(enumerate(self.table.parts()))
-        own = slice(ranks.rank, None, ranks.size)
-        by_part = len(parts) >= ranks.size
-        order = random.permutation(len(parts))
-        waiting = [parts[index] for index in (order[own] if by_part else order)]
-        readers: list[Iterator[Chunk]] = []
-        while waiting or readers:
-            while waiting and len(readers) < OPEN_PARTS:
-                number, part = waiting.pop()
-                readers.append(self._part(number, part, held_out=False))
-            reader = readers.pop(0)
-            chunk = next(reader, None)
-            if chunk is not None:
-                readers.append(reader)
-                yield chunk if by_part else (chunk[0][own], chunk[1][own])
-
     def all(self, *, held_out: bool = False) -> Chunk:
         return _joined(list(self.chunks(held_out=held_out)))
 
@@ -81,18 +53,6 @@ class RowStream:
             taken = random.random(len(inputs)) < most / rows
             chosen.append((inputs[taken], labels[taken]))
         return _joined(chosen)
-
-    def shuffled(self, random: np.random.Generator, ranks: Ranks = ALONE) -> Iterator[Chunk]:
-        """Yield rows in random order within a buffer of :data:`BUFFER_ROWS` rows."""
-        held: list[Chunk] = []
-        for chunk in self.scattered(random, ranks):
-            held.append(chunk)
-            if sum(len(inputs) for inputs, _ in held) >= BUFFER_ROWS:
-                ready, kept = _mixed(held, random, share=0.5)
-                held = [kept]
-                yield ready
-        if held:
-            yield _mixed(held, random, share=1.0)[0]
 
     def _part(self, number: int, part: Any, held_out: bool) -> Iterator[Chunk]:
         schema = self.schema
@@ -132,16 +92,6 @@ def labelled_rows(
     chosen = counted_rows(schema, batch, labels)
     chosen = chosen if among is None else chosen & among
     return inputs[chosen], labels[chosen]
-
-
-def _mixed(
-    chunks: list[Chunk], random: np.random.Generator, *, share: float
-) -> tuple[Chunk, Chunk]:
-    """Return a random share of the rows in random order, and the others."""
-    inputs, labels = _joined(chunks)
-    order = random.permutation(len(inputs))
-    first, rest = np.split(order, [round(share * len(order))])
-    return (inputs[first], labels[first]), (inputs[rest], labels[rest])
 
 
 def _joined(chunks: list[Chunk]) -> Chunk:

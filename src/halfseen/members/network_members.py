@@ -135,21 +135,7 @@ class NetworksLearner:
         """Train on the rows of a task, from its checkpoint where there is one."""
         source = _labelled(task.source)
         target = torch.from_numpy(np.ascontiguousarray(task.target))
-        if task.stream is None:
-            problem = TrainingProblem.resident(
-                task.blocks, source, target, task.target_type.outputs
-            )
-        else:
-            batches, rows = task.stream
-            problem = TrainingProblem(
-                task.blocks,
-                task.target_type.outputs,
-                batches,
-                rows,
-                source,
-                target,
-                task.fingerprint,
-            )
+        problem = TrainingProblem(task.blocks, source, target, task.target_type.outputs)
         title = f"{self.method.name}, {task.title}" if task.title else self.method.name
         trained = fit_objective(
             problem,

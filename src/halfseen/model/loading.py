@@ -41,9 +41,9 @@ def load(
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from halfseen import AdaptationImputationClassifier
+    >>> from halfseen import HalfSeenClassifier
     >>> source, target = np.random.default_rng(0).normal(size=(2, 60, 3))
-    >>> model = AdaptationImputationClassifier(missing=[2], effort="quick", random_state=0)
+    >>> model = HalfSeenClassifier(missing=[2], effort="quick", random_state=0)
     >>> model = model.fit(source, source[:, 0] > 0, X_target=target)
     >>> folder = Path(tempfile.mkdtemp()) / "model"
     >>> model.save(folder)

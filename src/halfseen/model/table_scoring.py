@@ -28,6 +28,7 @@ from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
 from halfseen.data.values import check_text_bytes
 from halfseen.errors import InputError, OptionError, one_line
+from halfseen.explain.explanation import Explanation
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
 
@@ -47,6 +48,8 @@ class Scored:
     """Sentences for the user."""
     alarms: tuple[Alarm, ...] = ()
     """What looks wrong with the rows (the first 100,000) and with their scores."""
+    class_shares: dict[str, float] | None = None
+    """That the probabilities were corrected for."""
 
 
 def score_table(
@@ -77,7 +80,8 @@ def score_table(
         Told after each batch how many rows it had.
     """
     check_output(output, table)
-    prior = None if class_shares is None else list(all_shares(model, class_shares).values())
+    shares = None if class_shares is None else _all_shares(model, class_shares)
+    prior = None if shares is None else list(shares.values())
     scorer, watch = TableScorer(model, table), Watch(model.schema, model.metrics)
 
     def scores() -> Iterator[pa.Table]:
@@ -90,7 +94,8 @@ def score_table(
     started = time.perf_counter()
     rows = _write(output, scores(), on_rows)
     seconds = time.perf_counter() - started
-    return Scored(rows, seconds, (*table.notes, *scorer.notes), tuple(watch.alarms()))
+    notes = (*table.notes, *scorer.notes)
+    return Scored(rows, seconds, notes, tuple(watch.alarms()), shares)
 
 
 def evaluate_table(model: Model, table: TableFiles, label: str | None = None) -> dict[str, Any]:
@@ -116,6 +121,30 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     known_rows = np.concatenate(prepared)
     measured = model.evaluate_rows(known_rows, np.concatenate(labels))
     return measured | {"unlabelled": rows - len(known_rows), "alarms": watch.alarms()}
+
+
+def explain_table(
+    model: Model, table: TableFiles, *, rows: int, source: TableFiles | None = None, seed: int = 0
+) -> Explanation:
+    """Explain the first `rows` of a table (:meth:`Model.explain`), beside a complete source."""
+    TableScorer(model, table)  # says what a table lacks
+    names = list(model.schema.cells(complete=True))
+    absent = [name for name in names if source is not None and name not in source.names]
+    if source is not None and absent:
+        raise InputError(f"{source.where} has no column {absent[0]!r}, which the model knows.")
+    known = table.batches(list(model.schema.cells()))
+    complete = None if source is None else pa.Table.from_batches(source.batches(names))
+    return model.explain(_first(known, rows), source=complete, seed=seed, where=table.where)
+
+
+def _first(batches: Iterator[Any], rows: int) -> pa.Table:
+    taken = []
+    for batch in batches:
+        taken.append(batch.slice(0, rows))
+        rows -= taken[-1].num_rows
+        if rows <= 0:
+            break
+    return pa.Table.from_batches(taken)
 
 
 def score_images(
@@ -225,7 +254,7 @@ class TableScorer:
         return pa.table(columns | self.model.target_type.columns(shown))
 
 
-def all_shares(model: Model, given: Mapping[str, float]) -> dict[str, float]:
+def _all_shares(model: Model, given: Mapping[str, float]) -> dict[str, float]:
     """Return the share of each class: those given, and the rest as on the source."""
     names = model.schema.class_names
     if not names:

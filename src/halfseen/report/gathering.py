@@ -18,7 +18,7 @@ from halfseen.data.schema_inference import InferredTables
 from halfseen.errors import HalfseenError
 from halfseen.evidence import effective_sample_size, overlap
 from halfseen.evidence.risk import deep_embedded_validation, source_validation
-from halfseen.fitting.pipeline import Fit
+from halfseen.fitting.pipeline import FitResult
 from halfseen.metrics import expected_calibration_error
 from halfseen.report.column_section import column_facts
 from halfseen.report.facts import Estimate, Expectation, Reliability, ReliabilityBin, ReportFacts
@@ -32,9 +32,9 @@ Labels = npt.NDArray[Any]
 T = TypeVar("T")
 
 
-def facts_of_fit(found: InferredTables, fit: Fit) -> ReportFacts:
+def facts_of_fit(found: InferredTables, fit: FitResult) -> ReportFacts:
     """Return what a report will show of a fit that has just ended."""
-    held_out, schema = fit.chosen.held_out, fit.model.schema
+    held_out, schema = fit.candidate.held_out, fit.model.schema
     assert held_out is not None
     shown, labels = held_out.to_predictions(), held_out.labels
     left_out: dict[str, str] = {}

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from halfseen.errors import InputError
 from halfseen.networks.terms.term import Batch
-from halfseen.parallel import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,8 @@ class Batches(Protocol):
     def steps(self, batch_size: int) -> int:
         """Return how many steps an epoch takes."""
 
-    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
-        """Yield this rank's rows of the batches of one epoch; the same seed yields the same."""
+    def epoch(self, batch_size: int, seed: int) -> Iterator[Batch]:
+        """Yield the batches of one epoch; the same seed yields the same."""
 
 
 class ResidentBatches:
@@ -74,11 +73,10 @@ class ResidentBatches:
         self._check(batch_size)
         return self._epoch_rows // batch_size
 
-    def epoch(self, batch_size: int, seed: int, ranks: Ranks = ALONE) -> Iterator[Batch]:
+    def epoch(self, batch_size: int, seed: int) -> Iterator[Batch]:
         source_index, target_index = self.orders(batch_size, seed)
-        own = ranks.rows(batch_size)
         for first in range(0, len(target_index), batch_size):
-            rows = slice(first + own.start, first + own.stop)
+            rows = slice(first, first + batch_size)
             chosen = source_index[rows]
             yield Batch(
                 self.source.inputs[chosen],

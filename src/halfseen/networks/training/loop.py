@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from halfseen.errors import TrainingDivergedError
 from halfseen.networks.objective import Objective
@@ -21,7 +20,6 @@ from halfseen.networks.training.batches import Batches
 from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from halfseen.networks.training.optimizer import Adam, make_optimizer
 from halfseen.networks.training.phases import Phase, ramp
-from halfseen.parallel import Ranks, present_ranks
 from halfseen.progress import Progress
 
 History = list[dict[str, Any]]
@@ -38,9 +36,6 @@ class Trainer:
     Each epoch draws its randomness from the seed, the phase and the epoch's number alone. So a
     run that was killed and resumed from its checkpoint ends with the very same weights. The
     caller's random state is left as it was.
-
-    Several processes share the work (:mod:`halfseen.parallel`): each sees its
-    part of every batch; the first one alone shows progress, calls hooks and writes checkpoints.
 
     The objective is trained in place, on the device where it is.
     """
@@ -59,17 +54,14 @@ class Trainer:
     """Called before an epoch is shown to `on_epoch`."""
     looks: int | None = None
     """The most epochs of a phase that are shown, the last one always; or all."""
-    ranks: Ranks = field(default_factory=present_ranks)
 
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
-        saved = self.ranks.from_first(lambda: self._begin(phases))
+        saved = None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
         history: History = []
         if saved is not None:
             self.objective.load_state_dict(saved.model)
             history = saved.history
-        if not self.ranks.is_first:
-            self.progress = Progress()
         # Dropout and augmentation draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=_cuda_devices(self.objective)):
             self.progress.start(phases, done=len(history))
@@ -78,23 +70,12 @@ class Trainer:
                     self._phase(number, phase, history)
                 elif number == saved.phase:
                     self._phase(number, phase, history, saved)
-        self.__dict__.pop("_shared", None)
         self.objective.eval()
         return history
 
     @cached_property
-    def _shared(self) -> nn.Module:
-        return self.ranks.wrapped(self.objective)
-
-    @cached_property
     def _device(self) -> torch.device:
         return next(self.objective.parameters()).device
-
-    def _begin(self, phases: Sequence[Phase]) -> Checkpoint | None:
-        """Check that the phases can be run, and return where an earlier run stopped."""
-        for phase in phases:
-            self.ranks.check(phase.batch_size)
-        return None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
 
     def _phase(
         self, number: int, phase: Phase, history: History, saved: Checkpoint | None = None
@@ -112,7 +93,7 @@ class Trainer:
                 self._look(record)
             history.append(record)
             self.progress.end_epoch(record)
-            if self.checkpoint is not None and self.ranks.is_first:
+            if self.checkpoint is not None:
                 state = Checkpoint(
                     self.run,
                     number,
@@ -130,18 +111,16 @@ class Trainer:
         with self.objective.predicting():
             if self.before_looking is not None:
                 self.before_looking()
-            told = self.ranks.from_first(partial(self.on_epoch, self.objective, record))
-        record |= told or {}
+            record |= self.on_epoch(self.objective, record) or {}
 
     def _epoch(self, phase: Phase, epoch: int, optimizer: Adam, seed: int) -> dict[str, Any]:
-        # Dropout and augmentation are each rank's own; the batches follow the common seed.
-        torch.manual_seed(seed if self.ranks.is_first else derived_seed(seed, self.ranks.rank))
+        torch.manual_seed(seed)
         started = time.perf_counter()
         self.objective.train()
         steps = phase.steps(self.batches)
         values: dict[str, list[float]] = {}
         strength = 0.0
-        batches = self.batches.epoch(phase.batch_size, seed, self.ranks)
+        batches = self.batches.epoch(phase.batch_size, seed)
         for step, batch in enumerate(islice(batches, steps)):
             done = (epoch * steps + step) / (phase.epochs * steps)
             strength = ramp(done)
@@ -150,7 +129,6 @@ class Trainer:
             for name, value in self._step(phase, epoch, batch, done, optimizer).items():
                 values.setdefault(name, []).append(value)
             self.progress.step(phase, epoch, step, steps)
-        self.ranks.average_statistics(self.objective)
         return {
             "phase": phase.name,
             "epoch": epoch + 1,
@@ -164,14 +142,13 @@ class Trainer:
     def _step(
         self, phase: Phase, epoch: int, batch: Batch, progress: float, optimizer: Adam
     ) -> dict[str, float]:
-        """Take one gradient step and return the losses of the whole batch as numbers."""
-        losses = self._shared(
+        """Take one gradient step and return the losses as numbers."""
+        losses = self.objective(
             phase.name, batch.to(self._device), progress=progress, strength=ramp(progress)
         )
-        weight = self.ranks.weight(phase.batch_size)
-        values = self._finite_values(losses, weight, phase, epoch)
+        values = _finite_values(losses, phase, epoch)
         optimizer.clear()
-        torch.autograd.backward(weight * self.objective.total(phase.name, losses))
+        torch.autograd.backward(self.objective.total(phase.name, losses))
         clip = self.objective.options.training.gradient_clip
         if clip is not None:
             parameters = [p for group in optimizer.groups for p in group.parameters]
@@ -180,20 +157,18 @@ class Trainer:
         self.objective.after_step(phase.name, progress)
         return values
 
-    def _finite_values(
-        self, losses: Losses, weight: float, phase: Phase, epoch: int
-    ) -> dict[str, float]:
-        """Return the losses over all ranks, which end together where one is not a number."""
-        stacked = torch.stack([loss.detach() for loss in losses.values()])
-        values = dict(zip(losses, self.ranks.mean(weight * stacked).tolist(), strict=True))
-        for name, value in values.items():
-            if not np.isfinite(value):
-                raise TrainingDivergedError(
-                    f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} "
-                    f"phase. Try a lower training.learning_rate (it was {phase.learning_rate:g}), "
-                    "training.gradient_clip=1.0, or check the inputs for extreme values."
-                )
-        return values
+
+def _finite_values(losses: Losses, phase: Phase, epoch: int) -> dict[str, float]:
+    stacked = torch.stack([loss.detach() for loss in losses.values()])
+    values = dict(zip(losses, stacked.tolist(), strict=True))
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise TrainingDivergedError(
+                f"The {name} loss became {value} in epoch {epoch + 1} of the {phase.name} "
+                f"phase. Try a lower training.learning_rate (it was {phase.learning_rate:g}), "
+                "training.gradient_clip=1.0, or check the inputs for extreme values."
+            )
+    return values
 
 
 def is_looked_at(epoch: int, epochs: int, looks: int | None) -> bool:

@@ -6,7 +6,6 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +24,7 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
-from halfseen.networks.training.batches import Batches, LabelledRows, ResidentBatches
+from halfseen.networks.training.batches import LabelledRows, ResidentBatches
 from halfseen.networks.training.loop import EpochHook, History, Trainer, derived_seed
 from halfseen.networks.training.phases import plan_phases
 from halfseen.networks.variants import NetworkVariant
@@ -43,41 +42,20 @@ STATISTICS_ROWS = 10_000
 
 @dataclass(frozen=True)
 class TrainingProblem:
-    """What a model learns from: labelled source rows and unlabelled target rows.
-
-    `source` and `target` are rows in memory: all of them, or with a stream a sample, from which
-    statistics are estimated.
-    """
+    """What a model learns from: labelled source rows and unlabelled target rows."""
 
     blocks: Blocks
-    n_classes: int
-    batches: Batches | None
-    """A stream of batches; None makes them of the rows in memory."""
-    rows: int
-    """How many rows the smaller domain has."""
     source: LabelledRows
     target: Tensor
-    fingerprint: str = ""
-    """What tells streamed rows from others."""
+    n_classes: int
 
-    @classmethod
-    def resident(cls, blocks: Blocks, source: LabelledRows, target: Tensor, n_classes: int) -> Self:
-        return cls(blocks, n_classes, None, min(len(source), len(target)), source, target)
-
-    def batches_for(self, options: Options, device: torch.device) -> Batches:
-        """Return the batches to train on; rows in memory are put on the device once."""
-        if self.batches is None:
-            source, target = self.source.to(device), self.target.to(device)
-            return ResidentBatches(source, target, balanced=options.training.balanced)
-        if options.training.balanced:
-            raise OptionError(
-                "training.balanced=True needs all rows in memory, and these are streamed: set it "
-                "to False."
-            )
-        return self.batches
+    @property
+    def rows(self) -> int:
+        """How many rows the smaller domain has."""
+        return min(len(self.source), len(self.target))
 
     def digest(self) -> str:
-        found = hashlib.sha256(self.fingerprint.encode())
+        found = hashlib.sha256()
         rows = [self.source.inputs, self.source.labels, self.target]
         for tensor in rows if self.source.weights is None else [*rows, self.source.weights]:
             found.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -106,7 +84,9 @@ def fit_objective(
     """
     place = resolve_device(device)
     objective = _initial(problem, method, options, seed, encoder, augmentation).to(place)
-    batches = problem.batches_for(options, place)
+    batches = ResidentBatches(
+        problem.source.to(place), problem.target.to(place), balanced=options.training.balanced
+    )
     phases = plan_phases(options, method, batches, rows=problem.rows, refine=refine)
 
     def match_target_statistics() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.api import ImageDomains, fit_domains
 from halfseen.arrays import Floats
 from halfseen.data.column_spec import Missing, Task
 from halfseen.data.frame_pairs import infer_frames
@@ -25,12 +26,9 @@ from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.tables import ArrowTable
 from halfseen.errors import InputError, OptionError
 from halfseen.fitting.member_training import Hooks
-from halfseen.fitting.pipeline import fit_images, fit_tables
 from halfseen.members import Sample
 from halfseen.model.model import Model
-from halfseen.options import dotted
-from halfseen.options.presets import encoder_for
-from halfseen.settings import FitSettings, needs_complete_target
+from halfseen.settings import FitSettings
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ def fit_frames(
     missing: Missing = None,
     **columns: Any,
 ) -> FrameFit:
-    """Fit a model, as :meth:`halfseen.AdaptationImputationClassifier.fit` says.
+    """Fit a model, as :meth:`halfseen.HalfSeenClassifier.fit` says.
 
     `columns` are what is said of them: keep, categorical and drop.
     """
@@ -94,52 +92,47 @@ def fit_frames(
     if isinstance(source, Images):
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
-        model = _fit_images(source, target, labels, weights, missing, settings, hooks)
+        images = _image_domains(source, target, labels, weights, missing)
+        model = fit_domains(images, settings, hooks)
         return FrameFit(model, classes, source.array.shape[1], None, [])
     if isinstance(target, Images):
         raise InputError("The source is a table and the target holds images.")
     known = None
     if y_target is not None and target is not None:
         known = target_label_column(y_target, len(target))
-    found = infer_frames(
+    inferred = infer_frames(
         source,
         column,
         target,
         missing=missing,
-        complete=needs_complete_target(settings.models),
         fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
         target_labels=known,
         task=task,
         weights=weights,
         **columns,
     )
-    model = fit_tables(found, settings, hooks).model
+    model = fit_domains(inferred, settings, hooks)
     names = None if source.positional else source.names
-    return FrameFit(model, classes, len(source.names), names, found.notes)
+    return FrameFit(model, classes, len(source.names), names, inferred.notes)
 
 
-def _fit_images(
+def _image_domains(
     source: Images,
     target: Images | None,
     labels: npt.NDArray[Any],
     weights: Floats | None,
     missing: Missing,
-    settings: FitSettings,
-    hooks: Hooks,
-) -> Model:
-    complete = needs_complete_target(settings.models)
-    blocks = image_blocks(source, target, missing, complete=complete)
+) -> ImageDomains:
+    """Return images of both domains, prepared; rows that count nothing are left out."""
+    blocks = image_blocks(source, target, missing)
     classes, positions = np.unique(labels, return_inverse=True)
-    shown = replace(source, where="the target") if target is None else target
-    scale: Scale = "bytes" if source.is_bytes or shown.is_bytes else "own"
+    others = replace(source, where="the target") if target is None else target
+    scale: Scale = "bytes" if source.is_bytes or others.is_bytes else "own"
     inputs = prepare_images(source, blocks, complete=True, scale=scale)
     sample = Sample(inputs, positions.astype(np.int64), weights)
-    rows = prepare_images(shown, blocks, complete=complete, scale=scale)
+    if weights is not None:
+        sample = sample[np.flatnonzero(weights)]
+    rows = prepare_images(others, blocks, complete=False, scale=scale)
     if scale == "own" and max(np.abs(inputs).max(), np.abs(rows).max()) <= 1.0:
         scale = "unit"
-    preprocessor = ImagePreprocessor(blocks, tuple(classes.tolist()), scale)
-    given = dotted(settings.options)
-    if settings.preset == "default" and not any(name.startswith("images.") for name in given):
-        side = min(32, *blocks.shape[1:])  # larger images have the encoder of 32 pixels
-        settings = replace(settings, options=encoder_for(side) | given)
-    return fit_images(preprocessor, sample, rows, settings, hooks).model
+    return ImageDomains(ImagePreprocessor(blocks, tuple(classes.tolist()), scale), sample, rows)
