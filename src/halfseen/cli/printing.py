@@ -208,10 +208,10 @@ def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) ->
         interval = " to ".join(map(number, measured["interval"] or [None]))
         table.add_row(words, number(measured["value"]), interval, number(measured.get("expected")))
     terminal.results.print(table, highlight=False)
-    words = [measure.words for measure in kind.measures.values()]
+    columns = [measure.words for measure in kind.measures.values()]
     above = f"its {kind.row_loss_words} above the model's"
     table = new_table(
-        "instead of the model", *words, above, title="Simpler predictions", numbers=True
+        "instead of the model", *columns, above, title="Simpler predictions", numbers=True
     )
     for name, other in {kind.baseline_words: found["baseline"], **found["others"]}.items():
         value, ends = other["gain"]["value"], other["gain"]["interval"]
