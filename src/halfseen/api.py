@@ -109,7 +109,20 @@ def fit(
     kept = "aggregates" if report else "none"
     chosen = FitSettings(**{"label": label, "report_data": kept} | settings)
     chosen.check()
-    spec = chosen.spec(in_python=True)
+    parts = read_tables(source, target, chosen, unlabelled)
+    for note in dict.fromkeys(note for part in parts for note in part.notes):
+        warnings.warn(note, stacklevel=2)
+    models = [fit_domains(part, chosen) for part in parts]
+    for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
+        warnings.warn(alarm, stacklevel=2)
+    return models[0] if len(models) == 1 else PatternModel(tuple(models))
+
+
+def read_tables(
+    source: Any, target: Any, settings: FitSettings, unlabelled: Any = None
+) -> list[InferredTables]:
+    """Return what the columns of tables are, for each set of columns that targets lack."""
+    spec = settings.spec(in_python=True)
     sources, targets = (
         _sites(given, role) for given, role in ((source, "source"), (target, "target"))
     )
@@ -118,13 +131,7 @@ def fit(
     ambiguous = [part for part in inferred if isinstance(part, AmbiguousColumn)]
     if ambiguous:
         raise ambiguous_columns(ambiguous, spec)
-    parts = [part for part in inferred if isinstance(part, InferredTables)]
-    for note in dict.fromkeys(note for part in parts for note in part.notes):
-        warnings.warn(note, stacklevel=2)
-    models = [fit_domains(part, chosen) for part in parts]
-    for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
-        warnings.warn(alarm, stacklevel=2)
-    return models[0] if len(models) == 1 else PatternModel(tuple(models))
+    return [part for part in inferred if isinstance(part, InferredTables)]
 
 
 def _sites(given: Any, role: str) -> dict[str, Table]:

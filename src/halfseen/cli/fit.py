@@ -13,8 +13,8 @@ import typer
 
 from halfseen.cli.fit_config import Config, with_settings
 from halfseen.cli.fit_output import check_place, going_on, save_model
+from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets, Unlabelled
 from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
-from halfseen.cli.site_tables import OneSource, OneTarget, Sites, Sources, Targets, Unlabelled
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.settings import FitSettings
 

@@ -28,7 +28,7 @@ from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
 from halfseen.model.evaluation import SIMPLE, evaluation
 from halfseen.parallel import run_parallel
-from halfseen.saving.model_folder import Description, write_folder
+from halfseen.saving import Description, write_folder
 from halfseen.targets import TargetType
 from halfseen.weights import Weights
 

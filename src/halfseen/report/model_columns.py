@@ -9,7 +9,7 @@ from halfseen.alarms import Alarm, sentences
 from halfseen.report.facts import ColumnFacts, Histogram, ReportFacts
 from halfseen.report.html import Cell, Figures, Head, Paragraph, Part, grid, number, percent
 from halfseen.report.svg import bars
-from halfseen.saving.model_folder import Description
+from halfseen.saving import Description
 
 MOST_NAMES = 50
 

@@ -26,7 +26,7 @@ from halfseen.report.facts import FORMAT, ReportFacts
 from halfseen.report.html import Code, Head, Heading, Page, Paragraph, Part, Section, Tile, grid
 from halfseen.report.losses import HOW_TRAINING, loss_figures
 from halfseen.report.model_columns import missing_parts, shifted_parts
-from halfseen.saving.model_folder import REPORT, Description, read_description, read_report
+from halfseen.saving import REPORT, Description, read_description, read_report
 from halfseen.targets import target_type_of
 
 NOT_KEPT = (

@@ -1,21 +1,32 @@
-"""The tables of a command, one of each role or several sites: ``--source`` and ``--target``."""
+"""What commands are given: models, the tables of one site or of several, folders of images."""
 
 from __future__ import annotations
 
 import glob
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.fit_config import open_renamed
 from halfseen.cli.terminal import Terminal
 from halfseen.errors import InputError, OptionError
-from halfseen.settings import FitSettings
 
+if TYPE_CHECKING:
+    from halfseen.data.image_folders import ImageFolder
+    from halfseen.data.schema_inference import InferredTables
+    from halfseen.data.table_files import TableFiles
+    from halfseen.model.model import Model
+    from halfseen.settings import FitSettings
+
+ModelFolder = Annotated[Path, typer.Argument(help="Folder that `halfseen fit` wrote.")]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OLD=NEW", help="Another name for a column of either table."),
+]
 OneSource = Annotated[
     Path | None, typer.Argument(help="Complete, labelled rows: a file or a folder.")
 ]
@@ -44,11 +55,13 @@ Unlabelled = Annotated[
     ),
 ]
 Paths = Sequence[tuple[str, Path]]
+MOST_NAMED = 20
+"""Unreadable files that are named at the terminal; ``--json`` names all."""
 
 
 @dataclass(frozen=True)
 class Sites:
-    """Where the tables of both spec are, by the names of their sites."""
+    """Where the tables of both roles are, by the names of their sites."""
 
     sources: Paths
     targets: Paths
@@ -95,12 +108,16 @@ class Sites:
             for number, (_, path) in enumerate(paths, 1)
         }
 
-    def inferred(self, settings: FitSettings, terminal: Terminal) -> list[Any]:
+    def inferred(self, settings: FitSettings, terminal: Terminal) -> list[InferredTables]:
         """Look at the tables; return what they are for each missing pattern.
 
         Ambiguous columns are asked about in a terminal, and refused elsewhere.
         """
-        from halfseen.data.schema_inference import AmbiguousColumn, ambiguous_columns
+        from halfseen.data.schema_inference import (
+            AmbiguousColumn,
+            InferredTables,
+            ambiguous_columns,
+        )
         from halfseen.data.sites import infer_sites
 
         with terminal.status("Reading the tables"):
@@ -112,7 +129,7 @@ class Sites:
                 inferred = infer_sites(sources, targets, settings.spec(), unlabelled=more)
             ambiguous = [column for column in inferred if isinstance(column, AmbiguousColumn)]
             if not ambiguous:
-                return inferred
+                return [part for part in inferred if isinstance(part, InferredTables)]
             if not is_terminal():
                 raise ambiguous_columns(ambiguous, settings.spec())
             for column in ambiguous:
@@ -153,3 +170,93 @@ def _opened(paths: Paths, settings: FitSettings, role: str) -> Any:
         if "are called" not in str(error):
             raise
         raise InputError(f"{str(error)[:-1]}: --{role} NAME=PATH.") from None
+
+
+def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
+    """Open a table whose columns get other names, each said as old=new."""
+    from halfseen.data.table_files import open_table
+
+    found = {}
+    parts = ",(?=[^,=]+=)"  # a name may have a comma
+    for entry in (part for given in renames or () for part in re.split(parts, given)):
+        old, equals, new = entry.partition("=")
+        if not equals or not new.strip():
+            raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
+        found[old] = new.strip()
+    return open_table(path).renamed(found)
+
+
+class Skipped:
+    """The images and folders left out, each as a sentence; the first one ends a strict run."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.sentences: list[str] = []
+        self.notes: list[str] = []
+
+    def __call__(self, error: InputError) -> None:
+        if self.strict:
+            raise error
+        self.sentences.append(str(error))
+
+    def note(self, folder: ImageFolder, terminal: Terminal) -> ImageFolder:
+        """Say what a folder's listing left out."""
+        if folder.notes and self.strict:
+            raise InputError(folder.notes[0])
+        self.notes += folder.notes
+        for note in folder.notes:
+            terminal.say(f"Note: {note}")
+        return folder
+
+    def tell(self, terminal: Terminal) -> dict[str, list[str]]:
+        """Say what was skipped; return it as data."""
+        for sentence in self.sentences[:MOST_NAMED]:
+            terminal.say(f"Skipped: {sentence}")
+        if self.sentences:
+            count = len(self.sentences)
+            terminal.say(
+                f"{count:,} {'image was' if count == 1 else 'images were'} skipped; --strict "
+                "stops instead."
+            )
+        return {"skipped": self.sentences, "notes": self.notes}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model and what it is asked about: a table, or a folder of images."""
+
+    model: Model
+    table: TableFiles | None
+    folder: Any
+    skipped: Skipped
+
+
+def open_rows(
+    path: Path, data: Path, rename: Sequence[str] | None, terminal: Terminal, *,
+    of_tables: dict[str, Any], labelled: bool = False, strict: bool = False,
+) -> Asked:  # fmt: skip
+    """Load a model, of several the part that the columns call for, and open rows for it.
+
+    `of_tables` are options, beside ``--rename``, that only models of tables have.
+    """
+    from halfseen.data.preprocessors import ImagePreprocessor
+    from halfseen.model.loading import load
+    from halfseen.model.pattern_model import PatternModel
+
+    model, skipped = load(path), Skipped(strict=strict)
+    if not isinstance(model, PatternModel) and isinstance(model.preprocessor, ImagePreprocessor):
+        from halfseen.data.image_folders import open_folder
+
+        for name, value in (of_tables | {"--rename": rename}).items():
+            if value:
+                raise OptionError(f"{name} is for models of tables, and this one takes images.")
+        folder = open_folder(data, labelled=labelled, fewest=1 if labelled else 2)
+        return Asked(model, None, skipped.note(folder, terminal), skipped)
+    with terminal.status("Reading the table"):
+        table = open_renamed(data, rename)
+    if isinstance(model, PatternModel):
+        place = model.part_for(table)
+        lacks = ", ".join(model.patterns[place])
+        terminal.say(f"Part {place + 1} of {len(model.parts)}, which does without {lacks}.")
+        model = model.parts[place]
+    return Asked(model, table, None, skipped)

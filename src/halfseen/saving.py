@@ -5,16 +5,20 @@ A folder holds ``model.safetensors`` and ``model.json``, and may hold ``report.j
 never opens it; it names the SHA-256 of the tensors that it belongs to. ``model.json`` carries the
 SHA-256 of the tensors and a seal over itself, so that one changed bit anywhere is noticed.
 
-The format has a number. A folder of a newer format, or of an older one (1 had one network and no
-members, 2 other weights, 3 more options), is refused with a sentence, never guessed at.
+A model of several missing patterns is a folder of such folders (``part-1``, ``part-2``, ...), each
+a model by itself, and of ``patterns.json``.
+
+The format has a number: a folder of another format is refused with a sentence, never guessed at.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -103,31 +107,47 @@ def write_folder(
 
     `report` is plain data for ``report.json``, where something is kept for a report.
     """
-    folder = Path(folder)
-    check_replaceable(folder)
-    with atomic_folder(folder) as partial:
-        fill_folder(partial, description, tensors, report=report)
+    check_replaceable(Path(folder))
+    with atomic_folder(Path(folder)) as partial:
+        _fill(partial, description, tensors, report)
 
 
-def fill_folder(
+def write_patterns(
+    folder: str | Path,
+    parts: Sequence[tuple[Description, Mapping[str, Tensor], Mapping[str, Any] | None]],
+    patterns: Sequence[Sequence[str]],
+) -> None:
+    """Write a model of several missing patterns, each part with its report, whole or not at all."""
+    check_replaceable(Path(folder))
+    with atomic_folder(Path(folder)) as partial:
+        listed = []
+        for number, (part, lacks) in enumerate(zip(parts, patterns, strict=True), start=1):
+            place = partial / f"part-{number}"
+            place.mkdir()
+            described = _fill(place, *part)
+            listed.append({"folder": place.name, "lacks": lacks, "seal": described.seal})
+        _write_json(partial / PATTERNS, {"format": 1, "parts": listed})
+
+
+def _fill(
     folder: Path,
     description: Description,
     tensors: Mapping[str, Tensor],
-    *,
-    report: Mapping[str, Any] | None = None,
+    report: Mapping[str, Any] | None,
 ) -> Description:
     """Write a model's files into a folder that nobody reads yet; return the sealed description."""
-    content = save_tensors(
-        {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
-    )
+    content = save_tensors({n: np.asarray(tensor, order="C") for n, tensor in tensors.items()})
     described = description.sealed(hashlib.sha256(content).hexdigest())
-    text = json.dumps(described.model_dump(mode="json"), indent=2, ensure_ascii=False)
     (folder / TENSORS).write_bytes(content)
-    (folder / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
+    _write_json(folder / DESCRIPTION, described.model_dump(mode="json"))
     if report is not None:
-        facts = json.dumps({**report, "model": described.sha256}, ensure_ascii=False)
-        (folder / REPORT).write_text(facts + "\n", encoding="utf-8")
+        _write_json(folder / REPORT, {**report, "model": described.sha256}, indent=None)
     return described
+
+
+def _write_json(path: Path, data: Any, indent: int | None = 2) -> None:
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def read_folder(folder: str | Path) -> tuple[Description, dict[str, Tensor]]:
@@ -170,17 +190,10 @@ def read_description(folder: str | Path) -> Description:
     if not isinstance(data, dict) or "format" not in data:
         raise InputError(f"{path} is not the description of a model: it is not its JSON.")
     found = data["format"]
-    if type(found) is not int or found < 1:
-        raise InputError(f"{path} has format {found!r}, which does not exist.")
-    if found != FORMAT:
+    if type(found) is not int or found != FORMAT:
         raise InputError(
-            f"{path} has format {found}, "
-            + (
-                f"and this version of halfseen reads up to {FORMAT}: update halfseen."
-                if found > FORMAT
-                else "of an earlier halfseen, which this version does not read: fit the model "
-                "again."
-            )
+            f"{path} has format {found!r}, and this version of halfseen reads format {FORMAT}: "
+            "update halfseen if a newer one wrote it, or else fit the model again."
         )
     if _seal(data) != data.get("seal"):
         raise InputError(
@@ -195,10 +208,9 @@ def read_description(folder: str | Path) -> Description:
 
 def read_report(folder: str | Path, description: Description) -> dict[str, Any] | None:
     """Return what a folder keeps for a report, or None; refuse what belongs to another model."""
-    folder = Path(folder)
-    if not (folder / REPORT).is_symlink() and not (folder / REPORT).exists():
+    if not os.path.lexists(Path(folder, REPORT)):
         return None
-    path = _inside(folder, REPORT)
+    path = _inside(Path(folder), REPORT)
     data = _read_json(path)
     if not isinstance(data, dict) or data.get("model") != description.sha256:
         raise InputError(
@@ -227,15 +239,9 @@ def check_replaceable(folder: Path) -> None:
         )
 
 
-def part_folder(folder: Path, number: int) -> Path:
-    """Return the folder of one part of a model of several missing patterns."""
-    return folder / f"part-{number}"
-
-
 def _is_part(path: Path) -> bool:
     """Whether a path is the folder of a part, with nothing else in it."""
-    named = path.name.startswith("part-") and path.name.removeprefix("part-").isdecimal()
-    if not named or path.is_symlink() or not path.is_dir():
+    if not re.fullmatch(r"part-\d+", path.name) or path.is_symlink() or not path.is_dir():
         return False
     return {inside.name for inside in path.iterdir()} <= {TENSORS, DESCRIPTION, REPORT}
 
@@ -245,25 +251,24 @@ def read_patterns(folder: str | Path) -> list[Path] | None:
     folder = Path(folder)
     if not folder.exists():
         recover(folder)
-    if not (folder / PATTERNS).is_symlink() and not (folder / PATTERNS).exists():
+    if not os.path.lexists(folder / PATTERNS):
         return None
     path = _inside(folder, PATTERNS)
     data = _read_json(path)
     try:
-        listed = [(str(part["folder"]), str(part["seal"])) for part in data["parts"]]
-        known = data["format"] == 1 and len(listed) > 1
+        seals = {str(part["folder"]): str(part["seal"]) for part in data["parts"]}
+        known = data["format"] == 1 and len(seals) > 1
     except (KeyError, TypeError):
-        known, listed = False, []
-    expected = [part_folder(folder, number) for number in range(1, len(listed) + 1)]
-    if not known or [name for name, _ in listed] != [part.name for part in expected]:
+        known, seals = False, {}
+    if not known or list(seals) != [f"part-{number}" for number in range(1, len(seals) + 1)]:
         raise InputError(f"{path} does not name the parts of a model; copy the folder again.")
-    for part, (_, seal) in zip(expected, listed, strict=True):
-        if part.is_symlink() or read_description(part).seal != seal:
+    for name, seal in seals.items():
+        if (folder / name).is_symlink() or read_description(folder / name).seal != seal:
             raise InputError(
-                f"{part} is not the part that {PATTERNS} names: it was exchanged. Copy the folder "
-                "again, or fit the model again."
+                f"{folder / name} is not the part that {PATTERNS} names: it was exchanged. Copy "
+                "the folder again, or fit the model again."
             )
-    return expected
+    return [folder / name for name in seals]
 
 
 def _seal(data: Mapping[str, Any]) -> str:
