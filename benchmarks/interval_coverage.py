@@ -26,7 +26,7 @@ from halfseen.evidence.carving import carve_pseudo_target
 from halfseen.evidence.risk import deep_embedded_validation
 from halfseen.fitting.pipeline import fit_tables
 from halfseen.metrics import row_losses
-from halfseen.report import gathering
+from halfseen.report import facts as gathering
 from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.panel.problems import DEVELOPMENT

@@ -21,7 +21,7 @@ from halfseen.errors import InputError, OptionError
 from halfseen.fitting.pipeline import fit_tables
 from halfseen.model.model import Model
 from halfseen.model.pattern_model import PatternModel
-from halfseen.report.gathering import facts_of_fit
+from halfseen.report.facts import facts_of_fit
 from halfseen.settings import FitSettings, needs_complete_target
 
 

@@ -24,7 +24,7 @@ def test_the_command_says_what_python_says(tables, tmp_path):
     assert set(found["rows"][0]["missing"]) == {"spend", "grade"}
     html = page.read_text()
     assert "What the model leans on" in html
-    assert "Columns that the target lacks" in html
+    assert "Row by row" in html
     assert html.count("Copy as CSV") == 6
 
 

@@ -133,7 +133,7 @@ def _fit_part(
     if config.strict:
         refuse(model.alarms)
     if config.report_data != "none":
-        from halfseen.report.gathering import facts_of_fit
+        from halfseen.report.facts import facts_of_fit
 
         facts = facts_of_fit(found, fit)
         command = shlex.join(["halfseen", *sys.argv[1:]])
