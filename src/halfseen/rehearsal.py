@@ -22,8 +22,8 @@ from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.tables import PooledTable, Table, each_site
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.carving import Carving, carve_pseudo_target
-from halfseen.evidence.scores import SCORES, agreement
+from halfseen.evidence.features import Carving, carve_pseudo_target
+from halfseen.evidence.risk import SCORES, agreement
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_rows
 from halfseen.fitting.prepared_rows import Fold, PreparedRows

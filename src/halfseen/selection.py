@@ -22,9 +22,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.frames import split_stacked
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
-from halfseen.evidence.risk import RiskEstimate
-from halfseen.evidence.scores import SCORES
+from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
+from halfseen.evidence.risk import SCORES, RiskEstimate
 from halfseen.targets import ClassTarget, TargetType
 
 __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
@@ -295,5 +294,5 @@ def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
     """Return the weights of some source rows from a ratio fitted on others."""
-    classifier = compact_domain_classifier(source.shape[1], len(source) + len(target))
+    classifier = default_domain_classifier(source.shape[1], len(source) + len(target))
     return fit_density_ratio(source, target, classifier=classifier).weights(weighed)

@@ -11,8 +11,7 @@ from halfseen.data.column_spec import ColumnSpec
 from halfseen.data.schema_inference import infer_schema
 from halfseen.data.table_files import open_table
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.carving import Carving
-from halfseen.evidence.features import DomainSeparation
+from halfseen.evidence.features import Carving, DomainSeparation
 from halfseen.fitting.pipeline import Hooks
 from halfseen.members import Sample
 from halfseen.rehearsal import Rehearsal, RehearsalStage, RehearsedRun, _choices, rehearse

@@ -1,4 +1,4 @@
-"""Importance weights: how much more often a row is seen on the target than on the source."""
+"""Importance weights: how much more often a row, or a class, is seen on the target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from halfseen.arrays import Floats, Integers, matrix, vector
+from halfseen.arrays import Floats, Integers, matrix, normalized, probabilities, vector
 from halfseen.errors import InputError
 from halfseen.logistic import fit_logistic, likelihoods, logits
 
@@ -26,10 +26,7 @@ _MOST_COMPONENTS = 32
 
 @dataclass(frozen=True)
 class DensityRatio:
-    """A fitted estimate of w(x) = p_T(x) / p_S(x): a classifier, and the rows it was fitted on.
-
-    Their quotient turns the odds of target (class 1) to source (class 0) into one of densities.
-    """
+    """A fitted estimate of w(x) = p_T(x) / p_S(x): a classifier, and the rows it was fitted on."""
 
     classifier: Any
     source_rows: int
@@ -79,15 +76,20 @@ def fit_density_ratio(
     return DensityRatio(model, len(source), len(target))
 
 
-def default_domain_classifier() -> Any:
+def default_domain_classifier(width: int = 0, rows: int = 0) -> Any:
     """Return the domain classifier used where none is given.
 
     Logistic regression on each standardised input and its square, the strength of its L2 penalty
     chosen by three-fold likelihood: its log-odds are exact for Gaussians with diagonal
-    covariances, and its probabilities need no further calibration.
+    covariances, and its probabilities need no further calibration. Latents have hundreds of
+    columns that carry few directions: where inputs are said to be wide, it stands behind 32
+    principal components.
     """
+    steps = [PCA(min(_MOST_COMPONENTS, rows), random_state=0)] if width > _MOST_COMPONENTS else []
     squares = FunctionTransformer(_with_squares)
-    return make_pipeline(StandardScaler(), squares, StandardScaler(), _PenaltyByLikelihood())
+    return make_pipeline(
+        *steps, StandardScaler(), squares, StandardScaler(), _PenaltyByLikelihood()
+    )
 
 
 def _with_squares(inputs: Floats) -> Floats:
@@ -111,17 +113,6 @@ class _PenaltyByLikelihood(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Return the likelier domain: scikit-learn cross-validates nothing that cannot."""
         likelier: Integers = self.predict_proba(X).argmax(1)
         return likelier
-
-
-def compact_domain_classifier(width: int, rows: int) -> Any:
-    """Return the default domain classifier, behind 32 principal components where inputs are wide.
-
-    Latents have hundreds of columns that carry few directions.
-    """
-    classifier = default_domain_classifier()
-    if width <= _MOST_COMPONENTS:
-        return classifier
-    return make_pipeline(PCA(min(_MOST_COMPONENTS, rows), random_state=0), classifier)
 
 
 def odds_to_ratio(probability: npt.ArrayLike, source_rows: int, target_rows: int) -> Floats:
@@ -235,3 +226,44 @@ def two_domains(
 def stacked(source: Floats, target: Floats) -> tuple[Floats, Integers]:
     """Return both domains as one matrix, with 0 for a source row and 1 for a target row."""
     return np.vstack([source, target]), np.repeat([0, 1], [len(source), len(target)])
+
+
+def correct_probabilities(
+    source_model_probabilities: npt.ArrayLike,
+    source_prior: npt.ArrayLike,
+    target_prior: npt.ArrayLike,
+) -> Floats:
+    r"""Return p(y | x) under another prior: :math:`p_k q_k / \pi_k`, scaled to sum to one.
+
+    Exact when p(x | y) is the same in both domains and the probabilities are calibrated.
+
+    References
+    ----------
+    M. Saerens, P. Latinne, C. Decaestecker, "Adjusting the outputs of a classifier to new a
+    priori probabilities", Neural Computation 14(1), 2002.
+
+    Examples
+    --------
+    >>> correct_probabilities([[0.5, 0.5]], [0.5, 0.5], [0.9, 0.1])
+    array([[0.9, 0.1]])
+    """
+    array = probabilities("source_model_probabilities", source_model_probabilities)
+    source = _prior("source_prior", source_prior, array.shape[1])
+    target = _prior("target_prior", target_prior, array.shape[1])
+    if not (source > 0).all():
+        raise InputError(
+            f"source_prior gives class {int(source.argmin())} no mass: a class that the source "
+            "never showed cannot be corrected for."
+        )
+    # A row that is sure of a class with no target mass keeps a defined answer.
+    return normalized(np.maximum(array, 1e-12) * (target / source))
+
+
+def _prior(name: str, values: npt.ArrayLike, classes: int) -> Floats:
+    array = vector(name, values)
+    if array.shape != (classes,) or array.min() < 0 or abs(array.sum() - 1.0) > 1e-3:
+        raise InputError(
+            f"{name} must hold {classes} proportions that sum to 1, one per class, not "
+            f"{np.array2string(array, precision=4)}."
+        )
+    return array

@@ -15,7 +15,7 @@ from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchem
 from halfseen.data.unusual import outside
 from halfseen.data.values import Unread
 from halfseen.errors import InputError
-from halfseen.evidence.neighbours import neighbours_of
+from halfseen.evidence.distances import neighbours_of
 
 TYPICAL = 19
 """Typical rows: one for each twentieth between the ends."""

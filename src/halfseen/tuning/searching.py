@@ -23,7 +23,7 @@ from halfseen.data.column_spec import Task
 from halfseen.data.frames import Images, label_column, read_frame, take_rows
 from halfseen.data.label_column import checked_weights
 from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
-from halfseen.evidence.scores import SCORES, agreement
+from halfseen.evidence.risk import SCORES, agreement
 from halfseen.networks.training.loop import derived_seed
 from halfseen.selection import Evidence, evaluate, scores_for
 from halfseen.splitting import held_out_share
