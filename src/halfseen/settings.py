@@ -10,8 +10,7 @@ from halfseen.errors import OptionError
 from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
 from halfseen.networks.variants import VARIANTS, NetworkVariant, variant_named
 from halfseen.options import Inputs, Options, Preset, make_options, preset
-from halfseen.targets import ClassTarget, TargetType
-from halfseen.targets.target_type import ClassWeight
+from halfseen.targets import ClassTarget, ClassWeight, TargetType
 
 if TYPE_CHECKING:
     from torch import nn

@@ -21,8 +21,7 @@ from halfseen.fitting.streamed_batches import StreamedBatches
 from halfseen.members.protocol import Sample
 from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
-from halfseen.targets import TargetType
-from halfseen.targets.target_type import ClassWeight
+from halfseen.targets import ClassWeight, TargetType
 
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000

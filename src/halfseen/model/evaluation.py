@@ -9,8 +9,8 @@ import numpy as np
 
 from halfseen.arrays import Floats, Integers, same_length
 from halfseen.errors import InputError
+from halfseen.metrics import Labels, Measure
 from halfseen.targets import TargetType
-from halfseen.targets.target_type import Labels, Measure
 
 RESAMPLES = 400
 FEWER_RESAMPLES = 100

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from halfseen.targets.classification import ClassTarget, Scalar, class_name
-from halfseen.targets.intervals import IntervalReach
+from halfseen.targets.classification import ClassTarget, ClassWeight, Scalar, class_name
+from halfseen.targets.intervals import IntervalReach, Target
 from halfseen.targets.regression import RegressionTarget
-from halfseen.targets.target_type import Target
 
 __all__ = [
     "LABEL_KINDS",
     "ClassTarget",
+    "ClassWeight",
     "IntervalReach",
     "RegressionTarget",
     "Scalar",

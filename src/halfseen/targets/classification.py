@@ -14,6 +14,9 @@ from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.metrics import (
+    Expected,
+    Labels,
+    Measure,
     accuracy,
     auc,
     expected_calibration_error,
@@ -21,13 +24,15 @@ from halfseen.metrics import (
     row_losses,
 )
 from halfseen.splitting import rarest_class
-from halfseen.targets.target_type import ClassWeight, Expected, Labels, Look, Measure
+from halfseen.targets.intervals import Look
 
 if TYPE_CHECKING:
     from halfseen.onnx_graph import GraphBuilder
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
+ClassWeight = str | Mapping[Any, float] | None
+"""``balanced``, or a weight for each class."""
 
 PRIOR_ROWS = 30.0
 """How many rows equal shares count for: under shift the source is a partial witness."""
@@ -58,9 +63,9 @@ def class_name(value: Scalar) -> str:
     return str(value)
 
 
-def _plain(value: Any) -> Any:
-    """Return a scalar of NumPy as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+def near_shares(count: int, start: Sequence[float] | None) -> Floats:
+    """Return the shares that fitted ones are held near: equal ones, unless others are given."""
+    return np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ class ClassTarget:
         if given == "balanced":
             found = 1.0 / np.maximum(self.constant(labels, weights), SMALLEST)
         elif isinstance(given, Mapping):
-            said = {class_name(_plain(name)): value for name, value in given.items()}
+            said = {class_name(np.array(name).item()): value for name, value in given.items()}
             unknown = [name for name in said if name not in self.names]
             if unknown:
                 raise OptionError(
@@ -288,8 +293,7 @@ class ClassTarget:
         rows = np.arange(len(labels))
         likelihood = np.exp(np.stack([answer[rows, labels] for answer in answers]))
         likelihood = np.maximum(likelihood, 1e-300)
-        count = len(likelihood)
-        near = np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
+        near = near_shares(len(likelihood), start)
         counted = np.ones(len(labels)) if weights is None else weights / weights.mean()
         shares = near
         for _ in range(TURNS):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,21 @@ NARROWEST = 0.05
 """Least reach to one side, as a share of the widest, that a scale is applied to."""
 ENOUGH_TO_NARROW = 30
 """Labelled rows from which intervals may become narrower; fewer can only widen them."""
+
+
+class Target(NamedTuple):
+    """How held-out source rows stand to a target.
+
+    `weights` say how much more often each occurs there, `covered` whether they are enough to tell
+    anything of it.
+    """
+
+    weights: Floats
+    covered: bool
+
+
+Look = Callable[[], Target | None]
+"""Looks at a target; None where nothing can be told of it."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +113,7 @@ class IntervalReach:
         """Return the wider of this reach and that of weighted rows, and more if rows cover little.
 
         `differences` are those of the truth and held-out rows' amounts; the others are as in
-        :class:`~halfseen.targets.target_type.Target`.
+        :class:`Target`.
         """
         further = 1.0 if covered else 1.0 + OTHER
         low, high = (max(0.0, _weighted_end(sign * differences, weights)) for sign in (-1, 1))
