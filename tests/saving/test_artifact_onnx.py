@@ -24,8 +24,8 @@ from halfseen.data.preprocessing import read_rows
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
+from halfseen.export.onnx import graph_values
 from halfseen.export.onnx_session import open_graph
-from halfseen.export.onnx_tables import graph_values
 from halfseen.fitting import prepared_rows
 from halfseen.members.linear import Regression
 from halfseen.onnx_graph import GraphBuilder
@@ -257,7 +257,6 @@ def test_the_check_of_parity_sees_a_difference():
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (lambda: table_model(method="Source-Full"), "needs the missing block at prediction"),
         (lambda: table_model((*NUMERIC, number("prediction"))), "'prediction' cannot name"),
         (lambda: table_model((*NUMERIC, category("halfseen/x"))), "'halfseen/x' cannot name"),
         (lambda: table_model((*NUMERIC, number(""))), "'' cannot name"),
