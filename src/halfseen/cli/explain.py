@@ -103,7 +103,7 @@ def _explain_images(model: Model, data: Path, most: int, terminal: Terminal) -> 
     import numpy as np
 
     from halfseen.data.image_folders import open_folder
-    from halfseen.model.image_explanations import cover_tiles
+    from halfseen.model.explanations import cover_tiles
     from halfseen.model.table_scoring import image_batches
 
     skipped = Skipped()

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
     from halfseen.data.column_spec import Missing, Task
-    from halfseen.explain.explanation import Explanation
+    from halfseen.explain import Explanation
     from halfseen.fitting.member_training import Hooks
     from halfseen.model.model import Model
     from halfseen.settings import FitSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from halfseen.explain.explanation import Explanation, shown
+from halfseen.explain import Explanation, shown
 from halfseen.report.html import Cell, Figures, Head, Page, Paragraph, Part, Section, grid, number
 from halfseen.report.svg import signed_bar
 
