@@ -21,7 +21,7 @@ from halfseen.data.row_stream import Chunk, RowStream
 from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.tables import PooledTable, Table, each_site
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.evidence.features import Carving, carve_pseudo_target
 from halfseen.evidence.risk import SCORES, agreement
 from halfseen.fitting.member_training import Hooks
@@ -31,7 +31,7 @@ from halfseen.members import NETWORKS, Sample
 from halfseen.model.model import Model
 from halfseen.progress import Progress
 from halfseen.selection import Evidence, Observed, score_of, scores_for
-from halfseen.settings import FitSettings, needs_complete_target
+from halfseen.settings import FitSettings
 from halfseen.splitting import held_out_count
 from halfseen.targets import LABEL_KINDS, ClassTarget, TargetType
 
@@ -57,27 +57,24 @@ class RehearsedRun:
 
 @dataclass(frozen=True)
 class RehearsedChoice:
-    """What one label-free score would have chosen."""
+    """The model that a label-free score prefers, and what it loses to the best on the slice."""
 
     score: str
     model: str
-    """The model that it prefers, by its mean over the seeds."""
     lost: float
-    """Loss of that model on the slice, above the best model's."""
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found."""
+    """What a rehearsal found: every run, and what each score would have chosen, the best first.
+
+    `site` played the target, where it was one of several.
+    """
 
     carving: Carving
-    """The slice, and how its shift compares with the true one."""
     runs: tuple[RehearsedRun, ...]
-    """Every model with every seed."""
     choices: tuple[RehearsedChoice, ...]
-    """What each score would have chosen, the best first."""
     site: str = ""
-    """The source site that played the target, where it was one of several."""
     task: str = ClassTarget.task
 
     @property
@@ -93,20 +90,17 @@ class Rehearsal:
 
     def mean(self, model: str, metric: str) -> float:
         """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
-        return float(np.mean(self._values(model, metric)))
+        values = [run.measured[metric] for run in self.runs if run.model == model]
+        return float(np.mean(np.array(values, dtype=np.float64)))
 
     def loss(self, model: str) -> float:
-        """Return a model's mean loss on the slice: cross-entropy, or RMSE."""
         return self.mean(model, self.target_type.loss)
 
     def deviation(self, model: str) -> float:
         """Return the loss's standard deviation over the seeds; NaN for a single one."""
-        values = self._values(model, self.target_type.loss)
-        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-    def _values(self, model: str, metric: str) -> list[float]:
-        values = [run.measured[metric] for run in self.runs if run.model == model]
-        return [float("nan") if value is None else value for value in values]
+        loss = self.target_type.loss
+        values = [run.measured[loss] for run in self.runs if run.model == model]
+        return float(np.std(np.array(values), ddof=1)) if len(values) > 1 else float("nan")
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -150,15 +144,12 @@ class Rehearsal:
                 f"The rehearsed shift is {word} than the true one (AUC {obtained:.2f} against "
                 f"{wanted:.2f})."
             )
-        if self.site:
-            parts.append(
-                f"{self.site} is another site: what differs between your sites is in these "
-                "figures; what is new on the target is not."
-            )
-            return " ".join(parts)
         parts.append(
-            "The slice comes from the source: that the missing block or the labels follow from "
-            "the observed columns in another way on the target cannot be seen here."
+            f"{self.site} is another site: what differs between your sites is in these figures; "
+            "what is new on the target is not."
+            if self.site
+            else "The slice comes from the source: that the missing block or the labels follow "
+            "from the observed columns in another way on the target cannot be seen here."
         )
         return " ".join(parts)
 
@@ -217,18 +208,17 @@ class RehearsalStage:
 
     def observed(self, model: Model) -> Observed:
         """Return what the scores can read off a fitted model, all rows of the slice in it."""
-        held_out, samples = self.fold.held_out, (self.slice, self.fold.training)
-        target, training = (self.schema.blocks.hide(sample.inputs) for sample in samples)
-        hidden = self.schema.blocks.hide(held_out.inputs)
-        kind = self.schema.target_type
-        return Observed(model, Evidence(hidden, held_out.labels, target, training, kind))
+        parts = (self.fold.held_out, self.slice, self.fold.training)
+        held_out, target, training = (self.schema.blocks.hide(part.inputs) for part in parts)
+        labels, kind = self.fold.held_out.labels, self.schema.target_type
+        return Observed(model, Evidence(held_out, labels, target, training, kind))
 
     def measured(self, name: str, seed: int, model: Model) -> RehearsedRun:
         """Ask the scores about a model, then the labels of the slice."""
-        shown, kind = self.observed(model), self.schema.target_type
-        scores = {score: score_of(score, shown) for score in scores_for(kind)}
-        found = kind.metrics_of(model.score(shown.evidence.target), self.slice.labels)
-        measured = {metric: value for metric, value in found.items() if metric != "rows"}
+        observed, kind = self.observed(model), self.schema.target_type
+        scores = {score: score_of(score, observed) for score in scores_for(kind)}
+        measured = kind.metrics_of(model.score(observed.evidence.target), self.slice.labels)
+        del measured["rows"]
         return RehearsedRun(name, seed, measured, scores)
 
 
@@ -249,11 +239,6 @@ def rehearse(
     from, and results are by site. The :func:`candidates` of `settings` are trained beside the
     :func:`baselines`, `repeats` times with a seed each, on at most so many `rows` of each table.
     """
-    if needs_complete_target(settings.models):
-        raise OptionError(
-            "A rehearsal hides the missing block from the models, and Full models need it; name "
-            "others."
-        )
     table, observed = found.source.table, list(found.schema.blocks.observed)
     parts = [Sample(*_rows(site, found, rows, is_source=True)) for site in each_site(table)]
     inputs, labels = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -37,37 +37,31 @@ CLASSES = ClassTarget(())
 
 
 class Observable(Protocol):
-    """A trained model as scores look at it; rows are prepared, the missing block hidden."""
+    """A trained model as scores look at it; rows are prepared, the missing block hidden.
 
-    def raw_prediction(self, rows: Matrix) -> Floats:
-        """Return log-probabilities, or amounts."""
+    The domains are compared in latents ẑ, or in x1 where there are none. With
+    `source_statistics` the model sees source rows as training did, for a while.
+    """
 
-    def compared_in(self, rows: Matrix) -> Matrix:
-        """Return what the domains are compared in: latents ẑ, or x1 where there are none."""
-
-    def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]:
-        """Let the model see source rows as training did, for a while."""
+    def raw_prediction(self, rows: Matrix) -> Floats: ...
+    def compared_in(self, rows: Matrix) -> Matrix: ...
+    def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rows that models are compared on; none carries a target label.
+    """The prepared rows that models are compared on; none carries a target label.
 
-    All are prepared as networks see them. It does not matter whether source rows hold their
-    missing block: a model is asked about them as about target rows, with the block hidden.
-
+    `held_out` are source rows that no model was trained on, with their `labels`; whether they hold
+    their missing block does not matter. The density ratio is fitted on `training`; without them,
+    each half of `held_out` is weighed by a ratio fitted on the other half.
     """
 
     held_out: Matrix
-    """Source rows that no model was trained on."""
     labels: npt.NDArray[Any]
-    """Their class positions, or amounts."""
     target: Matrix
     training: Matrix | None = None
-    """Source rows that the density ratio is fitted on, apart from those it weighs. Without them,
-    each half of `held_out` is weighed by a ratio fitted on the other half."""
     target_type: TargetType = CLASSES
-    """What is predicted."""
 
     @classmethod
     def prepared(
@@ -97,13 +91,13 @@ class Evidence:
             order = np.random.default_rng([seed, len(inputs)]).permutation(len(inputs))
             return np.sort(order[:rows])
 
-        held, training = some(self.held_out), self.training
-        return Evidence(
-            self.held_out[held],
-            self.labels[held],
-            self.target[some(self.target)],
-            None if training is None else training[some(training)],
-            self.target_type,
+        held, target, training = some(self.held_out), some(self.target), self.training
+        return replace(
+            self,
+            held_out=self.held_out[held],
+            labels=self.labels[held],
+            target=self.target[target],
+            training=None if training is None else training[some(training)],
         )
 
 
@@ -111,7 +105,7 @@ class Evidence:
 class Observed:
     """What one model says of the evidence; each quantity is computed when first asked for.
 
-    Its names are those that :attr:`Score.needs <halfseen.evidence.Score>` lists.
+    Its names are those that :attr:`Score.needs <halfseen.evidence.risk.Score>` lists.
     """
 
     model: Observable
@@ -184,10 +178,9 @@ def evaluate(
 ) -> dict[str, float]:
     """Return scores of a trained model, each in its natural sense.
 
-    Risks come from held-out source rows as the target would be seen, with the missing block
-    hidden; their weights compare the latents ẑ = (z1, ẑ2) of both domains, as the paper does.
-    The density ratio is fitted on the latents' leading 32 principal components. Source rows are
-    normalised by the source's batch statistics, as in training; the model is left as it was.
+    Risks come from held-out source rows with the missing block hidden; their weights compare the
+    latents ẑ = (z1, ẑ2) of both domains, as the paper does, by their leading 32 principal
+    components. The model is left as it was.
 
     Parameters
     ----------
