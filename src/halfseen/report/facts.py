@@ -17,13 +17,18 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from halfseen.arrays import Floats
 from halfseen.data.preprocessing import signed_log
-from halfseen.data.schema import CategoryColumn, Kind, NumberColumn, Role, TableSchema
+from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema
 from halfseen.errors import HalfseenError
-from halfseen.evidence import category_shift, effective_sample_size, feature_shift, overlap
+from halfseen.evidence import (
+    FeatureShift,
+    category_shift,
+    effective_sample_size,
+    feature_shift,
+    overlap,
+)
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.evidence.features import adjusted_p_values
 from halfseen.evidence.risk import deep_embedded_validation, source_validation
-from halfseen.metrics import expected_calibration_error
 from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
@@ -35,8 +40,8 @@ if TYPE_CHECKING:
 FORMAT = 3
 MOST_ENTRIES = 10_000
 MOST_COLUMNS = 200
-"""Columns of each role whose facts are kept; of the observed ones, the most shifted."""
-BINS, RELIABILITY_BINS = 24, 10
+"""Columns whose facts are kept: the most shifted."""
+BINS = 24
 MOST_BARS = 12
 """Of categories; the others share one."""
 TAIL = 0.005
@@ -79,8 +84,6 @@ class ColumnFacts(_Fact):
     """One column, as both domains show it."""
 
     name: str
-    kind: Kind
-    role: Role
     source_known: Share
     target_known: Share
     source_mean: float | None = None
@@ -122,22 +125,6 @@ class Expectation(_Fact):
         return self.overlap >= ENOUGH_OVERLAP
 
 
-class ReliabilityBin(_Fact):
-    """Rows of about the same predicted probability, and how often it came true."""
-
-    rows: Count
-    predicted: Share
-    observed: Share
-
-
-class Reliability(_Fact):
-    """How often a probability came true; `of` is the class that it speaks of, if one."""
-
-    of: str | None
-    error: float
-    bins: tuple[ReliabilityBin, ...]
-
-
 class ReportFacts(_Fact):
     """Everything that a report shows beside the model's description.
 
@@ -155,7 +142,6 @@ class ReportFacts(_Fact):
     columns: Annotated[tuple[ColumnFacts, ...], Field(max_length=MOST_ENTRIES)] = ()
     more_columns: Count = 0
     expectation: Expectation | None = None
-    reliability: Reliability | None = None
     left_out: dict[str, str] = {}
 
 
@@ -179,19 +165,13 @@ def facts_of_fit(found: InferredTables, fit: Fit) -> ReportFacts:
         return expectation(predicted, labels, fit.weights, found.target.rows, kind)
 
     columns = attempt("shifted", lambda: column_facts(schema, found.source, found.target)) or []
-    observed, missing = ([c for c in columns if c.role == r] for r in ("observed", "missing"))
-    kept = (*observed[:MOST_COLUMNS], *missing[:MOST_COLUMNS])
-    names = schema.class_names
     return ReportFacts(
         measured_on=f"{len(labels):,} source rows, each held out of the training that predicted it",
         source_rows=found.source.rows,
         target_rows=found.target.rows,
-        columns=kept,
-        more_columns=len(columns) - len(kept),
+        columns=tuple(columns[:MOST_COLUMNS]),
+        more_columns=max(0, len(columns) - MOST_COLUMNS),
         expectation=attempt("expected", expected),
-        reliability=attempt("calibration", lambda: _reliability(predicted, labels, names))
-        if names
-        else None,
         left_out=left_out,
     )
 
@@ -237,32 +217,17 @@ def as_read(loss: float, interval: tuple[float, float], read: Callable[[float], 
     return Estimate(value=value, low=min(ends), high=max(ends))
 
 
-def _reliability(probability: Floats, labels: Labels, names: tuple[str, ...]) -> Reliability:
-    """Count how often probabilities came true: of the last of two classes, or of the top one."""
-    two = probability.shape[1] == 2
-    claimed = probability[:, 1] if two else probability.max(1)
-    came_true = labels == 1 if two else probability.argmax(1) == labels
-    place = np.minimum((claimed * RELIABILITY_BINS).astype(np.int64), RELIABILITY_BINS - 1)
-    bins = [
-        ReliabilityBin(
-            rows=int((place == b).sum()),
-            predicted=float(np.clip(claimed[place == b].mean(), 0.0, 1.0)),
-            observed=float(came_true[place == b].mean()),
-        )
-        for b in np.unique(place)
-    ]
-    error = expected_calibration_error(probability, labels)
-    return Reliability(of=names[1] if two else None, error=error, bins=tuple(bins))
-
-
 # --- columns of both tables, from the summaries that were made of them anyway -------------------
 
 
 def column_facts(
     schema: TableSchema, source: TableSummary, target: TableSummary
 ) -> list[ColumnFacts]:
-    """Return the facts of each column, the most shifted first."""
-    found = [_column(column, source, target) for column in schema.columns]
+    """Return the facts of each observed column, the most shifted first."""
+    found = [
+        _column(column, source.columns[column.name], target.columns[column.name])
+        for column in schema.observed
+    ]
     shifts = {c.name: c.shift for c in found if c.shift is not None}
     if shifts:  # corrected for their number
         adjusted = adjusted_p_values([shift.p_value for shift in shifts.values()])
@@ -273,32 +238,29 @@ def column_facts(
 
 
 def _column(
-    column: NumberColumn | CategoryColumn, source: TableSummary, target: TableSummary
+    column: NumberColumn | CategoryColumn, source: ColumnSummary, target: ColumnSummary
 ) -> ColumnFacts:
-    here = source.columns[column.name]
-    there = target.columns.get(column.name) if column.role == "observed" else None
-    compare = _numbers if isinstance(column, NumberColumn) else _categories
-    histogram, shift = compare(column, here, there)  # type: ignore[arg-type]
+    if isinstance(column, CategoryColumn):
+        histogram, shift = _categories(column, source, target)
+    else:
+        histogram, shift = _numbers(column, source.sample, target.sample)
     means = [
-        summary.moments().mean if summary is not None and len(summary.sample) else np.nan
-        for summary in (here, there)
+        summary.moments().mean if len(summary.sample) else np.nan for summary in (source, target)
     ]
     return ColumnFacts(
         name=column.name,
-        kind=column.kind,
-        role=column.role,
-        source_known=1.0 - here.gap_share,
-        target_known=0.0 if there is None else 1.0 - there.gap_share,
+        source_known=1.0 - source.gap_share,
+        target_known=1.0 - target.gap_share,
         source_mean=means[0] if np.isfinite(means[0]) else None,
         target_mean=means[1] if np.isfinite(means[1]) else None,
         histogram=histogram,
-        shift=shift,
+        shift=None if shift is None else Shift.model_validate(shift),
     )
 
 
 def _categories(
-    column: CategoryColumn, source: ColumnSummary, target: ColumnSummary | None
-) -> tuple[Histogram | None, Shift | None]:
+    column: CategoryColumn, source: ColumnSummary, target: ColumnSummary
+) -> tuple[Histogram | None, FeatureShift | None]:
     """Compare the categories that the schema names; all others are one."""
 
     def counted(summary: ColumnSummary) -> Floats:
@@ -306,46 +268,33 @@ def _categories(
         others = sum(summary.counts.values()) - sum(known)
         return np.array([*known, others], dtype=np.float64)
 
-    here, there = counted(source), None if target is None else counted(target)
-    if not here.sum():
+    here, there = counted(source), counted(target)
+    if not here.sum() or not there.sum():
         return None, None
-    there = there if there is not None and there.sum() else None
-    share = here / here.sum()
-    both = share if there is None else share + there / there.sum()
+    both = here / here.sum() + there / there.sum()
     drawn = sorted(np.argsort(-both[:-1], kind="stable")[: MOST_BARS - 1])
 
     def bars(counts: Floats) -> tuple[float, ...]:
-        known = counts[drawn] / max(counts.sum(), 1.0)
-        return (*(float(v) for v in known), max(0.0, float(1.0 - known.sum())))
+        known = counts[drawn] / counts.sum()
+        return (*known.tolist(), max(0.0, float(1.0 - known.sum())))
 
-    histogram = Histogram(
-        labels=(*(column.categories[i] for i in drawn), "others"),
-        source=bars(here),
-        target=None if there is None else bars(there),
-    )
-    if there is None:
-        return histogram, None
-    return histogram, Shift.model_validate(category_shift(column.name, here, there))
+    labels = (*(column.categories[i] for i in drawn), "others")
+    histogram = Histogram(labels=labels, source=bars(here), target=bars(there))
+    return histogram, category_shift(column.name, here, there)
 
 
 def _numbers(
-    column: NumberColumn, source: ColumnSummary, target: ColumnSummary | None
-) -> tuple[Histogram | None, Shift | None]:
-    here = source.sample
-    there = None if target is None or len(target.sample) < 2 else target.sample
-    if len(here) < 2:
+    column: NumberColumn, source: Floats, target: Floats
+) -> tuple[Histogram | None, FeatureShift | None]:
+    if min(len(source), len(target)) < 2:
         return None, None
-    histogram = number_histogram(here, there, log=column.log)
-    if there is None:
-        return histogram, None
-    (shift,) = feature_shift(here[:, None], there[:, None])
-    return histogram, Shift.model_validate(shift)
+    (shift,) = feature_shift(source[:, None], target[:, None])
+    return number_histogram(source, target, log=column.log), shift
 
 
-def number_histogram(source: Floats, target: Floats | None, *, log: bool = False) -> Histogram:
+def number_histogram(source: Floats, target: Floats, *, log: bool = False) -> Histogram:
     """Return shares of rows in bins of equal width, between quantiles near the ends."""
-    given = [values for values in (source, target) if values is not None]
-    drawn = [signed_log(v) for v in given] if log else given
+    drawn = [signed_log(v) if log else v for v in (source, target)]
     ends = [np.quantile(v, [TAIL, 1 - TAIL]) for v in drawn]
     low, high = min(e[0] for e in ends), max(e[1] for e in ends)
     edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
@@ -355,5 +304,5 @@ def number_histogram(source: Floats, target: Floats | None, *, log: bool = False
         edges=tuple(raw.tolist()),
         log=log,
         source=tuple(shares[0].tolist()),
-        target=None if target is None else tuple(shares[1].tolist()),
+        target=tuple(shares[1].tolist()),
     )

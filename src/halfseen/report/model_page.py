@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,6 @@ from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, R
 from halfseen.report.html import (
     Cell,
     Code,
-    Figure,
     Figures,
     Head,
     Page,
@@ -32,10 +30,11 @@ from halfseen.report.html import (
     grid,
     number,
 )
-from halfseen.report.svg import HOW_TRAINING, bars, loss_figures, reliability_plot
+from halfseen.report.svg import HOW_TRAINING, bars, loss_figures
 from halfseen.saving.model_folder import REPORT, Description, read_description, read_report
 from halfseen.targets import LABEL_KINDS, target_type_of
 
+MOST_NAMES = 12
 FEW_ROWS = 100
 """Effective rows below which an estimate rests on a handful of rows."""
 WORDS = {"balanced_accuracy": "balanced accuracy"} | {
@@ -63,15 +62,6 @@ SECTIONS = {
         "The further the outline (target) is from the filled shape (source), the less the source "
         "says about the target; a stability index below 0.1 is commonly read as stable, above "
         "0.25 as a marked shift.",
-    ),
-    "missing": (
-        "What is missing",
-        "These inputs exist on the source alone; the answer never needs them.",
-    ),
-    "calibration": (
-        "Calibration",
-        "Points on the diagonal mean that a stated probability comes true as often as it says; "
-        "below it the model is too sure of the class.",
     ),
     "training": ("How the networks were trained", HOW_TRAINING),
     "command": (
@@ -127,8 +117,6 @@ def model_page(subject: Subject) -> Page:
         "expected": expected_parts(facts, subject.alarms),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
-        "missing": _missing_parts(subject),
-        "calibration": _reliability_parts(facts),
         "training": loss_figures(description.networks.get("history", [])),
         "command": _command_parts(subject),
     }
@@ -171,29 +159,28 @@ def patterns_page(name: str, subjects: Sequence[Subject]) -> Page:
 
 def _tiles(subject: Subject) -> list[Tile]:
     """Return what is most useful and most certain, in that order."""
-    facts, metrics = subject.facts, subject.description.metrics
+    facts = subject.facts
     tiles = alarm_tiles(subject.alarms) + expected_tiles(facts, subject.alarms)
-    weights, kind = metrics.get("weights"), target_type_of(metrics)
-    if weights:
-        heaviest = sorted(weights, key=lambda name: -weights[name])[:3]
-        words = ", ".join(f"{member_words(name, kind)} {weights[name]:.2f}" for name in heaviest)
-        tiles.append(Tile("Carried by", member_words(heaviest[0], kind), f"weights: {words}"))
-    teaching = metrics.get("teaching")
-    if teaching:
-        gain, error = teaching["gain"], 2 * teaching["standard_error"]
-        value = f"{gain:.3g}{kind.unit}" if gain > error else "Nothing certain"
-        words = f"{kind.row_loss_words} lower by {gain:.4g} ± {error:.4g} on held-out source rows"
-        tiles.append(Tile("What the missing columns brought", value, words))
     for column in facts.columns[:1]:
         if column.shift is not None:
             words = f"stability index {column.shift.population_stability:.2f}; above 0.25 is marked"
             tiles.append(Tile("Most shifted column", column.name, words))
+    return [*tiles, _missing_tile(subject)]
+
+
+def _missing_tile(subject: Subject) -> Tile:
+    """Return what the source alone has: columns, or pixels of an image."""
     if subject.schema is not None:
-        missing = subject.missing
-        value = f"{len(missing)} of {len(subject.schema.columns)} columns"
-        words = ", ".join(missing[:4]) + (" …" if len(missing) > 4 else "")
-        tiles.append(Tile("Missing on the target", value, words))
-    return tiles
+        value = f"{len(subject.missing)} of {len(subject.schema.columns)} columns"
+        more = f" and {len(subject.missing) - MOST_NAMES} more"
+        words = ", ".join(subject.missing[:MOST_NAMES])
+        words += more if len(subject.missing) > MOST_NAMES else ""
+        return Tile("Missing on the target", value, words)
+    blocks = subject.description.preprocessor["blocks"]
+    height, width = blocks["shape"][1:]
+    hidden = len(blocks["missing"]) * (1 if blocks.get("by_pixel") else width)
+    value = f"{hidden:,} of {width * height:,} pixels"
+    return Tile("Missing on the target", value, f"of images of {width} × {height}")
 
 
 def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
@@ -258,17 +245,13 @@ def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Par
     parts, found = _alarms([alarm for alarm in alarms if not alarm.columns]), facts.expectation
     if found is None:
         return parts
-    verdict = "Nothing speaks against it" if found.tells else "Refuted"
+    verdict = "Source rows cover the target" if found.tells else "Source rows do not cover it"
     parts += [
+        Paragraph(f"{verdict}. {_overlap_sentence(found)}", warning=not found.tells),
         Paragraph(
-            "Do the source rows cover the target, in what both have observed? "
-            f"{verdict}. {_overlap_sentence(found)}",
-            warning=not found.tells,
-        ),
-        Paragraph(
-            "Do labels follow from the observed columns on the target as on the source? Cannot be "
-            f"told: no unlabelled row can. {_label_some(next(iter(found.target)))} `halfseen "
-            "rehearse` shows what the shift of the observed columns alone would do."
+            "Whether labels follow from the observed columns on the target as on the source, no "
+            f"unlabelled row can tell. {_label_some(next(iter(found.target)))} `halfseen rehearse` "
+            "shows what the shift of the observed columns alone would do."
         ),
     ]
     rows: list[tuple[Cell | str | float, ...]] = [
@@ -297,7 +280,7 @@ def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Par
 def answer_parts(metrics: Mapping[str, Any]) -> list[Part]:
     """Say how the answer is made: members, maps, teachers; and when a simple tool would do."""
     try:
-        return [*_measured(metrics), *map(Paragraph, told(metrics)), *_choice(metrics)]
+        return [*_measured(metrics), *map(Paragraph, told(metrics))]
     except (AttributeError, KeyError, TypeError, ValueError):
         raise InputError("The metrics in model.json cannot be understood: fit again.") from None
 
@@ -328,20 +311,6 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     titles = ("who", "weight", *(WORDS[name] for name in measures), "rows")
     note = "Source rows: on a shifted target a model usually does worse."
     return [grid("The answer and its members, on held-out source rows", titles, rows, [note])]
-
-
-def _choice(metrics: Mapping[str, Any]) -> list[Part]:
-    choice = metrics.get("choice")
-    if not choice:
-        return []
-    risks = sorted(choice["weighted_cross_entropy"].items(), key=lambda entry: entry[1])
-    words = ", ".join(f"{name} {risk:.4f}" for name, risk in risks)
-    return [
-        Paragraph(
-            f"Networks, by expected cross-entropy on the target: {words}. The first is chosen by "
-            f"the {choice['rule']}."
-        )
-    ]
 
 
 def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
@@ -408,61 +377,11 @@ def _drawn(name: str, histogram: Histogram | None) -> Cell:
     elif len(histogram.edges) < 2:
         return Cell("–")
     else:
-        low, high = (
-            _end(histogram.edges[0], histogram.edges),
-            _end(histogram.edges[-1], histogram.edges),
-        )
+        low, high = (f"{edge:.4g}" for edge in (histogram.edges[0], histogram.edges[-1]))
         scale = ", on a logarithmic scale" if histogram.log else ""
         words = f"{name}: shares of rows from {low} to {high}{scale}."
         drawing = bars(source, target, words, (low, high))
     return Cell("", drawing=drawing)
-
-
-def _end(edge: float, edges: Sequence[float]) -> str:
-    """Round an edge to what the span of all of them lets one see."""
-    span = abs(edges[-1] - edges[0])
-    decimals = 2 - math.floor(math.log10(span)) if span else 2
-    return f"{round(edge, decimals) + 0.0:.10g}"
-
-
-def _missing_parts(subject: Subject) -> list[Part]:
-    """Show what the source alone has: columns as they are known, or pixels of an image."""
-    blocks = subject.description.preprocessor.get("blocks", {})
-    shape, missing = blocks.get("shape", ()), blocks.get("missing", ())
-    if len(shape) == 3:
-        height, width = shape[1:]
-        hidden = len(missing) * (1 if blocks.get("by_pixel") else width)
-        images = f"Images of {width} × {height} pixels"
-        return [Paragraph(f"{images}: {hidden:,} of them are never seen on the target.")]
-    if not subject.missing:
-        return [Paragraph("The target has every column that the source has.")]
-    known = [column for column in subject.facts.columns if column.role == "missing"]
-    if not known:
-        return [Paragraph(f"The target never has: {', '.join(subject.missing)}.")]
-    drawn, kind = Head("distribution on the source", drawn=True), Head("kind", numeric=False)
-    rows = [
-        (c.name, _drawn(c.name, c.histogram), c.kind, number(c.source_known, ".1%")) for c in known
-    ]
-    titles = ("column", drawn, kind, "source rows with a value")
-    return [grid("Columns that only the source has", titles, rows)]
-
-
-def _reliability_parts(facts: ReportFacts) -> list[Part]:
-    """Draw how often probabilities came true on held-out source rows."""
-    found = facts.reliability
-    if found is None or not found.bins:
-        return []
-    of = f"class {found.of}" if found.of is not None else "the predicted class"
-    words = f"Reliability of the probability of {of} in {len(found.bins)} bins."
-    drawing = reliability_plot([(b.predicted, b.observed, b.rows) for b in found.bins], words)
-    return [
-        Paragraph(
-            f"Expected calibration error {found.error:.3f}, on {facts.measured_on or 'source rows'}"
-            ". On a shifted target it is usually larger, by an amount that unlabelled rows cannot "
-            "tell. Whiskers are 95% intervals."
-        ),
-        Figures((Figure(f"Observed share by the stated probability of {of}", drawing),)),
-    ]
 
 
 def _command_parts(subject: Subject) -> list[Part]:

@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup, escape
-from scipy.stats import binomtest
 
 from halfseen.networks.terms import loss_words
 from halfseen.report.html import Figure, Figures, Paragraph, Part
@@ -21,7 +20,6 @@ WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 320.0, 190.0, 46.0, 10.0, 10.0, 24.0
 SMALL = 176.0
 """How wide a drawing within a table is."""
 MOST_LETTERS = 14
-QUARTERS = {share: share for share in (0.0, 0.25, 0.5, 0.75, 1.0)}
 HOW_TRAINING = (
     "Each panel is one named loss over the epochs, phase by phase: classification should fall, "
     "while the losses of critics (adaptation and imputation) may settle or rise, because a critic "
@@ -76,25 +74,6 @@ def signed_bar(value: float, most: float, words: str, *, signed: bool = True) ->
         f'<path class="axis" d="M{middle:g} 0V16"/>',
     ]
     return _svg(SMALL, 16, words, shapes, "small")
-
-
-def reliability_plot(points: Sequence[tuple[float, float, int]], words: str) -> Markup:
-    """Draw predicted against observed shares; whiskers are Wilson's 95 % intervals."""
-    places = [_place(predicted, observed) for predicted, observed, _ in points]
-    whiskers = ""
-    for predicted, observed, rows in points:
-        counted = binomtest(round(observed * rows), max(rows, 1))
-        low, high = counted.proportion_ci(0.95, "wilson")
-        whiskers += "M{:.1f} {:.1f}".format(*_place(predicted, low))
-        whiskers += f"V{_place(predicted, high)[1]:.1f}"
-    shapes = [
-        *_axes(QUARTERS, QUARTERS),
-        f'<path class="diagonal" d="{_path([_place(0, 0), _place(1, 1)])}"/>',
-        f'<path class="whisker" d="{whiskers}"/>',
-        f'<path class="line-plain" d="{_path(places)}"/>',
-    ]
-    shapes += [f'<circle class="bubble" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in places]
-    return _svg(WIDE, HIGH, words, shapes, "plot")
 
 
 def loss_figures(history: Sequence[Mapping[str, Any]]) -> list[Part]:
