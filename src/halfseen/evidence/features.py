@@ -39,10 +39,9 @@ _SMALLEST = 1e-6
 class FeatureShift:
     """How one input differs between the domains; empty cells are left out.
 
-    Categories have no means, and a bin each in :func:`population_stability`. `gap` is the largest
-    one between the two cumulative distributions (Kolmogorov-Smirnov), or between the shares of
-    any set of categories (total variation); its p-value is corrected for the number of inputs.
-    With many equal values it is too large, never too small.
+    `gap` is the largest one between the cumulative distributions (Kolmogorov-Smirnov), or between
+    the shares of any set of categories (total variation); its p-value is corrected for the number
+    of inputs. Categories have no means.
     """
 
     name: str
@@ -57,9 +56,8 @@ class FeatureShift:
 class DomainSeparation:
     """How well a classifier tells target from source on rows it was not fitted on.
 
-    For equal domains the area under its ROC curve is 0.5, the proxy A-distance 2 (1 - 2 ε) with
-    its balanced error ε is 0 and the :func:`~halfseen.evidence.overlap` 1; for disjoint ones they
-    are 1, 2 and near 0.
+    For equal domains the AUC is 0.5, the proxy A-distance 2 (1 - 2 ε), with the balanced error ε,
+    is 0 and the :func:`~halfseen.evidence.overlap` 1; for disjoint ones they are 1, 2 and near 0.
     """
 
     auc: float
@@ -110,10 +108,9 @@ def population_stability(source: npt.ArrayLike, target: npt.ArrayLike) -> float:
 
     .. math:: \sum_b (t_b - s_b) \log (t_b / s_b) ,
 
-    with the shares of source and target in ten bins between the source's quantiles; a value that
-    fills a bin by itself has its own, so that zero-inflated and categorical codes are seen. Half
-    a row is added to each bin to keep the logarithm finite. Below 0.1 is commonly read as
-    stable, above 0.25 as a marked shift.
+    with the shares in ten bins between the source's quantiles (a value that fills a bin has its
+    own), half a row added to each. Below 0.1 is commonly read as stable, above 0.25 as a marked
+    shift.
 
     References
     ----------
@@ -169,10 +166,8 @@ def domain_separation(
 ) -> DomainSeparation:
     """Measure how far apart the domains are, on inputs or on latents.
 
-    Every row is scored by a classifier that was fitted on the other of five folds: any of
-    scikit-learn's with calibrated ``predict_proba``, by default
-    :func:`halfseen.evidence.default_domain_classifier`. Call it on the inputs and on the latents
-    to see what adaptation did.
+    Every row is scored by a classifier (see :func:`~halfseen.evidence.fit_density_ratio`) that was
+    fitted on the other of five folds. Call it on inputs and on latents to see what adaptation did.
 
     References
     ----------
@@ -215,8 +210,7 @@ def _told_apart(
 class Carving:
     """Which source rows play the target, and with which probability each was drawn.
 
-    `wanted` is how far the target is from the source in x1, `obtained` how far the rows chosen
-    are from the rest.
+    `wanted` is how far the target is from the source in x1, `obtained` the slice from the rest.
     """
 
     chosen: npt.NDArray[np.bool_]
@@ -241,14 +235,9 @@ def carve_pseudo_target(
     .. math:: \pi(x) = \frac{1}{1 + e^{-b} / w(x)} , \qquad \overline{\pi} = \text{share} ,
 
     b being what makes the mean right. By Bayes' rule the slice's density over the rest's is
-    :math:`\pi / (1 - \pi)` up to a constant, that is w(x) itself: the rest lacks what looks like
-    the target, to the degree that the source lacks it. (The most target-like rows alone would lie
-    beyond the rest, a harder problem than the true one.)
-
-    The draw looks at x1 alone, so p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a
-    rehearsal cannot show what a change of these would do.
-
-    Where rows are `chosen` already, such as those of one site, they are the slice.
+    :math:`\pi / (1 - \pi)` up to a constant, that is w(x) itself. The draw looks at x1 alone, so
+    p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a rehearsal cannot show what a
+    change of these would do. Rows that are `chosen` already, as of one site, are the slice.
     """
     if not 0.0 < share < 1.0:
         raise OptionError(f"share={share} must lie strictly between 0 and 1.")

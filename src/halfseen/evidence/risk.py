@@ -21,9 +21,8 @@ from halfseen.evidence.density_ratio import check_weights, effective_sample_size
 class RiskEstimate:
     """An estimate of the mean loss on the target; lower is better.
 
-    Its confidence interval covers the sampling of the source rows, not an error in the weights.
-    Below about a hundred effective rows, or a few per cent of the rows, it rests on a handful of
-    them: do not trust it.
+    Its interval covers the sampling of source rows, not an error in the weights: below about a
+    hundred effective rows, or a few per cent of the rows, do not trust it.
     """
 
     risk: float
@@ -34,8 +33,6 @@ class RiskEstimate:
     def widened(self, *errors: float, level: float) -> tuple[float, float]:
         """Return an interval that covers further errors, given as standard deviations.
 
-        Examples
-        --------
         >>> found = source_validation([0.0, 1.0] * 50)
         >>> [round(end, 3) for end in found.widened(0.1, level=0.9)]
         [0.316, 0.684]
@@ -46,13 +43,7 @@ class RiskEstimate:
 
 
 def source_validation(loss: npt.ArrayLike, *, level: float = 0.95) -> RiskEstimate:
-    """Return the plain mean of held-out source losses: the risk where nothing has shifted.
-
-    Examples
-    --------
-    >>> source_validation([0.0, 1.0, 1.0, 0.0]).risk
-    0.5
-    """
+    """Return the plain mean of held-out source losses: the risk where nothing has shifted."""
     loss = vector("loss", loss)
     return importance_weighted_validation(loss, np.ones_like(loss), level=level)
 
@@ -97,9 +88,8 @@ def deep_embedded_validation(
               \qquad \eta = - \widehat{\mathrm{Cov}}(w \ell, w) / \widehat{\mathrm{Var}}(w) .
 
     This is the intercept of the least-squares line of :math:`w \ell` on :math:`w - 1`, and the
-    interval is that intercept's: Student's quantile with n - 2 degrees of freedom times the
-    heteroscedasticity-consistent (HC3) standard error. Weights must not be scaled to mean one
-    beforehand: the control variate would have nothing left to correct.
+    interval is that intercept's, with the heteroscedasticity-consistent (HC3) standard error.
+    Weights must not be scaled to mean one: nothing would be left to correct.
 
     References
     ----------
@@ -111,8 +101,7 @@ def deep_embedded_validation(
 
     Examples
     --------
-    A constant loss has that constant as its risk, whatever the weights (plain importance
-    weighting says 0.95 here):
+    A constant loss is its own risk (plain importance weighting says 0.95):
 
     >>> estimate = deep_embedded_validation([0.5] * 4, [0.4, 1.2, 2.0, 4.0])
     >>> round(estimate.risk, 12)
@@ -184,9 +173,9 @@ def mutual_information_score(target_probabilities: npt.ArrayLike) -> float:
 def agreement(probabilities_of_runs: npt.ArrayLike) -> float:
     """Return how often two independently seeded runs predict the same class. Higher is better.
 
-    The mean over the rows and pairs of runs of an array (runs, target rows, classes). Where the
-    runs' ensemble is calibrated, the expected disagreement equals the expected error; under shift
-    it says too little, because runs that learned the same source share mistakes.
+    The mean over rows and pairs of runs of an array (runs, target rows, classes). Where the runs'
+    ensemble is calibrated, the expected disagreement is the expected error; under shift it is too
+    small, because runs share mistakes.
 
     References
     ----------

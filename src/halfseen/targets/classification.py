@@ -137,8 +137,6 @@ class ClassTarget:
     ) -> Floats | None:
         """Return rows' weights times those of their classes, with mean one.
 
-        Examples
-        --------
         >>> target = ClassTarget(("no", "yes"))
         >>> target.class_weights(np.array([0, 0, 0, 1]), None, "balanced").round(2)
         array([0.67, 0.67, 0.67, 2.  ])
@@ -277,10 +275,6 @@ class ClassTarget:
         equally well: where few rows speak, none is left out. Members were not fitted on the rows;
         `start` are shares to be held near instead of equal ones.
 
-        Examples
-        --------
-        A member that knows nothing gets little:
-
         >>> rng = np.random.default_rng(0)
         >>> labels = rng.integers(0, 2, 500)
         >>> right = rng.random(500) < 0.8
@@ -308,10 +302,6 @@ class ClassTarget:
 
         Where p(x | y) is the same in both domains, this is the logarithm of how much more frequent
         the class is on the target.
-
-        Examples
-        --------
-        Answers that know no class, and a first class that is three times as frequent:
 
         >>> torn, labels = np.full((4000, 2), np.log(0.5)), np.repeat([0, 1], [3000, 1000])
         >>> bias = ClassTarget.of(2).fit_bias(torn, labels)
@@ -385,8 +375,6 @@ class ClassTarget:
     def explained(self, answer: Floats) -> Floats:
         """Return the logarithm of p / (1 - p) for each class.
 
-        Examples
-        --------
         >>> ClassTarget.of(3).explained(np.log([[0.5, 0.25, 0.25]])).round(3)
         array([[ 0.   , -1.099, -1.099]])
         """

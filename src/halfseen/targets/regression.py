@@ -175,10 +175,6 @@ class RegressionTarget:
 
         with :math:`\sigma^2` the mean squared error of the shares :math:`w_0` to be held near.
 
-        Examples
-        --------
-        A member that knows nothing gets little:
-
         >>> labels = np.arange(500.0)
         >>> knows, lost = labels[:, None] + 1.0, np.full((500, 1), 250.0)
         >>> first, second = RegressionTarget().fit_shares([lost, knows], labels)
@@ -205,8 +201,6 @@ class RegressionTarget:
     def fit_bias(self, answer: Floats, labels: Labels) -> tuple[float, ...]:
         """Return the mean difference, as if five rows more showed none.
 
-        Examples
-        --------
         >>> RegressionTarget().fit_bias(np.zeros((15, 1)), np.full(15, 4.0))
         (3.0,)
         """
