@@ -196,10 +196,10 @@ def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
 def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Tile]:
     """Return the headline: the expected accuracy or error, or that nobody can tell and why."""
     found = facts.expectation
-    name = next(iter(found.target)) if found is not None else "accuracy"
-    title = f"Expected {WORDS.get(name, name)} on the target"
     if found is None and "expected" not in facts.left_out:
         return []
+    name = next(iter(found.target)) if found is not None else "accuracy"
+    title = f"Expected {WORDS.get(name, name)} on the target"
     if found is None or not found.tells:
         why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
         return [Tile(title, "Cannot be told", f"{why} {_label_some(name)}", bad=True)]
@@ -326,7 +326,7 @@ def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
     kinds = {name: alarm.kind for alarm in of_columns for name in alarm.columns}
     titles: list[str | Head] = [
         "column",
-        Head("alarm", numeric=False),
+        *([Head("alarm", numeric=False)] if kinds else []),
         Head("distribution", drawn=True),
         Head("stability index", descending=True),
         *("largest gap", "p, corrected", "source mean", "target mean"),
@@ -339,11 +339,12 @@ def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
     ]
     if facts.more_columns:
         notes.append(f"{facts.more_columns:,} more columns were left out.")
-    marked = [(row[0], Cell(kinds.get(row[0].text, ""), strong=True), *row[1:]) for row in rows]
+    if kinds:
+        rows = [(row[0], Cell(kinds.get(row[0].text, ""), strong=True), *row[1:]) for row in rows]
     return [
         *warnings,
         Figures((), (("filled", "source"), ("outlined", "target"))),
-        grid("Observed columns, the most shifted first", titles, marked, notes),
+        grid("Observed columns, the most shifted first", titles, rows, notes),
     ]
 
 
