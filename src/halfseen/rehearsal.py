@@ -36,7 +36,6 @@ from halfseen.splitting import held_out_count
 from halfseen.targets import LABEL_KINDS, ClassTarget, TargetType
 
 TAUGHT, UNTAUGHT = "Members taught by the missing block", "Members of the observed columns"
-"""The models without networks: with teachers that see the complete source, and without."""
 MOST_ROWS = 10_000
 """Rows of each table that a rehearsal reads, unless told otherwise."""
 HELD_OUT = 0.2
@@ -111,18 +110,13 @@ class Rehearsal:
     def verdict(self) -> str:
         best, second, gap = self._lead()
         least = min(choice.lost for choice in self.choices)
-        right = [choice.score for choice in self.choices if choice.lost <= least]
-        found = (
-            f"choosing by {', '.join(right)} would have found it"
-            if least == 0
-            else f"no score would have found it, and {', '.join(right)} would have lost the "
-            f"least, {shown(least)}"
-        )
+        right = ", ".join(choice.score for choice in self.choices if choice.lost <= least)
+        found = f"choosing by {right} would have found it"
+        if least > 0:
+            found = f"no score would have found it, and {right} would have lost {shown(least)}"
         words = self.measures[self.target_type.loss]
-        return (
-            f"{best} would have won on the slice, {shown(gap)} in {words} ahead of {second}; "
-            f"{found}."
-        )
+        ahead = f"{shown(gap)} in {words} ahead of {second}"
+        return f"{best} would have won on the slice, {ahead}; {found}."
 
     @property
     def trust(self) -> str:
@@ -160,11 +154,11 @@ class Rehearsal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the slice's rows, as data."""
-        carving = self.carving
+        chosen, separation = self.carving.chosen, (self.carving.wanted, self.carving.obtained)
         return {
             "task": self.task,
-            "rows": {"slice": int(carving.chosen.sum()), "rest": int((~carving.chosen).sum())},
-            "separation": {"target": asdict(carving.wanted), "slice": asdict(carving.obtained)},
+            "rows": {"slice": int(chosen.sum()), "rest": int((~chosen).sum())},
+            "separation": dict(zip(("target", "slice"), map(asdict, separation), strict=True)),
             "runs": [asdict(run) for run in self.runs],
             "choices": [asdict(choice) for choice in self.choices],
             "verdict": self.verdict,
@@ -295,12 +289,10 @@ def _rehearsed(
         f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
         f"source with {carving.wanted.auc:.3f}."
     )
-    kind = found.schema.target_type
-    networks = candidates(settings, kind)
-    runs: list[RehearsedRun] = []
-    predicted: dict[str, list[Floats]] = {}
+    kind, runs = found.schema.target_type, list[RehearsedRun]()
+    own_models, predicted = candidates(settings, kind), dict[str, list[Floats]]()
     for seed in range(settings.seed, settings.seed + repeats):
-        for name, own in (networks | baselines(kind)).items():
+        for name, own in (own_models | baselines(kind)).items():
             hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
             model = stage.fit(replace(own, seed=seed), hooks)
             run = stage.measured(name, seed, model)
@@ -309,7 +301,7 @@ def _rehearsed(
                 f"{shown(run.measured[kind.loss])} on the slice."
             )
             runs.append(run)
-            if name in networks and kind.answers_tell:
+            if name in own_models and kind.answers_tell:
                 target = stage.observed(model).target_probabilities
                 predicted.setdefault(name, []).append(target)
     return Rehearsal(carving, tuple(runs), _choices(runs, predicted, kind.loss), task=kind.task)
@@ -327,13 +319,10 @@ def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings
 
 def baselines(kind: TargetType) -> dict[str, FitSettings]:
     """Return what a user would pick instead: one member alone, taught by nobody."""
-    names = {
-        kind.linear_words.capitalize(): "regression",
-        "Gradient-boosted trees": "boosted_trees",
-    }
+    alone = FitSettings(effort="quick", align=False)
     return {
-        name: FitSettings(members=(member,), effort="quick", align=False)
-        for name, member in names.items()
+        kind.linear_words.capitalize(): replace(alone, members=("regression",)),
+        "Gradient-boosted trees": replace(alone, members=("boosted_trees",)),
     }
 
 

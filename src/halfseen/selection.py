@@ -1,9 +1,7 @@
 """Choosing without target labels: every score that can be read off a trained model, and a scorer.
 
-The formulas stand in :mod:`halfseen.evidence`, and :data:`SCORES` says for each whether lower or
-higher is better. The rows, kept once, are :class:`Evidence`; what one model makes of them is
-:class:`Observed`; :func:`evaluate` turns that into numbers, and :func:`make_scorer` makes one of
-them a scikit-learn scorer. A search over settings is :func:`halfseen.tuning.search`.
+The formulas stand in :mod:`halfseen.evidence`. The rows are :class:`Evidence`, what one model makes
+of them :class:`Observed`. A search over settings is :func:`halfseen.tuning.search`.
 """
 
 from __future__ import annotations
@@ -147,8 +145,8 @@ class Observed:
 
     @property
     def _source_rows(self) -> Matrix:
-        evidence = self.evidence
-        return evidence.held_out if evidence.training is None else evidence.training
+        training = self.evidence.training
+        return self.evidence.held_out if training is None else training
 
     def _latents(self, rows: Matrix) -> Floats:
         return self.model.compared_in(rows).astype(np.float64)
@@ -216,18 +214,17 @@ def check_one_fit(name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class LabelFreeScorer:
-    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better."""
+    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better.
+
+    It scores a fitted estimator, or a pipeline that ends in one, on rows it was not fitted on:
+    both domains stacked, target rows having a negative `sample_domain` and labels that are not
+    read; or held-out source rows, where the scorer has its target.
+    """
 
     name: str
     X_target: Any = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, *, sample_domain: Any = None) -> float:
-        """Score a fitted estimator, or a pipeline that ends in one, on rows it was not fitted on.
-
-        `X` and `y` are both domains stacked, `sample_domain` being positive for source rows and
-        negative for target rows, whose labels are not read; or held-out source rows, where the
-        scorer has its target.
-        """
         if sample_domain is not None:
             X, y, X_target, _ = split_stacked(X, y, sample_domain)
         elif self.X_target is not None:
@@ -254,10 +251,9 @@ class LabelFreeScorer:
 def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
     """Return one of :data:`ONE_FIT_SCORES` as a scorer, for ``GridSearchCV`` and its kin.
 
-    A score of which less is better has its sign flipped. In the stacked form, `sample_domain` is
-    passed to ``fit`` of the search and routed by scikit-learn to estimator and scorer alike
-    (``sklearn.set_config(enable_metadata_routing=True)``). Without routing, give the target here
-    and let the search split the source alone.
+    A score of which less is better has its sign flipped. Give the target here and let the search
+    split the source alone; or stack both, pass `sample_domain` to ``fit`` of the search, and have
+    scikit-learn route it (``sklearn.set_config(enable_metadata_routing=True)``).
 
     Examples
     --------

@@ -32,12 +32,12 @@ def evaluation(
     seed: int = 0,
     fewest: int = FEWEST_ROWS,
 ) -> dict[str, Any]:
-    """Measure predictions on labelled rows, beside the source's class shares (`prior`).
+    """Measure predictions on labelled rows, with intervals, beside simpler predictions.
 
     Returns ``rows``; ``metrics`` with value, bootstrap interval, what the fit let expect (its
-    `metrics`) and whether the interval has it; ``predicted`` and ``observed``, the mean prediction
-    (each class's share) and the truth's; ``baseline``, its metrics and how much lower the model's
-    loss is, with an interval; ``others``, simple models, alike; ``verdicts``, sentences.
+    `metrics`) and whether the interval has it; ``predicted`` and ``observed``, mean prediction and
+    truth; ``baseline``, the source's class shares or mean, and how much lower the model's loss is;
+    ``others``, simple models, alike; ``verdicts``, sentences.
 
     Examples
     --------
