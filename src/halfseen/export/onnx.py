@@ -24,7 +24,7 @@ from halfseen.data.values import Unread
 from halfseen.errors import HalfseenError
 from halfseen.model.model import Model
 from halfseen.onnx_graph import GraphBuilder
-from halfseen.targets import Scalar, class_name
+from halfseen.targets import IntervalReach, Scalar, class_name
 
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
@@ -62,8 +62,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "halfseen_selftest": _answered_rows(model),
         }
     answers = [member.add_to_graph(builder, rows) for member in model.members]
-    kind = model.target_type
-    shown = kind.add_shown(builder, answers, model.weights, model.metrics)
+    shown, kind = _add_shown(builder, answers, model), model.target_type
     if refused is not None:
         shown = builder.node("Add", shown, refused)
     predicted, stored = _add_prediction(builder, shown, preprocessor.classes)
@@ -160,6 +159,41 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
             f"{tolerance:.2g}: nothing was written. Please report this with the model folder."
         )
     return difference
+
+
+def _add_shown(builder: GraphBuilder, answers: Sequence[str], model: Model) -> str:
+    """Add the mixture of the members' probabilities, or of their amounts with its interval."""
+    has_classes, bias = bool(model.preprocessor.classes), model.weights.bias
+    if has_classes:
+        answers = [builder.node("Softmax", answer, axis=1) for answer in answers]
+    found = builder.weighted_sum(answers, model.weights.members)
+    if bias:
+        added = builder.constant(np.array([bias], dtype=np.float32))
+        found = builder.node("Add", builder.node("Log", found) if has_classes else found, added)
+        found = builder.node("Softmax", found, axis=1) if has_classes else found
+    if "interval" not in model.metrics:
+        return found
+    interval = add_interval(builder, found, IntervalReach(**model.metrics["interval"]))
+    return builder.node("Concat", found, interval, axis=1)
+
+
+def add_interval(builder: GraphBuilder, amounts: str, reach: IntervalReach) -> str:
+    """Add both ends of the interval: interpolation as a sum of ramps."""
+
+    def constant(values: Any) -> str:
+        return builder.constant(np.array(values, dtype=np.float32))
+
+    ends = []
+    for sign, side in ((-1.0, reach.below), (1.0, reach.above)):
+        end = builder.node("Add", amounts, constant([[sign * side[0]]]))
+        if len(reach.at) > 1:
+            steps = np.diff(reach.at)
+            ramps = builder.node("Sub", amounts, constant([reach.at[:-1]]))
+            ramps = builder.node("Min", builder.node("Relu", ramps), constant([steps]))
+            slopes = constant((sign * np.diff(side) / steps)[:, None])
+            end = builder.node("Add", end, builder.node("MatMul", ramps, slopes))
+        ends.append(end)
+    return builder.node("Concat", *ends, axis=1)
 
 
 def _add_prediction(

@@ -246,22 +246,6 @@ class ClassTarget:
         """Return the answer with something added to each class's logarithm."""
         return self.answers(answer + bias)
 
-    def add_shown(
-        self,
-        builder: GraphBuilder,
-        answers: Sequence[str],
-        weights: Any,
-        metrics: Mapping[str, Any],
-    ) -> str:
-        """Add the mixture of the members' probabilities."""
-        each = [builder.node("Softmax", answer, axis=1) for answer in answers]
-        found = builder.weighted_sum(each, weights.members)
-        if not weights.bias:
-            return found
-        bias = builder.constant(np.array([weights.bias], dtype=np.float32))
-        shifted = builder.node("Add", builder.node("Log", found), bias)
-        return builder.node("Softmax", shifted, axis=1)
-
     def fit_shares(
         self,
         answers: Sequence[Floats],

@@ -145,22 +145,6 @@ class RegressionTarget:
     def shifted(self, answer: Floats, bias: Floats) -> Floats:
         return answer + bias
 
-    def add_shown(
-        self,
-        builder: GraphBuilder,
-        answers: Sequence[str],
-        weights: Any,
-        metrics: Mapping[str, Any],
-    ) -> str:
-        found = builder.weighted_sum(answers, weights.members)
-        if weights.bias:
-            bias = builder.constant(np.array([weights.bias], dtype=np.float32))
-            found = builder.node("Add", found, bias)
-        if "interval" not in metrics:
-            return found
-        interval = IntervalReach(**metrics["interval"]).add_to_graph(builder, found)
-        return builder.node("Concat", found, interval, axis=1)
-
     def fit_shares(
         self,
         answers: Sequence[Floats],
