@@ -21,7 +21,7 @@ from halfseen.report.html import (
     Tile,
     number,
 )
-from halfseen.report.losses import HOW_TRAINING, loss_figures
+from halfseen.report.svg import HOW_TRAINING, loss_figures
 from halfseen_bench.budgets import DEMO_BUDGET
 from halfseen_bench.comparison import overview_tables, problem_tables
 from halfseen_bench.metrics import METRICS
@@ -275,8 +275,8 @@ def _calibration_parts(records: Sequence[Record]) -> list[Part]:
                     Cell(error.label),
                     Cell(error.divergence or "–"),
                     Cell(pair),
-                    Cell(str(shown), shown.mean, exact=False),
-                    Cell(str(loss), loss.mean, exact=False),
+                    Cell(str(shown), shown.mean),
+                    Cell(str(loss), loss.mean),
                 )
             )
     if not rows:
@@ -363,7 +363,7 @@ def _grid(table: ResultTable, *, folded: bool = False) -> Grid:
         for title in table.columns
     )
     rows = tuple(
-        tuple(Cell(cell.text, _leading(cell.text), exact=False, strong=cell.bold) for cell in row)
+        tuple(Cell(cell.text, _leading(cell.text), strong=cell.bold) for cell in row)
         for row in table.rows
     )
     return Grid(table.title, heads, rows, table.notes, folded)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from halfseen.errors import HalfseenError, InputError
 from halfseen.evidence import domain_separation
-from halfseen.evidence.density_ratio import compact_domain_classifier
+from halfseen.evidence.density_ratio import default_domain_classifier
 from halfseen.report.html import Cell, Figure, Figures, Paragraph, Part, number
 from halfseen_bench.problems import BenchProblem
 from halfseen_bench.report.figures import draw_latents, inline_figure
@@ -63,7 +63,7 @@ class KeptLatents:
         rows: list[tuple[Cell, ...]] = []
         for name, arrays in self.models.items():
             source, target = arrays["source"], arrays["target"]
-            classifier = compact_domain_classifier(source.shape[1], len(source))
+            classifier = default_domain_classifier(source.shape[1], len(source))
             try:
                 found = domain_separation(source, target, classifier=classifier)
             except HalfseenError:  # too few rows
