@@ -90,7 +90,7 @@ def taken(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
 def understood(source: pd.DataFrame, labels: Any, target: pd.DataFrame) -> Any:
     table = read_frame(source, "the source")
     _, column = label_column(labels, len(source))
-    return infer_frames(table, column, read_frame(target, "the target"), keep=None)
+    return infer_frames(table, column, read_frame(target, "the target"), keep=target.columns)
 
 
 def fitted(source: Any, labels: Any, target: Any, truth: Any, *, seed: int) -> dict[str, Any]:
