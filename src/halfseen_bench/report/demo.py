@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from halfseen.report.svg import HOW_TRAINING, loss_figures
 from matplotlib.figure import Figure as PlottedFigure
 
 from halfseen.report.html import (
@@ -25,6 +24,7 @@ from halfseen.report.html import (
     grid,
     write_page,
 )
+from halfseen.report.svg import HOW_TRAINING, loss_figures
 from halfseen_bench.comparison import problem_tables
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.metrics import METRICS
