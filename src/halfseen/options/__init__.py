@@ -2,7 +2,7 @@
 
 Where the paper and its authors' code differ, the difference is a field here whose name says
 what it does. ``preset("paper", ...)`` follows the text, ``preset("reference", ...)`` the
-authors' code, ``preset("default", ...)`` is our own choice (docs/defaults.md says why).
+authors' code, ``preset("default", ...)`` is our own choice (docs/method.md says why).
 """
 
 from __future__ import annotations
