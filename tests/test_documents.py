@@ -13,6 +13,7 @@ import re
 import runpy
 import shutil
 import sys
+import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -183,15 +184,46 @@ def test_excerpts_stand_in_the_code(block):
     assert "".join(block.code.split()) in "".join(text.split())
 
 
+STOPS = re.findall(r"^`src/(\S+\.py)`: (.+)$", (ROOT / "docs/walk.md").read_text(), re.MULTILINE)
+"""Each module of the walk, with the names that its heading speaks of."""
+
+
 def test_the_walk_names_what_is_there_and_visits_each_module_once():
-    stops = re.findall(r"^`(src/\S+\.py)`(?:: (.+))?$", (ROOT / "docs/walk.md").read_text(), re.M)
-    files = [file for file, _ in stops]
+    files = [file for file, _ in STOPS]
     assert len(files) > 12
     assert len(set(files)) == len(files)
-    for file, names in stops:
-        defined = defined_in(ROOT / file)
+    for file, names in STOPS:
+        defined = defined_in(ROOT / "src" / file)
         for name in re.findall(r"`([\w.]+)`", names):
             assert name in defined, f"{file} has no {name}"
+
+
+def test_the_walk_is_in_the_order_of_first_calls(workplace, tmp_path, monkeypatch):
+    """The first name of each stop is what is called there."""
+    shutil.copytree(workplace, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    stops = {str(ROOT / "src" / file): names.split("`")[1] for file, names in STOPS}
+    called: list[str] = []
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        if event == "call" and stops.get(code.co_filename) == code.co_qualname:
+            called.append(code.co_filename)
+
+    fit = "fit source.csv target.csv --label click --id user -o model -q".split()
+    predict = "predict model target.csv -o scores.csv -q".split()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # one call after the other
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        for words in (fit, predict):
+            monkeypatch.setattr(sys, "argv", ["halfseen", *words])
+            with contextlib.suppress(SystemExit):
+                app.main()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    assert list(dict.fromkeys(called)) == list(stops)
 
 
 def defined_in(file: Path) -> set[str]:
