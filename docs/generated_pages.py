@@ -24,7 +24,8 @@ Each is a parameter of `halfseen.fit`, a line of a TOML file and, where it is ma
 
 {settings}
 
-What `halfseen.Options`, the setting `options`, holds for the networks stands below, in groups. Pass any of them as `options={"training.learning_rate":
+What `halfseen.Options`, the setting `options`, holds for the networks stands below, in groups.
+Pass any of them as `options={"training.learning_rate":
 0.001}` or as nested mappings, or in a TOML file under `[options.training]`; those that estimators
 have as parameters of their own can be given there too. The values are those of
 Adaptation-Imputation with the adversarial divergence, by preset and kind of inputs.
