@@ -175,7 +175,7 @@ SETTINGS = (
     Variant(name="z_S2 not detached", settings={"objective.detach_true_latent": False}),
     Variant(name="r's input detached", settings={"objective.detach_generator_input": True}),
 )
-"""Choices for tables, compared where no table reports: see docs/defaults.md."""
+"""Choices for tables, compared where no table reports: see docs/results/README.md."""
 
 DEMO_NETWORK: dict[str, Any] = {
     # Smaller than the default's: the images have half its side, and three minutes are short.
