@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.row_stream import RowStream
+from halfseen.data.preprocessing import RowStream
 from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import open_table
 from halfseen.networks.objective import build_objective

@@ -13,8 +13,7 @@ import warnings
 
 import numpy as np
 
-from halfseen.data.frame_pairs import infer_frames
-from halfseen.data.frames import label_column, read_frame
+from halfseen.data.frames import infer_frames, label_column, read_frame
 from halfseen.fitting.pipeline import fit_tables
 from halfseen.members import Sample
 from halfseen.metrics import accuracy, auc, row_losses

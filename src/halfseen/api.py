@@ -13,16 +13,20 @@ from halfseen.alarms.table_alarms import table_alarms
 from halfseen.data.column_spec import ColumnSpec, Task
 from halfseen.data.dates import read_dates
 from halfseen.data.frames import read_frame
-from halfseen.data.schema_inference import AmbiguousColumn, InferredTables, ambiguous_columns
-from halfseen.data.sites import infer_sites, named_sites, site_name
+from halfseen.data.schema_inference import (
+    AmbiguousColumn,
+    InferredTables,
+    ambiguous_columns,
+    infer_sites,
+)  # fmt: skip
 from halfseen.data.table_files import TableFiles, open_table
-from halfseen.data.tables import ArrowTable, Table
+from halfseen.data.tables import ArrowTable, Table, named_sites, site_name
 from halfseen.errors import InputError, OptionError
 from halfseen.fitting.pipeline import fit_tables
 from halfseen.model.model import Model
 from halfseen.model.pattern_model import PatternModel
 from halfseen.report.gathering import facts_of_fit
-from halfseen.settings import FitSettings, needs_complete_target
+from halfseen.settings import FitSettings
 
 
 def fit(
@@ -119,9 +123,8 @@ def fit(
     )  # fmt: skip
     if task not in get_args(Task):
         raise OptionError(f"task={task!r} is unknown; choose one of {list(get_args(Task))}.")
-    complete = needs_complete_target(chosen.models)
     here, there = (_sites(given, role) for given, role in ((source, "source"), (target, "target")))
-    found = infer_sites(here, there, spec, complete=complete)
+    found = infer_sites(here, there, spec)
     doubts = [doubt for doubt in found if isinstance(doubt, AmbiguousColumn)]
     if doubts:
         raise ambiguous_columns(doubts, spec)

@@ -112,10 +112,9 @@ class FitSettings:
         if not self.models:
             raise OptionError(f"Name at least one model of {[m.name for m in VARIANTS]}.")
         methods = [variant_named(name) for name in self.models]
-        if len({method.needs_complete_target for method in methods}) > 1:
+        if any(method.needs_complete_target for method in methods):
             raise OptionError(
-                "Full models need a target with every column, the others one without; they "
-                "cannot be trained together."
+                "Full models are for benchmarks: they need the target's missing part."
             )
         if self.effort not in EFFORTS:
             raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")

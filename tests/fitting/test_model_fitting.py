@@ -15,18 +15,17 @@ import halfseen
 import tiny
 from halfseen import load
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.row_stream import RowStream
+from halfseen.data.preprocessing import RowStream
 from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import open_table
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
-from halfseen.fitting.streamed_batches import StreamedBatches
 from halfseen.metrics import metrics_of
 from halfseen.model import model as model_module
 from halfseen.model.model import Model
 from halfseen.model.table_scoring import TableScorer
-from halfseen.parallel import Ranks, at_once_workers
+from halfseen.parallel import at_once_workers
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
@@ -116,18 +115,6 @@ def test_frames_of_other_libraries_are_scored_alike(found, tmp_path):
     assert set(model.predict(table)) <= {"yes", "no"}
 
 
-def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
-    model = fitted(found)
-    source = pa.parquet.read_table(tmp_path / "source.parquet").slice(0, 60)
-    hidden = model.predict_proba(source)
-    shown = model.predict_proba(source, use_missing=True)
-    assert not np.allclose(hidden, shown)
-    gaps = source.set_column(4, "c", pa.array([None] * 30 + source["c"].to_pylist()[30:]))
-    mixed = model.predict_proba(gaps, use_missing=True)
-    np.testing.assert_allclose(mixed[:30], hidden[:30], atol=1e-6)
-    np.testing.assert_allclose(mixed[30:], shown[30:], atol=1e-6)
-
-
 def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
     model = fitted(found)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
@@ -139,11 +126,9 @@ def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
     assert sizes == [100, 100, 100]
 
 
-def test_a_block_that_no_member_uses_is_refused_and_not_recommended(found, tmp_path):
+def test_a_block_that_no_member_uses_is_not_recommended(found, tmp_path):
     model = fitted(found, members=("regression",))
     source = pa.parquet.read_table(tmp_path / "source.parquet")
-    with pytest.raises(InputError, match="No member of this model makes use of the missing block"):
-        model.predict_proba(source, use_missing=True)
     (note,) = TableScorer.of(model, source.column_names).notes
     assert note == "Not looked at, because the model takes them for missing: c."
 
@@ -172,7 +157,7 @@ def test_one_of_several_is_chosen_by_the_stated_rule(found):
     ("given", "message"),
     [
         ({"options": {"no_such": 1}}, "no_such"),
-        ({"models": ("Source-Full", "Source-IgnoreComponent")}, "together"),
+        ({"models": ("Source-Full",)}, "Full models are for benchmarks"),
         ({"models": ()}, "Name at least one model of"),
         ({"models": ("Magic",)}, "Magic"),
         ({"models": ("Source-IgnoreComponent",), "refine": True}, "does not adapt"),
@@ -248,67 +233,6 @@ def test_trees_of_streamed_tables_learn_from_as_many_rows_as_memory_holds(found,
         for memory in (0, 2**30)
     )
     assert few < 50 < 100 < many < 300
-
-
-def test_a_streamed_epoch_sees_every_training_row_once(found, monkeypatch):
-    monkeypatch.setattr("halfseen.data.row_stream.BUFFER_ROWS", 100)
-    source, target = streams(found, share=0.1)
-    kept, labels = source.all()
-    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
-    seen = list(batches.epoch(1, seed=5))
-    assert len(seen) == batches.steps(1) == len(kept)
-    assert rows_of(np.concatenate([b.source.numpy() for b in seen])) == rows_of(kept)
-    label_of = {row.tobytes(): label for row, label in zip(kept, labels, strict=True)}
-    assert all(label_of[b.source.numpy()[0].tobytes()] == int(b.labels[0]) for b in seen)
-    assert len(kept) > 300
-    # The target is shorter: no row comes again before all have been seen.
-    target_seen = np.concatenate([b.target.numpy() for b in seen])
-    assert rows_of(target_seen[:300]) == rows_of(target.all()[0])
-
-
-def test_streamed_batches_depend_on_the_seed_alone(found):
-    source, target = streams(found)
-    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
-
-    def first(seed: int) -> bytes:
-        return next(iter(batches.epoch(32, seed))).source.numpy().tobytes()
-
-    assert first(1) == first(1) != first(2)
-
-
-@pytest.mark.parametrize("group", [64, 1_000], ids=["many parts", "one part"])
-def test_processes_read_different_rows_in_equally_many_steps(group, tmp_path):
-    found = make(tmp_path, group=group)
-    source, target = streams(found)
-    kept = source.all()[0]
-    dealt = [
-        rows_of(np.concatenate([c[0] for c in source.scattered(np.random.default_rng(3), ranks)]))
-        for ranks in (Ranks(0, 3), Ranks(1, 3), Ranks(2, 3))
-    ]
-    assert all(dealt)
-    assert sum(dealt, Counter()) == rows_of(kept)
-    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
-    # Shards differ in length, steps and sizes do not.
-    for rank in range(3):
-        sizes = [len(batch.source) for batch in batches.epoch(16, 5, Ranks(rank, 3))]
-        assert sizes == [(5, 5, 6)[rank]] * (len(kept) // 16)
-
-
-def test_a_process_without_rows_is_told(found):
-    source, target = streams(found, share=1.0)
-    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
-    with pytest.raises(InputError, match="process 1 was dealt hold no row"):
-        next(iter(batches.epoch(16, 5, Ranks(1, 2))))
-
-
-def test_rows_are_mixed_across_the_table(found, monkeypatch):
-    monkeypatch.setattr("halfseen.data.row_stream.BUFFER_ROWS", 150)
-    source, _ = streams(found, share=0.0)
-    order = {row.tobytes(): place for place, row in enumerate(source.all()[0])}
-    mixed = np.concatenate([c[0] for c in source.shuffled(np.random.default_rng(0))])
-    places = np.array([order[row.tobytes()] for row in mixed])
-    assert sorted(places) == list(range(ROWS))
-    assert abs(np.corrcoef(places, np.arange(ROWS))[0, 1]) < 0.7
 
 
 def test_metrics_of_more_classes_and_of_an_absent_one():

@@ -59,7 +59,7 @@ class Sites:
                 "Give two tables, SOURCE TARGET; or name sites with --source PATH and --target "
                 "PATH, each as often as needed."
             )
-        from halfseen.data.sites import site_name
+        from halfseen.data.tables import site_name
 
         one, other = ([(site_name(p), p)] if p is not None else [] for p in (source, target))
         return cls(one or _expanded(sources, "source"), other or _expanded(targets, "target"))
@@ -79,17 +79,18 @@ class Sites:
 
         Doubts are asked about in a terminal, and refused elsewhere.
         """
-        from halfseen.data.schema_inference import AmbiguousColumn, ambiguous_columns
-        from halfseen.data.sites import infer_sites
-        from halfseen.settings import needs_complete_target
+        from halfseen.data.schema_inference import (
+            AmbiguousColumn,
+            ambiguous_columns,
+            infer_sites,
+        )  # fmt: skip
 
-        complete = needs_complete_target(config.models or ())
         with terminal.status("Reading the tables"):
             sources = _opened(self.sources, config, "source")
             targets = _opened(self.targets, config, "target")
         while True:
             with terminal.status("Looking at the columns"):
-                found = infer_sites(sources, targets, config.spec(), complete=complete)
+                found = infer_sites(sources, targets, config.spec())
             doubts = [doubt for doubt in found if isinstance(doubt, AmbiguousColumn)]
             if not doubts:
                 return found
@@ -108,7 +109,7 @@ def is_terminal() -> bool:
 
 
 def _expanded(given: list[str] | None, role: str) -> Paths:
-    from halfseen.data.sites import site_name
+    from halfseen.data.tables import site_name
 
     found: Paths = []
     for entry in given or ():
@@ -125,7 +126,7 @@ def _expanded(given: list[str] | None, role: str) -> Paths:
 
 
 def _opened(paths: Paths, config: FitConfig, role: str) -> Any:
-    from halfseen.data.sites import named_sites
+    from halfseen.data.tables import named_sites
 
     try:
         return named_sites([(name, config.open(path)) for name, path in paths], role)

@@ -11,17 +11,21 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.data.column_spec import Missing, Task
-from halfseen.data.frame_pairs import infer_frames
 from halfseen.data.frames import (
     Images,
+    infer_frames,
     label_column,
     read_frame,
     split_stacked,
     target_label_column,
 )
-from halfseen.data.image_blocks import Scale, image_blocks, prepare_images
 from halfseen.data.label_column import FEWEST_ROWS, checked_weights
-from halfseen.data.preprocessors import ImagePreprocessor
+from halfseen.data.preprocessors import (
+    ImagePreprocessor,
+    Scale,
+    image_blocks,
+    prepare_images,
+)  # fmt: skip
 from halfseen.data.tables import ArrowTable
 from halfseen.errors import InputError, OptionError
 from halfseen.fitting.member_training import Hooks
@@ -30,7 +34,7 @@ from halfseen.members import Sample
 from halfseen.model.model import Model
 from halfseen.options import dotted
 from halfseen.options.presets import encoder_for
-from halfseen.settings import FitSettings, needs_complete_target
+from halfseen.settings import FitSettings
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,6 @@ def fit_frames(
         column,
         target,
         missing=missing,
-        complete=needs_complete_target(settings.models),
         fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
         target_labels=known,
         task=task,
@@ -127,14 +130,13 @@ def _fit_images(
     settings: FitSettings,
     hooks: Hooks,
 ) -> Model:
-    complete = needs_complete_target(settings.models)
-    blocks = image_blocks(source, target, missing, complete=complete)
+    blocks = image_blocks(source, target, missing)
     classes, positions = np.unique(labels, return_inverse=True)
     shown = replace(source, where="the target") if target is None else target
     scale: Scale = "bytes" if source.is_bytes or shown.is_bytes else "own"
     inputs = prepare_images(source, blocks, complete=True, scale=scale)
     sample = Sample(inputs, positions.astype(np.int64), weights)
-    rows = prepare_images(shown, blocks, complete=complete, scale=scale)
+    rows = prepare_images(shown, blocks, complete=False, scale=scale)
     if scale == "own" and max(np.abs(inputs).max(), np.abs(rows).max()) <= 1.0:
         scale = "unit"
     preprocessor = ImagePreprocessor(blocks, tuple(classes.tolist()), scale)

@@ -14,10 +14,9 @@ from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.column_maps import Continuous
 from halfseen.data.label_column import row_weights
-from halfseen.data.row_stream import Chunk, RowStream
+from halfseen.data.preprocessing import Chunk, RowStream
 from halfseen.data.schema import NumberColumn, TableSchema
 from halfseen.data.schema_inference import InferredTables
-from halfseen.fitting.streamed_batches import StreamedBatches
 from halfseen.members.protocol import Sample
 from halfseen.parallel import present_ranks
 from halfseen.splitting import folds, held_out_count, rarest_class
@@ -59,8 +58,7 @@ class PreparedRows:
     """All source rows, where they are at hand."""
     folds: Sequence[Fold] = ()
     """Ways to hold rows out; none where nothing is measured."""
-    stream: StreamedBatches | None = None
-    """All training rows of both domains from disk, where memory does not hold them."""
+    stream: Any = None
     fingerprint: str = field(default="", compare=False)
     measured: Continuous | None = None
     """Observed columns of numbers, where the inputs are those of a table."""
@@ -146,16 +144,8 @@ def prepared_streams(found: InferredTables, *, seed: int, memory: int) -> Prepar
         return Fold(training, held_out), some, labelled
 
     fold, some, labelled = present_ranks().from_first(samples)
-    batches = StreamedBatches(
-        source,
-        target,
-        source_rows=found.source.rows - len(fold.held_out),
-        target_rows=found.target.rows,
-    )
     measured = measured_columns(found.schema)
-    return PreparedRows(
-        found.schema.blocks, kind, some, None, [fold], batches, "", measured, labelled
-    )
+    return PreparedRows(found.schema.blocks, kind, some, None, [fold], None, "", measured, labelled)
 
 
 def measured_columns(schema: TableSchema) -> Continuous:

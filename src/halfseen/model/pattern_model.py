@@ -18,8 +18,7 @@ from halfseen.arrays import Floats
 from halfseen.atomic_files import atomic_folder
 from halfseen.data.dates import expanded
 from halfseen.data.frames import read_frame
-from halfseen.data.sites import empty_columns
-from halfseen.data.tables import ArrowTable, Table
+from halfseen.data.tables import ArrowTable, Table, empty_columns
 from halfseen.errors import InputError, capitalized
 from halfseen.explain.explanation import Explanation
 from halfseen.model import loading

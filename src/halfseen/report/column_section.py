@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from halfseen.arrays import Floats
-from halfseen.data.column_summary import ColumnSummary
-from halfseen.data.preprocessing import signed_log
-from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema
+from halfseen.data.column_types import ColumnSummary
+from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema, signed_log
 from halfseen.data.table_summary import TableSummary
 from halfseen.evidence import FeatureShift, category_shift, feature_shift
 from halfseen.evidence.features import adjusted_p_values
@@ -61,8 +60,8 @@ def _facts(
         name=column.name,
         kind=column.kind,
         role=column.role,
-        source_known=1.0 - one.gap_share,
-        target_known=0.0 if other is None else 1.0 - other.gap_share,
+        source_known=1.0 - one.shape().gaps,
+        target_known=0.0 if other is None else 1.0 - other.shape().gaps,
         source_mean=means[0] if np.isfinite(means[0]) else None,
         target_mean=means[1] if np.isfinite(means[1]) else None,
         histogram=histogram,
