@@ -15,7 +15,7 @@ from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.data.dates import date_names, date_parts
 from halfseen.data.label_column import NO_LABEL, Labels, counted_rows, some_labels
 from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema, signed_log
-from halfseen.data.tables import Table
+from halfseen.data.tables import Table, each_site
 from halfseen.data.values import Unread, as_categories, as_numbers
 from halfseen.errors import InputError
 from halfseen.splitting import rarest_class
@@ -153,13 +153,11 @@ class RowStream:
         names = list(schema.cells(complete=is_source))
         names += [schema.label] if is_source or self.some_labelled else []
         names += [schema.weight] if is_source and schema.weight is not None else []
-        for number, part in enumerate(self.table.parts()):
-            where = str(getattr(part, "path", self.table.where))
-            random = np.random.default_rng([self.seed, number])
-            first_row = self.table.first_row
-            for batch in self.table.batches(names, [part]):
+        random = np.random.default_rng([self.seed, 0])
+        for site in each_site(self.table):
+            how = {"where": site.where, "first_row": site.first_row}
+            for batch in site.batches(names):
                 chosen = (random.random(batch.num_rows) < self.share) == held_out
-                how = {"where": where, "first_row": first_row}
                 if is_source:
                     yield labelled_rows(schema, batch, among=chosen, **how)
                 else:
@@ -167,9 +165,9 @@ class RowStream:
                     labels = np.full(batch.num_rows, NO_LABEL)
                     if self.some_labelled:
                         given = batch.column(schema.label)
-                        labels = some_labels(schema, given, schema.label, where)
+                        labels = some_labels(schema, given, schema.label, site.where)
                     yield inputs[chosen], labels[chosen]
-                first_row += batch.num_rows
+                how["first_row"] += batch.num_rows
 
     def all(self, *, held_out: bool = False) -> Chunk:
         return _joined(self.chunks(held_out=held_out))

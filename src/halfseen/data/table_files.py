@@ -42,13 +42,6 @@ INDEX_NAMES = ("", "Unnamed: 0", PANDAS_INDEX)
 """What pandas calls an index that it writes with a table."""
 
 
-class FilePart(NamedTuple):
-    """A piece of a table that can be read by itself: a row group, or a whole file."""
-
-    path: Path
-    group: int
-
-
 @dataclass(frozen=True)
 class TableFiles:
     """One table in one or more files: `path` is what the user named.
@@ -84,25 +77,13 @@ class TableFiles:
     def is_european(self) -> bool:
         return any(format.delimiter != "," for format in self.csv.values())
 
-    def parts(self) -> list[FilePart]:
-        if self.format != "Parquet":
-            return [FilePart(file, 0) for file in self.files]
-        found = []
-        for file in self.files:
-            with _reading(file, self.format):
-                groups = pa.parquet.read_metadata(file).num_row_groups
-            found += [FilePart(file, group) for group in range(groups)]
-        return found
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
-    ) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         names = list(self.names if columns is None else columns)
         stored = {new: old for old, new in self.renames.items()}
         wanted = [stored.get(name, name) for name in names]
-        for part in self.parts() if parts is None else parts:
-            with _reading(part.path, self.format):
-                for batch in self._read(part, wanted):
+        for file in self.files:
+            with _reading(file, self.format):
+                for batch in self._read(file, wanted):
                     batch = batch.rename_columns(names) if stored else batch
                     for start in range(0, batch.num_rows, BATCH_ROWS):
                         yield batch.slice(start, BATCH_ROWS)
@@ -124,12 +105,11 @@ class TableFiles:
             found.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
         return {"files": found}
 
-    def _read(self, part: FilePart, columns: list[str]) -> Iterator[Any]:
-        path = part.path
+    def _read(self, path: Path, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
             yield from read_csv(path, self.csv[path], columns)
         elif self.format == "Parquet":
-            yield from read_parquet(path, part.group, columns, BATCH_ROWS)
+            yield from read_parquet(path, columns, BATCH_ROWS)
         elif self.format == "Excel":
             yield from read_sheet(path).table.select(columns).to_batches()
         else:

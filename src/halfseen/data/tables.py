@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -50,13 +50,8 @@ class Table(Protocol):
     def is_european(self) -> bool:
         """Whether commas do not part the columns of a text file, so that they may be decimal."""
 
-    def parts(self) -> list[Any]:
-        """Return the pieces in the order of the rows."""
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Yield record batches of at most :data:`BATCH_ROWS` rows, of given pieces in order."""
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Yield record batches of at most :data:`BATCH_ROWS` rows in order."""
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells this table from others."""
@@ -81,12 +76,7 @@ class ArrowTable:
     def names(self) -> tuple[str, ...]:
         return tuple(self.table.column_names)
 
-    def parts(self) -> list[int]:
-        return [0]
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         wanted = self.table if columns is None else self.table.select(list(columns))
         yield from wanted.to_batches(max_chunksize=BATCH_ROWS)
 
@@ -101,14 +91,6 @@ class ArrowTable:
 
 
 # --- several sites ------------------------------------------------------------------------------
-
-
-class SitePart(NamedTuple):
-    """A piece of a site's table."""
-
-    site: str
-    part: Any
-    path: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,22 +131,12 @@ class PooledTable:
         """Return one site with the columns of all."""
         return PooledTable({site: self.sites[site]}, self.names)
 
-    def parts(self) -> list[SitePart]:
-        return [
-            SitePart(site, part, str(getattr(part, "path", table.where)))
-            for site, table in self.sites.items()
-            for part in table.parts()
-        ]
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         names = list(self.names if columns is None else columns)
-        for place in self.parts() if parts is None else parts:
-            table = self.sites[place.site]
+        for table in self.sites.values():
             known = [name for name in names if name in table.names]
             # Without any column a batch would not tell how many rows it has.
-            for batch in table.batches(known or [table.names[0]], [place.part]):
+            for batch in table.batches(known or [table.names[0]]):
                 nothing = pa.nulls(batch.num_rows)
                 filled = [batch.column(name) if name in known else nothing for name in names]
                 yield pa.record_batch(filled, names)

@@ -32,19 +32,20 @@ CODED, REPEATING = {2, 8}, 7
 """Encodings that name texts of the dictionary, and one whose texts repeat the one before."""
 
 
-def read_parquet(path: Path, group: int, columns: Sequence[str], rows: int) -> Iterator[Any]:
-    """Yield record batches of at most so many rows of one row group, with plain UTF-8 texts."""
-    metadata, schema = pa.parquet.read_metadata(path), pa.parquet.read_schema(path)
+def read_parquet(path: Path, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """Yield record batches of at most so many rows, with plain UTF-8 texts."""
+    groups, schema = pa.parquet.read_metadata(path).num_row_groups, pa.parquet.read_schema(path)
     for name in columns:
         kind = schema.field(name).type
         if pa.types.is_nested(kind):  # refused before a row that is a very long list is read
             decoded(pa.array([], kind), name, str(path))
-    row = 1 + sum(metadata.row_group(before).num_rows for before in range(group))
-    for batch in _batches(path, group, columns, *reading_plan(path, group, columns, rows)):
-        named = zip(batch.schema.names, batch.columns, strict=True)
-        plain = [_plain(values, name, path, row) for name, values in named]
-        yield pa.record_batch(plain, names=batch.schema.names)
-        row += batch.num_rows
+    row = 1
+    for group in range(groups):
+        for batch in _batches(path, group, columns, *reading_plan(path, group, columns, rows)):
+            named = zip(batch.schema.names, batch.columns, strict=True)
+            plain = [_plain(values, name, path, row) for name, values in named]
+            yield pa.record_batch(plain, names=batch.schema.names)
+            row += batch.num_rows
 
 
 def reading_plan(
