@@ -31,8 +31,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from halfseen import AdaptationImputationClassifier
 from halfseen.arrays import Floats
-from halfseen.data.frame_pairs import infer_frames
-from halfseen.data.frames import label_column, read_frame
+from halfseen.data.frames import infer_frames, label_column, read_frame
 from halfseen.distillation import of_soft_labels, soft_labels_of_few, student_job
 from halfseen.errors import HalfseenError
 from halfseen.fitting.prepared_rows import prepared_tables

@@ -125,13 +125,6 @@ def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
     assert sizes == [100, 100, 100]
 
 
-def test_a_block_that_no_member_uses_is_not_recommended(found, tmp_path):
-    model = fitted(found, members=("regression",))
-    source = pa.parquet.read_table(tmp_path / "source.parquet")
-    with pytest.raises(InputError, match="No member of this model makes use of the missing block"):
-        model.predict_proba(source, use_missing=True)
-
-
 def test_probabilities_speak_of_the_source_frequencies(tmp_path):
     found = make(tmp_path, share=0.1)
     options = TINY | {"training.joint_epochs": 6, "training.balanced": True}

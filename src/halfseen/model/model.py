@@ -269,7 +269,6 @@ class Model:
         self,
         X: Any,
         *,
-        use_missing: bool = False,
         target_prior: npt.ArrayLike | None = None,
         where: str = "X",
         first_row: int | None = None,
@@ -281,17 +280,12 @@ class Model:
         X
             A pandas, polars or Arrow table with the observed columns in any order, an array with
             the source's columns or the observed ones, or images.
-        use_missing
-            Whether rows in which all of the missing block has a value are scored with it, by
-            f(g1(x1), g2(x2)), instead of with what r imputes.
         target_prior
             Known class proportions of the target, in the order of the classes, to correct for.
         where, first_row
             What messages call the rows, and the number of the first.
         """
         preprocessor = self.preprocessor
-        if use_missing:
-            raise InputError("Rows that have the missing block are scored as all others are.")
         complete = self.needs_complete_target
         if isinstance(preprocessor, TablePreprocessor):
             read = preprocessor.read(X, complete=complete, where=where, first_row=first_row)
@@ -305,9 +299,9 @@ class Model:
             raise InputError("Class proportions correct probabilities, and this predicts amounts.")
         return correct_probabilities(probability, self.class_prior, target_prior), read
 
-    def predict(self, X: Any, *, use_missing: bool = False) -> npt.NDArray[Any]:
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class, or the amount, of each row."""
-        return self.target_type.predicted(self.predictions(X, use_missing=use_missing))
+        return self.target_type.predicted(self.predictions(X))
 
     def transform(self, X: Any) -> Matrix:
         """Return the latent (z1, ẑ2) of each row."""
