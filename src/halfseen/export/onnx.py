@@ -22,6 +22,7 @@ from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.values import Unread
 from halfseen.errors import HalfseenError, InputError
+from halfseen.export.member_graphs import add_member
 from halfseen.export.onnx_tables import add_preprocessing, graph_values
 from halfseen.model.model import Model
 from halfseen.onnx_graph import GraphBuilder
@@ -65,7 +66,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "halfseen_schema": preprocessor.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
         }
-    answers = [member.add_to_graph(builder, rows) for member in model.members]
+    answers = [add_member(member, builder, rows) for member in model.members]
     kind = model.target_type
     shown = kind.add_shown(builder, answers, model.weights, model.metrics)
     if refused is not None:
