@@ -99,19 +99,16 @@ class ColumnMap:
     def moved_to(self, values: Floats, mean: Floats, deviation: Floats) -> ColumnMap:
         """Return the map that gives some values of g a mean and a standard deviation."""
         spread = values.std(axis=0)
-        slope = np.where(
-            spread > SMALLEST_SPREAD, deviation / np.maximum(spread, SMALLEST_SPREAD), 1.0
-        )
+        varied = spread > SMALLEST_SPREAD
+        slope = np.where(varied, deviation / np.maximum(spread, SMALLEST_SPREAD), 1.0)
         return replace(self, slope=slope, offset=mean - slope * values.mean(axis=0))
 
     def values(self, rows: Matrix) -> Floats:
-        """Return g of the raw values."""
         raw = self.scale * rows[:, self.positions].astype(np.float64) + self.mean
         found: Floats = np.where(self.logarithm, np.sign(raw) * np.log1p(np.abs(raw)), raw)
         return found
 
     def mapped(self, values: Floats) -> Floats:
-        """Return where values of g end."""
         found: Floats = np.clip(self.slope * values + self.offset, -LIMIT, LIMIT)
         return found
 
