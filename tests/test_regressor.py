@@ -13,7 +13,6 @@ import halfseen
 from halfseen import HalfSeenClassifier, HalfSeenRegressor
 from halfseen.errors import InputError, OptionError
 from halfseen.selection import make_scorer
-from halfseen.tuning import search
 
 RIDGE = {"members": ["regression"], "random_state": 0}
 NOT_DONE = {
@@ -143,8 +142,8 @@ def test_bad_weights_are_refused(weights, sentence):
     ("given", "sentence"),
     [
         ({5: 1.0}, "names '5', which is none of the classes 0, 1"),
-        ({0: -1.0}, "not negative"),
-        ({0: 0.0, 1: 0.0}, "not zero for every row"),
+        ({0: -1.0}, "must be positive numbers"),
+        ({0: 0.0, 1: 0.0}, "must be positive numbers"),
         ("even", "must be 'balanced' or a mapping"),
     ],
 )
@@ -176,7 +175,7 @@ def test_a_column_of_weights_is_no_input():
     with pytest.raises(InputError, match="given to both drop and weight"):
         halfseen.fit(source, target, "y", weight="cost", drop=["cost"], **how)
     with pytest.raises(InputError, match="need the tables in memory"):
-        halfseen.fit(source, target, "y", weight="cost", memory=0, **how)
+        halfseen.fit(source, target, "y", weight="cost", memory_mib=0, **how)
     with pytest.raises(OptionError, match="amounts have none"):
         halfseen.fit(source, target, "cost", task="regression", class_weight="balanced", **how)
 
@@ -200,10 +199,7 @@ def test_a_time_limit_leaves_out_what_takes_too_long():
 def test_scores_without_labels_judge_amounts_too():
     X, y, target, _ = amounts(80)
     model = HalfSeenRegressor(effort="quick", members=["regression"], random_state=0)
-    members = {"members": ["regression", "boosted_trees"]}
-    found = search(model, X, y, target, score="source_loss", space=members, trials=2)
-    assert [trial.state for trial in found.trials] == ["complete"] * 2
-    fitted = found.applied_to(model).fit(X, y, X_target=target)
+    fitted = model.fit(X, y, X_target=target)
     assert make_scorer("source_loss", X_target=target)(fitted, X, y) < 0
     with pytest.raises(OptionError, match="do not tell how good they are"):
         make_scorer("mutual_information", X_target=target)(fitted, X, y)

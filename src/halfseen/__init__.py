@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         HalfSeenClassifier,
         HalfSeenRegressor,
     )
-    from halfseen.model.pattern_model import load
+    from halfseen.model.loading import load
     from halfseen.options import Options
     from halfseen.presets import preset
 
@@ -51,7 +51,7 @@ _HOMES = {
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
     "fit": "halfseen.api",
-    "load": "halfseen.model.pattern_model",
+    "load": "halfseen.model.loading",
     "preset": "halfseen.presets",
 }
 

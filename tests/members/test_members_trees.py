@@ -12,9 +12,9 @@ from scipy.special import log_softmax
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.export.member_graphs import add_member
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, TrainingJob
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.onnx_graph import GraphBuilder
 from halfseen.targets import ClassTarget
 
 BLOCKS = Blocks((4,), (2,))

@@ -17,9 +17,11 @@ from onnx import TensorProto
 from halfseen.blocks import Blocks
 from halfseen.column_maps import LIMIT, ColumnMap
 from halfseen.errors import InputError
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.members import NETWORKS, Aligned, BoostedTrees, Forest, Regression
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.onnx_graph import GraphBuilder
+from halfseen.targets import ClassTarget
+from halfseen.targets.classification import DOUBT
 
 if TYPE_CHECKING:
     import torch
@@ -78,7 +80,12 @@ def _(member: BoostedTrees, builder: GraphBuilder, rows: str) -> str:
 
 @add_member.register
 def _(member: Forest, builder: GraphBuilder, rows: str) -> str:
-    return member.target_type.add_answers_of_means(builder, _add_sums(member, builder, rows))
+    means = _add_sums(member, builder, rows)
+    if not isinstance(member.target_type, ClassTarget):
+        return means
+    limits = [builder.constant(np.array(limit, dtype=np.float32)) for limit in (0.0, 1.0)]
+    doubt = builder.constant(np.array(DOUBT, dtype=np.float32))
+    return builder.node("Log", builder.node("Add", builder.node("Clip", means, *limits), doubt))
 
 
 def _add_sums(member: BoostedTrees | Forest, builder: GraphBuilder, rows: str) -> str:
