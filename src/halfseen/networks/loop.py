@@ -237,6 +237,9 @@ class Trainer:
     looks: int | None = None
     """The most epochs of a phase that are shown, the last one always; or all."""
 
+    def __post_init__(self) -> None:
+        self._device = next(self.objective.parameters()).device
+
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
         saved = None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
@@ -244,7 +247,6 @@ class Trainer:
         if saved is not None:
             self.objective.load_state_dict(saved.model)
             history = saved.history
-        self._device = next(self.objective.parameters()).device
         cuda = [self._device.index or 0] if self._device.type == "cuda" else []
         # Dropout and augmentation draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=cuda):
