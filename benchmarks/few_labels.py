@@ -37,7 +37,7 @@ from halfseen.errors import HalfseenError
 from halfseen.fitting.prepared_rows import prepared_tables
 from halfseen.members import LEARNERS, Learner, Sample, TrainingJob
 from halfseen.metrics import accuracy, auc, row_losses
-from halfseen.settings import TREES_AND_LINES
+from halfseen.settings import TREES_AND_REGRESSION
 from halfseen_bench.data.nhanes import MISSING, load_adults
 from halfseen_bench.panel.methods import boosted, forest, in_all_classes, prepared
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
@@ -215,7 +215,7 @@ def fitted(problem: PanelProblem, known: Known, seed: int) -> Distilled:
     labelled = Sample(whole.inputs[known], problem.labels[known])
     others = np.delete(whole.inputs, known, axis=0)
     task = TrainingJob(found.blocks, kind, labelled, found.target, seed)
-    learners = [LEARNERS[name]() for name in TREES_AND_LINES]
+    learners = [LEARNERS[name]() for name in TREES_AND_REGRESSION]
     soft = soft_labels_of_few(task, others)
 
     def answer(task: TrainingJob, learners: Sequence[Learner]) -> Floats:

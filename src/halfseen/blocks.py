@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,20 +27,6 @@ class Blocks:
     Build one with :meth:`columns` (tables), :meth:`rows` or :meth:`pixels` (images); the
     constructor takes positions that are already resolved.
 
-    Parameters
-    ----------
-    shape
-        Shape of one input: ``(features,)`` or ``(channels, height, width)``.
-    missing
-        Positions of the missing block: columns of a table, rows of an image or its pixels. Empty
-        only where a benchmark shows a model the complete target.
-    names
-        Column names of a table, when it has them.
-    fill
-        The value that stands where nothing was measured.
-    by_pixel
-        Whether positions of an image count its pixels, row by row, and not its rows.
-
     Examples
     --------
     >>> blocks = Blocks.columns(["age", "chol", "thal"], missing=["thal"])
@@ -53,10 +39,16 @@ class Blocks:
     """
 
     shape: tuple[int, ...]
+    """Of one input: ``(features,)`` or ``(channels, height, width)``."""
     missing: tuple[int, ...]
+    """Columns of a table, rows of an image or its pixels; empty only where a benchmark shows a
+    model the complete target."""
     names: tuple[str, ...] | None = None
+    """Of the columns of a table, when it has them."""
     fill: float = 0.0
+    """The value that stands where nothing was measured."""
     by_pixel: bool = False
+    """Whether positions of an image count its pixels, row by row, and not its rows."""
 
     def __post_init__(self) -> None:
         if len(self.shape) not in (1, 3):
@@ -182,8 +174,7 @@ class Blocks:
     def part(self, x: Array, block: Literal["observed", "missing"]) -> Array:
         """Return one of the two that :meth:`split` returns."""
         own, other = self.observed, self.missing
-        if block == "missing":
-            own, other = other, own
+        own, other = (other, own) if block == "missing" else (own, other)
         return x[..., _slice_if_contiguous(own)] if self.is_table else self._filled(x, other)
 
     def hide(self, x: Array) -> Array:
@@ -214,13 +205,10 @@ class Blocks:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Blocks:
-        names = data["names"]
+        names = None if data["names"] is None else tuple(data["names"])
+        by_pixel = bool(data.get("by_pixel", False))
         return cls(
-            tuple(data["shape"]),
-            tuple(data["missing"]),
-            None if names is None else tuple(names),
-            float(data["fill"]),
-            bool(data.get("by_pixel", False)),
+            tuple(data["shape"]), tuple(data["missing"]), names, float(data["fill"]), by_pixel
         )
 
     @property
@@ -279,9 +267,6 @@ def _positions(
 
 def _slice_if_contiguous(positions: Sequence[int]) -> slice | list[int]:
     """Return a slice where one will do: it copies without a gather."""
-    if not positions:
-        return []
-    first, last = positions[0], positions[-1]
-    if last - first + 1 == len(positions):
-        return slice(first, last + 1)
-    return cast(list[int], list(positions))
+    if positions and positions[-1] - positions[0] + 1 == len(positions):
+        return slice(positions[0], positions[-1] + 1)
+    return list(positions)

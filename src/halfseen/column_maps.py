@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,6 @@ from scipy.special import softmax
 from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
 from halfseen.evidence.distances import SMALLEST, neighbours_of
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
-
 
 LIMIT = 20.0
 """Mapped values are kept within minus and plus this many standard deviations."""
@@ -103,19 +99,16 @@ class ColumnMap:
     def moved_to(self, values: Floats, mean: Floats, deviation: Floats) -> ColumnMap:
         """Return the map that gives some values of g a mean and a standard deviation."""
         spread = values.std(axis=0)
-        slope = np.where(
-            spread > SMALLEST_SPREAD, deviation / np.maximum(spread, SMALLEST_SPREAD), 1.0
-        )
+        varied = spread > SMALLEST_SPREAD
+        slope = np.where(varied, deviation / np.maximum(spread, SMALLEST_SPREAD), 1.0)
         return replace(self, slope=slope, offset=mean - slope * values.mean(axis=0))
 
     def values(self, rows: Matrix) -> Floats:
-        """Return g of the raw values."""
         raw = self.scale * rows[:, self.positions].astype(np.float64) + self.mean
         found: Floats = np.where(self.logarithm, np.sign(raw) * np.log1p(np.abs(raw)), raw)
         return found
 
     def mapped(self, values: Floats) -> Floats:
-        """Return where values of g end."""
         found: Floats = np.clip(self.slope * values + self.offset, -LIMIT, LIMIT)
         return found
 
@@ -124,8 +117,6 @@ class ColumnMap:
         found = rows.copy()
         found[:, self.positions] = self.mapped(self.values(rows))
         return found
-
-    # --- folders and graphs -----------------------------------------------------------------
 
     def tensors(self) -> dict[str, Tensor]:
         """Return copies of all arrays by name: maps share some, and files may not."""
@@ -145,33 +136,6 @@ class ColumnMap:
         if ((positions < 0) | (positions >= inputs)).any() or len(set(positions)) < len(positions):
             raise InputError(f"a map of columns names inputs beyond the {inputs} there are.")
         return cls(**arrays)
-
-    def add_to_graph(self, builder: GraphBuilder, rows: str, inputs: int) -> str:
-        """Add the map to an ONNX graph; columns that it leaves alone pass by."""
-        from onnx import TensorProto
-
-        def full(values: Floats, other: float) -> str:
-            array = np.full(inputs, other)
-            array[self.positions] = values
-            return builder.constant(array)
-
-        raw = builder.node("Cast", rows, to=TensorProto.DOUBLE)
-        raw = builder.node(
-            "Add", builder.node("Mul", raw, full(self.scale, 1.0)), full(self.mean, 0.0)
-        )
-        if self.logarithm.any():
-            size = builder.node("Add", builder.node("Abs", raw), builder.constant(np.ones(1)))
-            logs = builder.node("Mul", builder.node("Sign", raw), builder.node("Log", size))
-            chosen = np.zeros(inputs, dtype=bool)
-            chosen[self.positions] = self.logarithm
-            raw = builder.node("Where", builder.constant(chosen), logs, raw)
-        moved = builder.node("Mul", raw, full(self.slope, 1.0))
-        moved = builder.node("Add", moved, full(self.offset, 0.0))
-        limits = [builder.constant(np.array(limit)) for limit in (-LIMIT, LIMIT)]
-        moved = builder.node("Cast", builder.node("Clip", moved, *limits), to=TensorProto.FLOAT)
-        mapped = np.zeros(inputs, dtype=bool)
-        mapped[self.positions] = True
-        return builder.node("Where", builder.constant(mapped), moved, rows)
 
 
 class Distance(NamedTuple):

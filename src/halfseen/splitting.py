@@ -35,27 +35,14 @@ def held_out_share(
 def held_out_count(
     labels: npt.NDArray[np.generic], count: int, seed: int = 0
 ) -> tuple[Integers, Integers]:
-    """Return the rows to train on and so many rows held out, classes in proportion.
-
-    Examples
-    --------
-    >>> train, held_out = held_out_count(np.array([0] * 6 + [1] * 4), 5)
-    >>> len(held_out), int((held_out < 6).sum())
-    (5, 3)
-    """
+    """Return the rows to train on and so many rows held out, classes in proportion."""
     rows = np.arange(len(labels))
     train, held_out = train_test_split(rows, test_size=count, stratify=labels, random_state=seed)
     return train, held_out
 
 
 def folds(labels: npt.NDArray[np.generic], count: int, seed: int = 0) -> StratifiedKFold:
-    """Return folds with classes in proportion: `count`, or as many as the rarest class has rows.
-
-    Examples
-    --------
-    >>> folds(np.array([0] * 6 + [1] * 3), 5).get_n_splits()
-    3
-    """
+    """Return folds with classes in proportion: `count`, or as many as the rarest class has rows."""
     return StratifiedKFold(min(count, rarest_class(labels)), shuffle=True, random_state=seed)
 
 

@@ -34,18 +34,13 @@ class Weights:
 
     @classmethod
     def equal(cls, count: int) -> Weights:
-        """Return so many equal shares."""
         return cls((1.0 / count,) * count)
 
     def combined(self, answers: Sequence[Floats], kind: TargetType) -> Floats:
         """Return the answer that the members give together."""
-        together = self._together(answers, kind)
-        return kind.shifted(together, np.array(self.bias)) if self.bias else together
-
-    def _together(self, answers: Sequence[Floats], kind: TargetType) -> Floats:
-        if self.members == (1.0,):
-            return answers[0]
-        return kind.mixed(np.array(self.members), np.stack(answers))
+        alone = self.members == (1.0,)
+        found = answers[0] if alone else kind.mixed(np.array(self.members), np.stack(answers))
+        return kind.shifted(found, np.array(self.bias)) if self.bias else found
 
 
 def across_halves(

@@ -16,11 +16,12 @@ from halfseen.column_maps import (
     judged_weights,
 )
 from halfseen.errors import InputError
+from halfseen.export.member_graphs import add_map
 from halfseen.export.onnx import check_parity, onnx_model
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.self_training import SELF_TRAINED
 from halfseen.members import Aligned
-from halfseen.onnx_graph import GraphBuilder
 
 COLUMNS = Continuous(
     np.array([0, 2]), np.array([5.0, -1.0]), np.array([2.0, 3.0]), np.array([False, True])
@@ -54,7 +55,7 @@ def test_a_map_is_what_its_docstring_says_and_comes_back():
 
     builder = GraphBuilder(["moved"])
     builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 3]))
-    builder.output(mapped.add_to_graph(builder, "rows", 3), "moved", TensorProto.FLOAT, 3)
+    builder.output(add_map(mapped, builder, "rows", 3), "moved", TensorProto.FLOAT, 3)
     session = InferenceSession(builder.model({}).SerializeToString())
     assert np.allclose(session.run(None, {"rows": rows})[0], moved, atol=1e-6)
 

@@ -11,9 +11,10 @@ from scipy.special import log_softmax
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.export.member_graphs import add_member
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.members import BoostedTreesLearner, ForestLearner, Sample, TrainingJob
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.onnx_graph import GraphBuilder
 from halfseen.targets import ClassTarget
 
 BLOCKS = Blocks((4,), (2,))
@@ -52,7 +53,7 @@ def test_trees_learn_save_and_export(learner, classes):
 
     builder = GraphBuilder(["answer"])
     builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 4]))
-    builder.output(member.add_to_graph(builder, "rows"), "answer", TensorProto.FLOAT, classes)
+    builder.output(add_member(member, builder, "rows"), "answer", TensorProto.FLOAT, classes)
     session = InferenceSession(builder.model({}).SerializeToString())
     (logits,) = session.run(None, {"rows": rows})
     assert np.abs(np.exp(log_softmax(logits, axis=1)) - np.exp(said)).max() < 1e-5

@@ -25,10 +25,10 @@ from halfseen.errors import HalfseenError, InputError
 from halfseen.export import onnx as onnx_export
 from halfseen.export.model_card import model_card
 from halfseen.export.onnx import graph_values
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.export.onnx_session import open_graph
 from halfseen.fitting import prepared_rows
 from halfseen.members.linear import Regression
-from halfseen.onnx_graph import GraphBuilder
 from halfseen.targets import ClassTarget
 from halfseen.weights import Weights
 from table_models import COLUMNS, MIXED, NUMERIC, category, number, rows_of, table_model

@@ -10,7 +10,9 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.export.member_graphs import add_member
 from halfseen.export.onnx import add_interval
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.members import (
     BoostedTreesLearner,
     ForestLearner,
@@ -19,7 +21,6 @@ from halfseen.members import (
     TrainingJob,
     words_of,
 )
-from halfseen.onnx_graph import GraphBuilder
 from halfseen.targets import IntervalReach, RegressionTarget, target_type_of
 from halfseen.targets.regression import PRIOR_ROWS
 
@@ -54,7 +55,7 @@ def test_members_learn_save_and_export_amounts(learner):
     assert np.array_equal(again.raw_prediction(rows), said)
     builder = GraphBuilder(["answer"])
     builder._inputs.append(helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["n", 4]))
-    builder.output(member.add_to_graph(builder, "rows"), "answer", TensorProto.FLOAT, 1)
+    builder.output(add_member(member, builder, "rows"), "answer", TensorProto.FLOAT, 1)
     session = InferenceSession(builder.model({}).SerializeToString())
     (amounts,) = session.run(None, {"rows": rows})
     assert np.abs(amounts - said).max() < AMOUNTS.tolerance(said)

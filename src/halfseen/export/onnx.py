@@ -22,8 +22,9 @@ from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.values import Unread
 from halfseen.errors import HalfseenError
+from halfseen.export.member_graphs import add_member
+from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.model.model import Model
-from halfseen.onnx_graph import GraphBuilder
 from halfseen.targets import IntervalReach, Scalar, class_name
 
 FORMAT = 2
@@ -61,7 +62,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             "halfseen_schema": preprocessor.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
         }
-    answers = [member.add_to_graph(builder, rows) for member in model.members]
+    answers = [add_member(member, builder, rows) for member in model.members]
     shown, kind = _add_shown(builder, answers, model), model.target_type
     if refused is not None:
         shown = builder.node("Add", shown, refused)

@@ -10,35 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 from halfseen.members.aligned import Aligned, AlignedLearner, Mapped
 from halfseen.members.linear import Regression, RegressionLearner
-from halfseen.members.protocol import Learner, Member, Sample, TrainingJob
-from halfseen.members.registry import LEARNERS, NETWORKS, member_named, register, words_of
+from halfseen.members.protocol import (
+    LEARNERS,
+    NETWORKS,
+    Learner,
+    Member,
+    Sample,
+    TrainingJob,
+    member_named,
+    register,
+    words_of,
+)
 from halfseen.members.trees import BoostedTrees, BoostedTreesLearner, Forest, ForestLearner
 
 if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner, NetworksMember
 
 __all__ = [
-    "LEARNERS",
-    "NETWORKS",
-    "Aligned",
-    "AlignedLearner",
-    "BoostedTrees",
-    "BoostedTreesLearner",
-    "Forest",
-    "ForestLearner",
-    "Learner",
-    "Mapped",
-    "Member",
-    "NetworksLearner",
-    "NetworksMember",
-    "Regression",
-    "RegressionLearner",
-    "Sample",
-    "TrainingJob",
-    "member_named",
-    "register",
+    "LEARNERS", "NETWORKS", "Aligned", "AlignedLearner", "BoostedTrees", "BoostedTreesLearner",
+    "Forest", "ForestLearner", "Learner", "Mapped", "Member", "NetworksLearner", "NetworksMember",
+    "Regression", "RegressionLearner", "Sample", "TrainingJob", "member_named", "register",
     "words_of",
-]
+]  # fmt: skip
 
 register(Regression, RegressionLearner, "penalised regression, observed columns")
 register(BoostedTrees, BoostedTreesLearner, "gradient-boosted trees, observed columns")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_softmax
@@ -13,12 +13,8 @@ from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
 from halfseen.column_maps import ColumnMap
 from halfseen.errors import InputError
-from halfseen.members.protocol import Learner, Member, Sample, TrainingJob
-from halfseen.members.registry import MEMBERS, member_named
+from halfseen.members.protocol import MEMBERS, Learner, Member, Sample, TrainingJob, member_named
 from halfseen.targets import TargetType
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 
 class Mapped(NamedTuple):
@@ -31,7 +27,7 @@ class Mapped(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Aligned:
+class Aligned(Member):
     """Members that answer about mapped rows, multiplied: Π p(y | map(x1))^w.
 
     A product and not a mixture: under a wrong map a member is mostly unsure, and has little to
@@ -57,10 +53,6 @@ class Aligned:
         found: Floats = log_softmax(np.sum(answers, axis=0), axis=1)
         return found
 
-    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
-        """Return nothing: a map speaks of observed columns alone."""
-        return None
-
     def for_source(self) -> Aligned:
         """Return the members as they see source rows."""
         return Aligned(
@@ -76,15 +68,14 @@ class Aligned:
         ]
 
     def describe(self) -> dict[str, Any]:
-        """Return all but the tensors, as plain data."""
-        parts = [
-            {"weights": list(part.weights), "member": _described(part.member)}
-            for part in self.parts
-        ]
-        return {"parts": parts}
+        return {
+            "parts": [
+                {"weights": list(w), "member": {"kind": member.kind, **member.describe()}}
+                for member, _, _, w in self.parts
+            ]
+        }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of the members and of the maps."""
         named: dict[str, dict[str, Tensor]] = {}
         for number, part in enumerate(self.parts):
             named[f"member{number}"] = part.member.tensors()
@@ -123,21 +114,6 @@ class Aligned:
         if named or not found:
             raise InputError(f"its aligned members have no place for {sorted(named)}.")
         return cls(tuple(found))
-
-    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add the maps, and the members once under each, to an ONNX graph."""
-        answers: list[str] = []
-        for part in self.parts:
-            member: Any = part.member
-            for mapped in part.maps:
-                moved = mapped.add_to_graph(builder, rows, member.blocks.length)
-                logits = member.add_to_graph(builder, moved)
-                answers.append(builder.node("LogSoftmax", logits, axis=1))
-        return builder.weighted_sum(answers, [w for part in self.parts for w in part.weights])
-
-
-def _described(member: Member) -> dict[str, Any]:
-    return {"kind": member.kind, **member.describe()}
 
 
 @dataclass(frozen=True)

@@ -41,37 +41,26 @@ FIRST_BIT = np.array([0] + [(k & -k).bit_length() - 1 for k in range(1, 256)], d
 
 
 class FastTrees(NamedTuple):
-    """Trees as questions about bytes of leaves: a tuple, which Numba takes as it is.
-
-    Parameters
-    ----------
-    inputs, cut_starts, cuts
-        The input of each column, and where its thresholds stand, sorted.
-    byte_starts, question_starts
-        Where each tree's bytes begin, and each byte's questions.
-    columns, ranks, masks
-        A question: a row with more than `rank` thresholds of the column below it keeps the leaves
-        in the mask.
-    values
-        What each leaf adds, eight for each byte.
-    outputs
-        How many outputs there are.
-    """
+    """Trees as questions about bytes of leaves: a tuple, which Numba takes as it is."""
 
     inputs: Positions
+    """The input of each column; `cuts` are its thresholds, sorted."""
     cut_starts: Positions
     cuts: Floats
     byte_starts: Positions
+    """Where each tree's bytes begin."""
     question_starts: Positions
+    """Where each byte's questions begin: a row with more than `ranks` thresholds of the column
+    below it keeps the leaves in the mask."""
     columns: Positions
     ranks: Bytes
     masks: Bytes
     values: Floats
+    """What each leaf adds, eight for each byte."""
     outputs: int
 
     @classmethod
     def of(cls, trees: TreeArrays) -> FastTrees:
-        """Return trees in this form."""
         inputs: list[int] = []
         starts, cuts = [0], []
         columns, ranks = np.empty((2, len(trees.feature)), dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,8 @@ import numpy.typing as npt
 from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.members.protocol import Sample, TrainingJob
+from halfseen.members.protocol import Member, Sample, TrainingJob
 from halfseen.targets import TargetType
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 Matrix = npt.NDArray[Any]
 
@@ -31,7 +28,7 @@ MOST_COMPARED = 3_000
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(Member):
     """Logistic or ridge regression on the observed inputs: the logits, or amounts, W x1 + b.
 
     Where amounts are predicted each input is taken for `low` at least and `high` at most: a
@@ -47,7 +44,6 @@ class Regression:
     high: Floats | None = None
 
     def raw_prediction(self, rows: Matrix) -> Floats:
-        """Return the answer about prepared rows; the missing block is not looked at."""
         return self.answer_observed(self.blocks.flat(rows, "observed"))
 
     def answer_observed(self, observed: Matrix) -> Floats:
@@ -57,16 +53,10 @@ class Regression:
             observed = np.clip(observed, self.low, self.high)
         return self.target_type.answers(observed @ self.weight.T + self.bias)
 
-    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
-        """Return nothing: the regression makes no use of the missing block."""
-        return None
-
     def describe(self) -> dict[str, Any]:
-        """Return nothing: all is in the tensors."""
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return W, b and the bounds, where there are some."""
         names = ("weight", "bias") if self.low is None else ("weight", "bias", "low", "high")
         return {name: getattr(self, name) for name in names}
 
@@ -79,9 +69,7 @@ class Regression:
         target_type: TargetType,
         **given: Any,
     ) -> Self:
-        """Rebuild the regression from its tensors."""
-        outputs = target_type.outputs
-        inputs = len(blocks.observed)
+        outputs, inputs = target_type.outputs, len(blocks.observed)
         shapes = {"weight": (outputs, inputs), "bias": (outputs,)}
         if target_type.bounds_inputs:
             shapes |= {"low": (inputs,), "high": (inputs,)}
@@ -89,17 +77,6 @@ class Regression:
         if found != shapes:
             raise InputError(f"the tensors of the regression have shapes {found}, not {shapes}.")
         return cls(**tensors, blocks=blocks, target_type=target_type)
-
-    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add W x1 + b to an ONNX graph."""
-        weight, bias, *bounds = (
-            builder.constant(tensor.astype(np.float32)) for tensor in self.tensors().values()
-        )
-        positions = builder.constant(np.array(self.blocks.observed, dtype=np.int64))
-        observed = builder.node("Gather", rows, positions, axis=1)
-        for end, operation in zip(bounds, ("Max", "Min"), strict=False):
-            observed = builder.node(operation, observed, end)
-        return builder.node("Gemm", observed, weight, bias, transB=1)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,7 @@ from torch import nn
 from halfseen.arrays import Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen.members.network_graphs import add_networks
-from halfseen.members.protocol import Sample, TrainingJob
-from halfseen.members.registry import MEMBERS, NETWORKS
+from halfseen.members.protocol import MEMBERS, NETWORKS, Sample, TrainingJob
 from halfseen.networks.augmentation import Augmentation
 from halfseen.networks.encoders import EncoderFactory
 from halfseen.networks.loop import EpochHook, History
@@ -27,9 +25,6 @@ from halfseen.networks.train import JOINT_STEPS, LabelledRows, TrainingProblem, 
 from halfseen.networks.variants import NetworkVariant, variant_named
 from halfseen.options import Options, make_options
 from halfseen.targets import TargetType
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 
 @dataclass(eq=False)
@@ -45,7 +40,6 @@ class NetworksMember(Predictor):
     """With the critics, as training left it; not kept in a folder."""
 
     def describe(self) -> dict[str, Any]:
-        """Return all but the tensors, as plain data."""
         return {
             "method": self.method.name,
             "options": self.options.model_dump(mode="json"),
@@ -54,7 +48,6 @@ class NetworksMember(Predictor):
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return every weight and running statistic."""
         state = self.networks.state_dict()
         return {name: tensor.detach().cpu().numpy() for name, tensor in state.items()}
 
@@ -90,13 +83,8 @@ class NetworksMember(Predictor):
             networks = build()
         _check_same(networks.state_dict(), given_tensors)
         networks.load_state_dict(given_tensors)
-        own = bool(description["own_encoder"])
-        history = list(description["history"])
+        own, history = bool(description["own_encoder"]), list(description["history"])
         return cls(networks.eval(), options, history, own)
-
-    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add ẑ_T = (g1(x1), r(g1(x1))) and f to an ONNX graph."""
-        return add_networks(builder, self.networks, rows)
 
 
 PACED = 5, 45

@@ -1,24 +1,25 @@
-"""What a member learns from, and what it must be able to do."""
+"""What a member learns from, what it must be able to do, and every kind of member by its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.arrays import Floats, Matrix, Tensor
 from halfseen.blocks import Blocks
+from halfseen.errors import InputError
 from halfseen.progress import Progress
 from halfseen.targets import TargetType
 
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
-
 Labels = npt.NDArray[Any]
+NETWORKS = "networks"
+"""The kind that needs PyTorch, which is imported where such a member is made or loaded."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,10 @@ class TrainingJob:
 
 
 class Member(Protocol):
-    """Something that answers about prepared rows: log-probabilities of classes, or an amount."""
+    """Something that answers about prepared rows: log-probabilities of classes, or an amount.
+
+    How it becomes nodes of an ONNX graph stands in ``halfseen.export.member_graphs``.
+    """
 
     kind: ClassVar[str]
 
@@ -67,6 +71,7 @@ class Member(Protocol):
 
     def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
         """Return the same for rows whose missing block is there; None if it makes no use of it."""
+        return None
 
     def describe(self) -> dict[str, Any]:
         """Return all but the tensors, as plain data."""
@@ -85,9 +90,6 @@ class Member(Protocol):
     ) -> Self:
         """Rebuild a member; refuse what does not fit together."""
 
-    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add the member to an ONNX graph; return the name of its logits or amounts."""
-
 
 class Learner(Protocol):
     """Fits one kind of member."""
@@ -98,3 +100,50 @@ class Learner(Protocol):
 
     def fit(self, task: TrainingJob) -> Member:
         """Learn from the rows of a task."""
+
+
+MEMBERS: dict[str, Any] = {}
+"""Every kind of member, by the name that folders and settings use."""
+LEARNERS: dict[str, Callable[[], Learner]] = {}
+"""What fits each kind; networks, which have settings, are fitted by a `NetworksLearner`."""
+MEMBER_WORDS: dict[str, str] = {NETWORKS: "networks alone"}
+"""How screens and reports call them."""
+
+
+def words_of(kind: str, target_type: TargetType | type[TargetType]) -> str:
+    """Return how a sentence calls a member.
+
+    Examples
+    --------
+    >>> from halfseen.targets import RegressionTarget, ClassTarget
+    >>> words_of("regression", ClassTarget), words_of("regression", RegressionTarget())
+    ('logistic regression', 'ridge regression')
+    """
+    words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
+    return target_type.linear_words if kind == "regression" else words
+
+
+def register(member: type[Any], learner: Callable[[], Learner] | None, words: str) -> None:
+    """Make a kind of member known to settings, commands and folders.
+
+    Parameters
+    ----------
+    member
+        A class that follows :class:`~halfseen.members.Member`; its `kind` is its name.
+    learner
+        Makes what fits it; None where settings of the fit are needed for that.
+    words
+        How screens and reports call it.
+    """
+    MEMBERS[member.kind], MEMBER_WORDS[member.kind] = member, words
+    if learner is not None:
+        LEARNERS[member.kind] = learner
+
+
+def member_named(kind: str) -> Any:
+    """Return the class of a kind of member, or say that there is none."""
+    if kind == NETWORKS:
+        import_module("halfseen.members.network_members")
+    if kind not in MEMBERS:
+        raise InputError(f"there is no member of kind {kind!r} in this version of halfseen.")
+    return MEMBERS[kind]

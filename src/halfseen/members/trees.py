@@ -6,11 +6,10 @@ are one case.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +19,11 @@ from halfseen.arrays import Floats, Integers, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.members.linear import Regression, fit_regression
-from halfseen.members.protocol import Sample, TrainingJob
+from halfseen.members.protocol import Member, Sample, TrainingJob
 from halfseen.members.tree_arrays import TreeArrays
 from halfseen.parallel import run_parallel, threads
 from halfseen.splitting import folds, rarest_class
 from halfseen.targets import TargetType
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 Matrix = npt.NDArray[Any]
 Settings = dict[str, Any]
@@ -48,7 +44,7 @@ MOST_LEVELS, BINS = 255, 127
 
 
 @dataclass(frozen=True, eq=False)
-class _Trees(ABC):
+class _Trees(Member):
     """Trees on the observed inputs, and the constant that is added to their sums."""
 
     kind: ClassVar[str]
@@ -59,38 +55,27 @@ class _Trees(ABC):
     start: Regression | None = None
     """What trees of amounts begin with: beyond the source's rows they know no slope."""
 
-    @abstractmethod
-    def _answer(self, sums: Floats) -> Floats:
-        """Return the answer that sums are."""
-
-    @abstractmethod
-    def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
-        """Add the same to an ONNX graph, logits instead of log-probabilities."""
-
     def raw_prediction(self, rows: Matrix) -> Floats:
-        """Return the answer about prepared rows; the missing block is not looked at."""
         sums = self.trees.sums(self.blocks.flat(rows, "observed"))
-        if self._mirrored:
+        if self.mirrored:
             sums = np.hstack([-sums, sums])
         if self.start is not None:
             sums = sums + self.start.raw_prediction(rows)
         return self._answer(sums + self.constant)
 
+    def _answer(self, sums: Floats) -> Floats:
+        """Return the answer that sums are: of boosted trees logits, or amounts."""
+        return self.target_type.answers(sums)
+
     @property
-    def _mirrored(self) -> bool:
+    def mirrored(self) -> bool:
         """Whether one output stands for both of two classes."""
         return self.trees.outputs < len(self.constant)
 
-    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
-        """Return nothing: the trees make no use of the missing block."""
-        return None
-
     def describe(self) -> dict[str, Any]:
-        """Return how many outputs the trees have."""
         return {"outputs": self.trees.outputs}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the trees' arrays, the constant and what they start with."""
         start = {} if self.start is None else self.start.tensors()
         named = {f"{START}{name}": tensor for name, tensor in start.items()}
         return {**self.trees.tensors(), "constant": self.constant, **named}
@@ -118,28 +103,11 @@ class _Trees(ABC):
         trees = TreeArrays.restored(kept, outputs, len(blocks.observed))
         return cls(trees, constant, blocks, target_type, start)
 
-    def add_to_graph(self, builder: GraphBuilder, rows: str) -> str:
-        """Add the trees to an ONNX graph."""
-        positions = builder.constant(np.array(self.blocks.observed, dtype=np.int64))
-        sums = self.trees.add_to_graph(builder, builder.node("Gather", rows, positions, axis=1))
-        if self._mirrored:
-            sums = builder.node("Concat", builder.node("Neg", sums), sums, axis=1)
-        if self.start is not None:
-            sums = builder.node("Add", sums, self.start.add_to_graph(builder, rows))
-        constant = builder.constant(self.constant.astype(np.float32))
-        return self._add_answer(builder, builder.node("Add", sums, constant))
-
 
 class BoostedTrees(_Trees):
     """Gradient-boosted trees: their sums are logits, or amounts."""
 
     kind = "boosted_trees"
-
-    def _answer(self, sums: Floats) -> Floats:
-        return self.target_type.answers(sums)
-
-    def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
-        return sums
 
 
 class Forest(_Trees):
@@ -150,26 +118,18 @@ class Forest(_Trees):
     def _answer(self, sums: Floats) -> Floats:
         return self.target_type.answers_of_means(sums)
 
-    def _add_answer(self, builder: GraphBuilder, sums: str) -> str:
-        return self.target_type.add_answers_of_means(builder, sums)
-
 
 @dataclass(frozen=True)
 class BoostedTreesLearner:
-    """Boosts trees on cross-entropy, or on squared error, with soft labels.
-
-    Parameters
-    ----------
-    rounds, rate
-        How many trees of each class, and how much each adds.
-    large
-        Whether trees have many leaves of few rows and see most inputs: where rows come in groups
-        that a number tells apart, small ones do not find them.
-    """
+    """Boosts trees on cross-entropy, or on squared error, with soft labels."""
 
     rounds: int = 300
+    """How many trees of each class."""
     rate: float = 0.03
+    """How much each adds."""
     large: bool = False
+    """Whether trees have many leaves of few rows and see most inputs: where rows come in groups
+    that a number tells apart, small ones do not find them."""
     name: str = BoostedTrees.kind
 
     def selected(self, task: TrainingJob) -> BoostedTreesLearner:
@@ -215,73 +175,50 @@ class BoostedTreesLearner:
             "lambda_l2": 1.0,
         }
         rounds = self.rounds // 2 if few else self.rounds
-        # One output for an amount, or for two classes.
-        boost = {1: _boosted_amounts, 2: _boosted_two}.get(task.target_type.outputs, _boosted)
-        trees, constant = boost(rows, shares, weights, settings, rounds)
+        trees, constant = _boosted(rows, shares, weights, settings, rounds)
         return BoostedTrees(trees, constant, task.blocks, task.target_type, start)
-
-
-def _boosted_amounts(
-    rows: Matrix, amounts: Floats, weights: Floats | None, settings: Settings, rounds: int
-) -> tuple[TreeArrays, Floats]:
-    """Boost trees of one amount, from its mean, or of what a line leaves of it."""
-    import lightgbm
-
-    constant = np.average(amounts, axis=0, weights=weights)
-    data = lightgbm.Dataset(rows, amounts[:, 0] - constant[0], weight=weights)
-    settings = settings | {"objective": "regression", "boost_from_average": False}
-    return TreeArrays.of(
-        [lightgbm.train(settings, data, rounds, keep_training_booster=True)]
-    ), constant
-
-
-def _boosted_two(
-    rows: Matrix, shares: Floats, weights: Floats | None, settings: Settings, rounds: int
-) -> tuple[TreeArrays, Floats]:
-    """Boost trees of the log-odds of two classes, from those of all rows."""
-    import lightgbm
-
-    data = lightgbm.Dataset(rows, shares[:, 1], weight=weights)
-    settings = settings | {"objective": "cross_entropy", "boost_from_average": False}
-    start = _log_prior(shares, weights)
-    # The prior is half of the log-odds on each side, as the sums are.
-    constant = start - start.mean()
-    data.set_init_score(np.full(len(rows), constant[1] - constant[0]))
-    return TreeArrays.of(
-        [lightgbm.train(settings, data, rounds, keep_training_booster=True)], 0.5
-    ), constant
 
 
 def _boosted(
     rows: Matrix, shares: Floats, weights: Floats | None, settings: Settings, rounds: int
 ) -> tuple[TreeArrays, Floats]:
-    """Boost trees of the logits of several classes, from those of all rows."""
+    """Boost trees of an amount, of the log-odds of two classes, or of the logits of several.
+
+    They start from the mean amount (or what a line leaves of it), or from the classes' shares.
+    """
     import lightgbm
 
-    constant = _log_prior(shares, weights)
-    settings = settings | {
-        "objective": _soft_cross_entropy(shares, weights, constant),
-        "num_class": shares.shape[1],
+    outputs, scale = shares.shape[1], 1.0
+    settings = settings | {"boost_from_average": False}
+    if outputs == 1:
+        constant = np.average(shares, axis=0, weights=weights)
+        data = lightgbm.Dataset(rows, shares[:, 0] - constant[0], weight=weights)
+        settings["objective"] = "regression"
+    elif outputs == 2:
+        data = lightgbm.Dataset(rows, shares[:, 1], weight=weights)
+        settings["objective"] = "cross_entropy"
+        start = _log_prior(shares, weights)
+        # The prior is half of the log-odds on each side, as the sums are.
+        constant, scale = start - start.mean(), 0.5
+        data.set_init_score(np.full(len(rows), constant[1] - constant[0]))
+    else:
+        constant = _log_prior(shares, weights)
+        data = lightgbm.Dataset(rows, shares.argmax(1))
+        settings["objective"] = _soft_cross_entropy(shares, weights, constant)
+        settings["num_class"] = outputs
         # A round grows a tree for each class.
-        "learning_rate": 2.0 * settings["learning_rate"],
-    }
-    data = lightgbm.Dataset(rows, shares.argmax(1))
-    return TreeArrays.of(
-        [lightgbm.train(settings, data, rounds // 2, keep_training_booster=True)]
-    ), constant
+        settings["learning_rate"] *= 2.0
+        rounds //= 2
+    booster = lightgbm.train(settings, data, rounds, keep_training_booster=True)
+    return TreeArrays.of([booster], scale), constant
 
 
 @dataclass(frozen=True)
 class ForestLearner:
-    """Grows trees apart from each other, each on a part of the rows and inputs.
-
-    Parameters
-    ----------
-    size
-        How many trees of each class.
-    """
+    """Grows trees apart from each other, each on a part of the rows and inputs."""
 
     size: int = 64
+    """How many trees of each class."""
     name: str = Forest.kind
 
     def fit(self, task: TrainingJob) -> Forest:

@@ -72,11 +72,8 @@ class AdversarialDivergence(nn.Module):
     """A critic D that tells two batches of latents apart, behind gradient reversal.
 
     One backward pass trains the critic to tell them apart and whatever made the latents to
-    prevent it. The critic always learns at full strength; a ramp belongs on the latents.
-
-    References
-    ----------
-    Ganin and Lempitsky, Unsupervised domain adaptation by backpropagation, ICML 2015.
+    prevent it (Ganin and Lempitsky, ICML 2015). The critic always learns at full strength; a ramp
+    belongs on the latents.
     """
 
     def __init__(
@@ -127,16 +124,9 @@ def transport_cost(first: Tensor, second: Tensor) -> Tensor:
 
 
 class TransportDivergence(nn.Module):
-    """The exact squared Wasserstein distance between two batches of latents.
-
-    References
-    ----------
-    Damodaran et al., DeepJDOT, ECCV 2018; Shen et al., Wasserstein distance guided
-    representation learning, AAAI 2018.
-    """
+    """The exact squared Wasserstein distance between two batches (DeepJDOT, ECCV 2018)."""
 
     def forward(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the transport cost between the two batches."""
         return transport_cost(first, second)
 
 

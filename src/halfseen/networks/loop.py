@@ -83,20 +83,13 @@ class Phase:
 
 
 @dataclass
-class ParameterGroup:
-    part: Part
-    rate: float
-    parameters: list[nn.Parameter]
-
-
-@dataclass
 class Adam:
     """Adam with decoupled weight decay: PyTorch's own step (:func:`torch.optim.adamw.adamw`).
 
     Its class imports the compiler at the first use, two seconds that a small fit does not have.
     """
 
-    groups: Sequence[ParameterGroup]
+    groups: Sequence[tuple[Part, list[nn.Parameter]]]
     betas: tuple[float, float]
     weight_decay: float
     state: dict[nn.Parameter, dict[str, Tensor]] = field(default_factory=dict)
@@ -108,20 +101,17 @@ class Adam:
         options = objective.options.training
         parts = [part for part in objective.network_parts() if part.name in phase.networks]
         parts += [part for term in objective.terms_in(phase.name) for part in term.parts()]
-        made = [ParameterGroup(p, phase.learning_rate, list(p.module.parameters())) for p in parts]
-        return cls(
-            [group for group in made if group.parameters], options.betas, options.weight_decay
-        )
+        groups = [(part, list(part.module.parameters())) for part in parts]
+        return cls([group for group in groups if group[1]], options.betas, options.weight_decay)
 
-    def clear(self) -> None:
-        for group in self.groups:
-            for parameter in group.parameters:
-                parameter.grad = None
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        return [parameter for _, own in self.groups for parameter in own]
 
     @torch.no_grad()
-    def step(self) -> None:
-        for group in self.groups:
-            moved = [p for p in group.parameters if p.grad is not None]
+    def step(self, rate: Callable[[Part], float]) -> None:
+        for part, parameters in self.groups:
+            moved = [p for p in parameters if p.grad is not None]
             if not moved:
                 continue
             states = [self._state(p) for p in moved]
@@ -136,7 +126,7 @@ class Adam:
                 amsgrad=False,
                 beta1=self.betas[0],
                 beta2=self.betas[1],
-                lr=group.rate,
+                lr=rate(part),
                 weight_decay=self.weight_decay,
                 eps=1e-8,
                 maximize=False,
@@ -247,6 +237,9 @@ class Trainer:
     looks: int | None = None
     """The most epochs of a phase that are shown, the last one always; or all."""
 
+    def __post_init__(self) -> None:
+        self._device = next(self.objective.parameters()).device
+
     def train(self, phases: Sequence[Phase]) -> History:
         """Run what is left of the phases and return the whole history."""
         saved = None if self.checkpoint is None else read_checkpoint(self.checkpoint, self.run)
@@ -254,7 +247,6 @@ class Trainer:
         if saved is not None:
             self.objective.load_state_dict(saved.model)
             history = saved.history
-        self._device = next(self.objective.parameters()).device
         cuda = [self._device.index or 0] if self._device.type == "cuda" else []
         # Dropout and augmentation draw from the global generator; fork_rng gives it back untouched.
         with self.progress, torch.random.fork_rng(devices=cuda):
@@ -299,13 +291,10 @@ class Trainer:
         torch.manual_seed(seed)
         started = time.perf_counter()
         self.objective.train()
-        steps, strength = phase.steps(self.batches), 0.0
+        steps, done = phase.steps(self.batches), 0.0
         values: dict[str, list[float]] = {}
         for step, batch in enumerate(islice(self.batches.epoch(phase.batch_size, seed), steps)):
             done = (epoch * steps + step) / (phase.epochs * steps)
-            strength = ramp(done)
-            for group in optimizer.groups:
-                group.rate = phase.rate(group.part, done)
             for name, value in self._step(phase, epoch, batch, done, optimizer).items():
                 values.setdefault(name, []).append(value)
             self.progress.step(phase, epoch, step, steps)
@@ -314,8 +303,8 @@ class Trainer:
             "epoch": epoch + 1,
             # A term may start within the epoch: its mean is that over its own steps.
             **{name: sum(found) / len(found) for name, found in values.items()},
-            "strength": strength if phase.name == "joint" else None,
-            "learning_rate": optimizer.groups[0].rate,
+            "strength": ramp(done) if phase.name == "joint" else None,
+            "learning_rate": phase.rate(optimizer.groups[0][0], done),
             "seconds": time.perf_counter() - started,
         }
 
@@ -326,13 +315,13 @@ class Trainer:
         strength, objective = ramp(progress), self.objective
         losses = objective(phase.name, batch.to(self._device), progress=progress, strength=strength)
         values = _finite_values(losses, phase, epoch)
-        optimizer.clear()
+        for parameter in optimizer.parameters:
+            parameter.grad = None
         torch.autograd.backward(objective.total(phase.name, losses))
         clip = objective.options.training.gradient_clip
         if clip is not None:
-            parameters = [p for group in optimizer.groups for p in group.parameters]
-            torch.nn.utils.clip_grad_norm_(parameters, clip)
-        optimizer.step()
+            torch.nn.utils.clip_grad_norm_(optimizer.parameters, clip)
+        optimizer.step(lambda part: phase.rate(part, progress))
         objective.after_step(phase.name, progress)
         return values
 

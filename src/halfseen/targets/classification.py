@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ from halfseen.metrics import (
 )
 from halfseen.splitting import rarest_class
 from halfseen.targets.intervals import Look
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
@@ -223,12 +220,6 @@ class ClassTarget:
     def answers_of_means(self, means: Floats) -> Floats:
         """Return log-probabilities of shares, none of them quite 0 or 1."""
         return self.answers(np.log(np.clip(means, 0.0, 1.0) + DOUBT))
-
-    def add_answers_of_means(self, builder: GraphBuilder, means: str) -> str:
-        """Add logits of shares to an ONNX graph."""
-        limits = [builder.constant(np.array(limit, dtype=np.float32)) for limit in (0.0, 1.0)]
-        doubt = builder.constant(np.array(DOUBT, dtype=np.float32))
-        return builder.node("Log", builder.node("Add", builder.node("Clip", means, *limits), doubt))
 
     def mixed(self, shares: Floats, answers: Floats) -> Floats:
         """Return the mixture Σ w_m p_m(y | x1)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,6 @@ from halfseen.targets.classification import (
     near_shares,
 )
 from halfseen.targets.intervals import LEVEL, OTHER, IntervalReach, Look
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 FOLDS = 5
 STRATA = 10
@@ -131,9 +128,6 @@ class RegressionTarget:
         return sums
 
     def answers_of_means(self, means: Floats) -> Floats:
-        return means
-
-    def add_answers_of_means(self, builder: GraphBuilder, means: str) -> str:
         return means
 
     def mixed(self, shares: Floats, answers: Floats) -> Floats:
