@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import halfseen
 from halfseen.cli.app import app
 from halfseen.errors import AlarmWarning, HalfseenError
-from halfseen.saving.model_folder import _seal
+from halfseen.saving import _seal
 
 ROWS, OTHERS = 240, 60
 IDS = re.split(

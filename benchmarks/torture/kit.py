@@ -23,7 +23,7 @@ import halfseen
 from halfseen import HalfSeenClassifier, HalfseenError, load
 from halfseen.export.onnx import onnx_model, write_onnx
 from halfseen.export.onnx_session import open_graph
-from halfseen.saving.model_folder import read_folder, write_folder
+from halfseen.saving import read_folder, write_folder
 
 TINY = {
     "tables.widths": (8,), "tables.latent_size": 4, "generator.widths": (8,),

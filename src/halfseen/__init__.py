@@ -15,8 +15,9 @@ if TYPE_CHECKING:
         HalfSeenClassifier,
         HalfSeenRegressor,
     )
-    from halfseen.model.pattern_model import load
-    from halfseen.options import Options, preset
+    from halfseen.model.loading import load
+    from halfseen.options import Options
+    from halfseen.presets import preset
 
 __version__ = "0.2.0.dev0"
 
@@ -50,8 +51,8 @@ _HOMES = {
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
     "fit": "halfseen.api",
-    "load": "halfseen.model.pattern_model",
-    "preset": "halfseen.options",
+    "load": "halfseen.model.loading",
+    "preset": "halfseen.presets",
 }
 
 

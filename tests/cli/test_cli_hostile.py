@@ -340,8 +340,11 @@ OPTIONS: dict[str, tuple[list[str], str]] = {
     "everything dropped": (["--drop", "visits,basket,shop,member,spend,grade"], "nothing to"),
     "unknown positive": (["--positive", "perhaps"], "no, yes"),
     "unknown model": (["--models", "Magic"], "Magic"),
-    "full and others": (["--models", "Adaptation-Full,Adaptation-Imputation"], "together"),
-    "full without columns": (["--models", "Source-Full"], "lacks spend, grade"),
+    "full and others": (
+        ["--models", "Adaptation-Full,Adaptation-Imputation"],
+        "are for benchmarks",
+    ),
+    "full without columns": (["--models", "Source-Full"], "are for benchmarks"),
     "no model": (["--models", ","], "Name at least one model"),
 }
 

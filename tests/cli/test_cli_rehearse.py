@@ -45,13 +45,13 @@ def test_what_fit_would_fit_is_rehearsed(tables, tmp_path):
     assert models == {TAUGHT, UNTAUGHT, *baselines(ClassTarget.of(2))}
     run = halfseen("rehearse", *tables[:4], "--id", "user", "--rows", 100, *weighed[:2])
     assert run.code == 2
-    assert "let it read all 160 (--rows)" in run.err
+    assert "let it read all 155 (--rows)" in run.err
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--models", "Adaptation-Full"), "Full model needs a target"),
+        (("--models", "Adaptation-Full"), "Full models are for benchmarks"),
         (("--models", "Best"), "There is no model 'Best'"),
         (("--missing", "speed"), "'speed'"),
     ],

@@ -24,7 +24,6 @@ from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
 from halfseen.metrics import metrics_of
 from halfseen.model import model as model_module
 from halfseen.model.model import Model
-from halfseen.model.table_scoring import TableScorer
 from halfseen.parallel import at_once_workers
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
@@ -143,8 +142,6 @@ def test_a_block_that_no_member_uses_is_refused_and_not_recommended(found, tmp_p
     source = pa.parquet.read_table(tmp_path / "source.parquet")
     with pytest.raises(InputError, match="No member of this model makes use of the missing block"):
         model.predict_proba(source, use_missing=True)
-    (note,) = TableScorer.of(model, source.column_names).notes
-    assert note == "Not looked at, because the model takes them for missing: c."
 
 
 def test_probabilities_speak_of_the_source_frequencies(tmp_path):

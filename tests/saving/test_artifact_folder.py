@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import halfseen
 from halfseen import InputError
 from halfseen.cli.app import app, main
-from halfseen.saving.model_folder import FORMAT, read_description, read_folder, write_folder
+from halfseen.saving import FORMAT, read_description, read_folder, write_folder
 from tiny import classifier
 
 
@@ -231,9 +231,9 @@ def networks(data: dict) -> dict:
 
 REFUSED: dict[str, tuple[Callable[[dict], object], str]] = {
     "a newer format": (lambda d: d.update(format=FORMAT + 1), "update halfseen"),
-    "format 0": (lambda d: d.update(format=0), "does not exist"),
-    "a format in words": (lambda d: d.update(format="1"), "does not exist"),
-    "a true format": (lambda d: d.update(format=True), "does not exist"),
+    "format 0": (lambda d: d.update(format=0), "has format 0, and this version"),
+    "a format in words": (lambda d: d.update(format="1"), "has format '1', and this version"),
+    "a true format": (lambda d: d.update(format=True), "has format True, and this version"),
     "another preprocessor": (lambda d: d["preprocessor"].update(kind="sorcerer"), "sorcerer"),
     "no preprocessor": (
         lambda d: d.update(preprocessor={}),
@@ -350,7 +350,8 @@ def first_format(folder: Path) -> Path:
 
 
 REFUSAL = (
-    "has format 1, of an earlier halfseen, which this version does not read: fit the model again."
+    f"has format 1, and this version of halfseen reads format {FORMAT}: update halfseen if a newer "
+    "one wrote it, or else fit the model again."
 )
 
 

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
-from typer import Argument, Option
+from typer import Option
 
 from halfseen.errors import InputError, OptionError
 from halfseen.settings import FitSettings
 
-if TYPE_CHECKING:
-    from halfseen.cli.terminal import Terminal
-    from halfseen.data.table_files import TableFiles
-    from halfseen.model.model import Model
-    from halfseen.model.pattern_model import PatternModel
-
-ModelFolder = Annotated[Path, Argument(help="Folder that `halfseen fit` wrote.")]
 Config = Annotated[Path | None, Option(help="TOML file with these settings and any other.")]
 Set = Annotated[
     list[str] | None,
@@ -29,9 +21,6 @@ Set = Annotated[
         metavar="NAME=VALUE",
         help="Any option of the networks by its dotted name: training.joint_epochs=50.",
     ),
-]
-Rename = Annotated[
-    list[str] | None, Option(metavar="OLD=NEW", help="Another name for a column of either table.")
 ]
 FLAGS = {
     "target_labels": "--target-labels/--no-target-labels",
@@ -183,39 +172,3 @@ def _class_weight(given: Any) -> Any:
                 f"--class-weight {entry}: write balanced, or CLASS=WEIGHT for some classes."
             ) from None
     return weights
-
-
-def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
-    """Open a table whose columns get other names, each said as old=new."""
-    from halfseen.data.table_files import open_table
-
-    found = {}
-    parts = ",(?=[^,=]+=)"  # a name may have a comma
-    for entry in (part for given in renames or () for part in re.split(parts, given)):
-        old, equals, new = entry.partition("=")
-        if not equals or not new.strip():
-            raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
-        found[old] = new.strip()
-    return open_table(path).renamed(found)
-
-
-def part_and_table(
-    model: Model | PatternModel,
-    folder: Path,
-    data: Path,
-    renames: Sequence[str] | None,
-    terminal: Terminal,
-) -> tuple[Model, TableFiles]:
-    """Open a table for a model of tables, and return the part of it that its columns call for."""
-    from halfseen.model.loading import table_model
-    from halfseen.model.pattern_model import PatternModel
-
-    parts = model.parts if isinstance(model, PatternModel) else (table_model(model, folder),)
-    with terminal.status("Reading the table"):
-        table = open_renamed(data, renames)
-    if not isinstance(model, PatternModel):
-        return parts[0], table
-    place = model.part_for(table)
-    lacks = ", ".join(model.patterns[place])
-    terminal.say(f"Part {place + 1} of {len(parts)}, which does without {lacks}.")
-    return parts[place], table

@@ -12,8 +12,8 @@ import typer
 
 from halfseen.cli.fit_config import Set, option_of, parsed_options, split_names
 from halfseen.cli.fit_output import check_place, going_on, save_model
-from halfseen.cli.image_models import Skipped
-from halfseen.cli.printing import print_metrics
+from halfseen.cli.inputs import Skipped
+from halfseen.cli.printing import image_sentence, print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
 from halfseen.settings import FitSettings
@@ -126,17 +126,6 @@ def fit_images(
         document |= {"method": model.title, "metrics": model.metrics}
         document |= save_model(model, output, started, terminal)
     terminal.document(document)
-
-
-def image_sentence(preprocessor: ImagePreprocessor) -> str:
-    """Say what images become, and how much of them is missing."""
-    channels, height, width = preprocessor.blocks.shape
-    hidden, all_of = int(preprocessor.blocks.mask.sum()), height * width
-    colour = "grey" if channels == 1 else f"{channels} channels"
-    return (
-        f"Images of {width} × {height} pixels, {colour}; {hidden:,} of the {all_of:,} pixels "
-        f"({hidden / all_of:.0%}) are missing on the target"
-    )
 
 
 def _check_apart(source: Path, target: Path) -> None:

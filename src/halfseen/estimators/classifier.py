@@ -14,7 +14,7 @@ from halfseen.estimators.base import FrameEstimator, with_parameters
 from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
-    from halfseen.networks.nets.modules import Networks
+    from halfseen.networks.modules import Networks
     from halfseen.options import Options
 
 COLUMNS = ("missing", "keep", "categorical", "drop")

@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from halfseen.arrays import Floats
 from halfseen.data import NumberColumn, TableSchema
 from halfseen.errors import InputError, first_fault
-from halfseen.export.onnx import FORMAT, PREDICTION, is_sealed, onnx_model
-from halfseen.export.onnx_tables import graph_values
+from halfseen.export.onnx import FORMAT, PREDICTION, graph_values, is_sealed, onnx_model
 from halfseen.model import loading
 from halfseen.model.model import Model
 
@@ -40,7 +39,7 @@ class TableGraph:
 def open_graph(path: Path) -> TableGraph:
     """Open a graph that ``halfseen export`` wrote, or the one of a model folder."""
     if path.is_dir():
-        return graph_of(loading.load(path), path)
+        return graph_of(loading.load_one(path), path)
     try:
         content = path.read_bytes()
     except OSError as error:

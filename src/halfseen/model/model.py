@@ -22,19 +22,19 @@ from halfseen.data.preprocessors import Preprocessor, TablePreprocessor
 from halfseen.data.schema import TableSchema
 from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
-from halfseen.explain.explanation import Explanation
+from halfseen.explain import Explanation
 from halfseen.members import NETWORKS, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
 from halfseen.model.evaluation import SIMPLE, evaluation
 from halfseen.parallel import run_parallel
-from halfseen.saving.model_folder import Description, write_folder
+from halfseen.saving import Description, write_folder
 from halfseen.targets import TargetType
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksMember
-    from halfseen.networks.nets.modules import Networks
+    from halfseen.networks.modules import Networks
     from halfseen.networks.variants import NetworkVariant
     from halfseen.options import Options
 
@@ -376,7 +376,7 @@ class Model:
         Explanation
             ``importance`` over all rows, ``row(k)`` and ``told(k)`` for one, ``to_dict()``.
         """
-        from halfseen.model.row_explanations import explain  # which speaks of models
+        from halfseen.model.explanations import explain  # which speaks of models
 
         return explain(self, X, source=source, seed=seed, where=where)
 
