@@ -99,8 +99,8 @@ def _lines(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def wanted() -> Iterator[tuple[Path, str]]:
     """Yield each file with what it should hold."""
-    for log in sorted(DOCS.glob("results/*/runs.jsonl*")):
-        yield log.parent / "table.csv", full_table(log.parent)
+    for table in sorted(DOCS.glob("results/*/table.csv")):
+        yield table, full_table(table.parent)
     for path in sorted([*DOCS.glob("*.md"), *DOCS.glob("results/*.md")]):
         yield path, filled(path.read_text(encoding="utf-8"), path.parent)
 

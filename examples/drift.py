@@ -50,7 +50,7 @@ def main(effort: str = "default") -> None:
     print(f"{len(source):,} + {len(target):,} rows; {target.shape[1]} of {source.shape[1]} columns")
 
     model = HalfSeenClassifier(effort=effort, random_state=0).fit(source, label, X_target=target)
-    right = {"halfseen": model.score(target, truth)}
+    right = {"HalfSeenClassifier": model.score(target, truth)}
 
     # What one would try first: the shared columns, also with each table on its own scale.
     shared = source[target.columns]

@@ -1,7 +1,7 @@
 """The presets: every setting of the networks at once, for a kind of inputs, a divergence, a model.
 
 ``preset("paper", ...)`` follows the text, ``preset("reference", ...)`` the authors' code, and
-``preset("default", ...)`` is our own choice (docs/defaults.md says why).
+``preset("default", ...)`` is our own choice (docs/method.md says why).
 """
 
 from __future__ import annotations
