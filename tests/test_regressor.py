@@ -145,8 +145,8 @@ def test_bad_weights_are_refused(weights, sentence):
     ("given", "sentence"),
     [
         ({5: 1.0}, "names '5', which is none of the classes 0, 1"),
-        ({0: -1.0}, "not negative"),
-        ({0: 0.0, 1: 0.0}, "not zero for every row"),
+        ({0: -1.0}, "must be positive numbers"),
+        ({0: 0.0, 1: 0.0}, "must be positive numbers"),
         ("even", "must be 'balanced' or a mapping"),
     ],
 )

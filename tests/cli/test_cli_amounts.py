@@ -125,7 +125,7 @@ def test_graph_and_server_answer_as_the_model(folder):
     assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
     scorers = open_scorers(folder / "model.onnx")
     _, target, _ = tables()
-    ((shown, amounts, _),) = scorers.parts[0].raw_prediction([target], lambda: False)
+    ((shown, amounts, _),) = scorers.parts[0].answer([target], lambda: False)
     expected = halfseen.load(folder / "model").predictions(target)
     np.testing.assert_allclose(shown, expected, rtol=1e-4)
     np.testing.assert_allclose(amounts, expected[:, 0], rtol=1e-4)

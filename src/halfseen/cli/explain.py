@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from halfseen.cli.fit_config import ModelFolder, Rename, open_renamed, part_and_table
+from halfseen.cli.fit_config import ModelFolder, Rename, part_and_table
 from halfseen.cli.image_models import Skipped, takes_images
 from halfseen.cli.report import is_page
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
@@ -30,13 +30,6 @@ def explain(
     data: Annotated[
         Path, typer.Argument(help="Rows to explain: a file or a folder; images for their models.")
     ],
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            help="The complete source: rows are compared with its rows, and missing columns shown "
-            "in their units."
-        ),
-    ] = None,
     rows: Annotated[int, typer.Option(min=1, help="How many rows to explain, the first.")] = 50,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Page to write: .html.")
@@ -52,7 +45,7 @@ def explain(
     an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
     causes what. Of images it says by how much covering each region moves the answer.
 
-    Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
+    Example: halfseen explain model/ new.csv -o reasons.html
     """
     from halfseen.model.pattern_model import load
     from halfseen.model.table_scoring import TableScorer
@@ -62,24 +55,17 @@ def explain(
         if output.suffix.lower() != ".html":
             raise OptionError(f"{output} must end in .html (--json gives everything as data).")
         page = Output(output, "the page", is_page)
-        inputs = {"the model": model, "the rows": data, "the source table": source}
+        inputs = {"the model": model, "the rows": data}
         check_outputs([page], inputs, force=force)
     whole = load(model)
-    if takes_images(whole, {"--source": source, "--output": output, "--rename": rename}):
+    if takes_images(whole, {"--output": output, "--rename": rename}):
         _explain_images(whole, data, rows, terminal)
         return
     loaded, table = part_and_table(whole, model, data, rename, terminal)
     TableScorer.of(loaded, table.names, where=table.where)  # says what a table lacks
     known = list(loaded.schema.cells())
-    complete = None
-    if source is not None:
-        names = list(loaded.schema.cells(complete=True))
-        opened = open_renamed(source, rename)
-        complete = _first_rows(opened, names, None)
     with terminal.status("Explaining"):
-        found = loaded.explain(
-            _first_rows(table, known, rows), source=complete, seed=seed, where=table.where
-        )
+        found = loaded.explain(_first_rows(table, known, rows), seed=seed, where=table.where)
     moves = found.moved.replace("_", "-")
     shown = new_table("column", f"moves the {moves} by, on average", numbers=True)
     for name, value in list(found.importance.items())[:MOST_COLUMNS]:
@@ -88,8 +74,6 @@ def explain(
     terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
     for place in range(min(len(found), MOST_TOLD)):
         terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
-    if source is None and loaded.schema.missing:
-        terminal.say("--source SOURCE also says what the missing columns would have held.")
     if output is not None:
         with installed_by("report", "A page"):
             from halfseen.report.html import write_page

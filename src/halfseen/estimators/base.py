@@ -124,9 +124,9 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
             return int(self.random_state.randint(2**31 - 1))
         return int(self.random_state)
 
-    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+    def explain(self, X: Any) -> Explanation:
         """Say which columns move each row's answer; see :meth:`Model.explain`."""
-        return self._asked(X).explain(X, source=source)
+        return self._asked(X).explain(X)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.

@@ -15,6 +15,7 @@ from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dic
 from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
+from halfseen.members import NETWORKS
 from halfseen.model.summaries import member_words, told
 from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
 from halfseen.report.html import (
@@ -43,8 +44,8 @@ WORDS = {"balanced_accuracy": "balanced accuracy"} | {
 SHARES = ("accuracy", "balanced_accuracy", "coverage")
 """Measures that are shown in percent."""
 NOT_KEPT = (
-    "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
-    "version or an estimator); `halfseen fit` keeps them."
+    "this model keeps no data for it (it takes images, or was fitted with --report-data none or by "
+    "an estimator); `halfseen fit` keeps them of tables."
 )
 SECTIONS = {
     "expected": (
@@ -113,16 +114,19 @@ def read_subject(folder: Path) -> Subject:
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
+    losses = loss_figures(description.networks.get("history", []))
+    networks = [member for member in description.members if member.get("kind") == NETWORKS]
+    if losses and len(networks) > 1:
+        words = f"Drawn: {networks[0].get('method')}, the first of {len(networks)} networks"
+        losses.append(Paragraph(f"{words} that answer together."))
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
-        "training": loss_figures(description.networks.get("history", [])),
+        "training": losses,
         "command": _command_parts(subject),
     }
-    unkept = NOT_KEPT if subject.schema else "a model of images keeps no data for it."
-    absent = dict.fromkeys(SECTIONS, unkept) | facts.left_out
-    absent["answer"] = "nothing was measured on held-out rows; `halfseen fit` does so."
+    absent = dict.fromkeys(SECTIONS, NOT_KEPT) | facts.left_out
     absent["training"] = "the folder holds no record of the epochs."
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])
@@ -371,9 +375,7 @@ def _drawn(name: str, histogram: Histogram | None) -> Cell:
     if target is not None and len(target) != len(source):
         target = None
     if len(labels) == len(source):
-        most = [labels[max(range(len(s)), key=s.__getitem__)] for s in (source, target) if s]
-        words = f"{name}: {most[0]} is the source's most frequent"
-        words += f", {most[1]} the target's." if target else "."
+        words = f"{name}: shares of rows from {labels[0]} to {labels[-1]}."
         drawing = bars(source, target, words, (labels[0], labels[-1]), apart=True)
     elif len(histogram.edges) < 2:
         return Cell("–")
