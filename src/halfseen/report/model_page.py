@@ -50,19 +50,16 @@ NOT_KEPT = (
 SECTIONS = {
     "expected": (
         "What to expect on the target",
-        "Held-out source rows, weighted to look like the target, stand in for target labels: they "
-        "tell as much as the verdicts allow.",
+        "Held-out source rows, weighted to look like the target, stand in for target labels.",
     ),
     "answer": (
         "How the answer is made",
-        "The answer is the weighted mean of what its members say; each row below is one of them, "
-        "asked about source rows that it had not seen.",
+        "The weighted mean of what its members say, each asked about source rows it had not seen.",
     ),
     "shifted": (
         "What shifted",
         "The further the outline (target) is from the filled shape (source), the less the source "
-        "says about the target; a stability index below 0.1 is commonly read as stable, above "
-        "0.25 as a marked shift.",
+        "says; a stability index below 0.1 is commonly read as stable, above 0.25 as marked.",
     ),
     "training": ("How the networks were trained", HOW_TRAINING),
     "command": (
@@ -165,10 +162,9 @@ def _tiles(subject: Subject) -> list[Tile]:
     """Return what is most useful and most certain, in that order."""
     facts = subject.facts
     tiles = alarm_tiles(subject.alarms) + expected_tiles(facts, subject.alarms)
-    for column in facts.columns[:1]:
-        if column.shift is not None:
-            words = f"stability index {column.shift.population_stability:.2f}; above 0.25 is marked"
-            tiles.append(Tile("Most shifted column", column.name, words))
+    if facts.columns and facts.columns[0].shift is not None:
+        words = f"stability index {facts.columns[0].shift.population_stability:.2f}"
+        tiles.append(Tile("Most shifted column", facts.columns[0].name, words))
     return [*tiles, _missing_tile(subject)]
 
 
@@ -271,9 +267,8 @@ def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Par
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
             f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
-            "weighted rows). Intervals cover the sampling of source and target rows, and by how "
-            "much labels followed from the observed columns in another way on other problems; on "
-            "yours it may be more."
+            "weighted rows). Intervals cover the sampling of rows, and by how much labels followed "
+            "in another way on other problems; on yours it may be more."
         )
     else:
         unknown = Cell("cannot be told", strong=True)
@@ -318,10 +313,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
 
 
 def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
-    """Put the distributions of both domains side by side, the most shifted first.
-
-    What an alarm says of a column stands above, and its kind beside the column.
-    """
+    """Put both domains' distributions side by side, what alarms say of columns above them."""
     of_columns = [alarm for alarm in alarms if alarm.columns]
     warnings = _alarms(of_columns)
     rows = [_shift_row(column) for column in facts.columns if column.shift is not None]
@@ -337,9 +329,9 @@ def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
         *(f"{domain} rows with a value" for domain in ("source", "target")),
     ]
     notes = [
-        "Largest gap: between the cumulative shares of numbers (Kolmogorov-Smirnov), and between "
-        "the shares of any set of categories (total variation). The p-value is Holm's, corrected "
-        "for the number of columns; with many rows, tiny gaps are significant too."
+        "Largest gap: of cumulative shares of numbers (Kolmogorov-Smirnov), of shares of any set "
+        "of categories (total variation). The p-value is Holm's, corrected for the number of "
+        "columns; with many rows, tiny gaps are significant too."
     ]
     if facts.more_columns:
         notes.append(f"{facts.more_columns:,} more columns were left out.")
