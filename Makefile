@@ -28,7 +28,7 @@ types: $(READY)
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# torchrun, and sweeps on local Ray and Dask: large downloads.
+# Sweeps on local Ray and Dask: large downloads.
 test-engines: $(READY)
 	$(PIP) -c constraints.txt -e '.[dev]' -e 'src/halfseen_bench[baselines,dask,ray]' -e src/halfseen_serve
 	$(BIN)/pytest tests -m engines

@@ -42,7 +42,7 @@ GROWTH = {
 MEMBERS = ("regression", "boosted_trees", "forest", "networks")
 """Which members two, three and four are: the first of these."""
 STARTS = {
-    "import of the estimator": "from halfseen import AdaptationImputationClassifier",
+    "import of the estimator": "from halfseen import HalfSeenClassifier",
     "halfseen --help": "import sys; sys.argv = ['halfseen', '--help']\n"
     "from halfseen.cli import main; main()",
 }
@@ -190,12 +190,12 @@ def of_problem(name: str, seed: int) -> dict[str, Any]:
     import numpy as np
     from sklearn.metrics import log_loss, roc_auc_score
 
-    from halfseen import AdaptationImputationClassifier
+    from halfseen import HalfSeenClassifier
     from halfseen_bench.panel.problems import DEVELOPMENT
 
     problem = DEVELOPMENT[name](seed)
     members = ["boosted_trees", "forest", "regression"]
-    model = AdaptationImputationClassifier(members=members, random_state=seed)
+    model = HalfSeenClassifier(members=members, random_state=seed)
     begun = time.process_time()
     model.fit(problem.source, problem.labels, X_target=problem.target)
     seconds, said = time.process_time() - begun, model.predict_proba(problem.target)

@@ -49,7 +49,7 @@ def main(epochs: int | str = "auto") -> None:
         ).fit(source, label, X_target=target)
         apart = domain_separation(model.transform(source), model.transform(target)).auc
         right = model.score(target, truth)
-        print(f"{name}: {right:.1%} right; latents of the domains told apart with AUC {apart:.2f}")
+        print(f"{name}: {right:.1%} right; latents tell the domains apart with AUC {apart:.2f}")
 
 
 if __name__ == "__main__":

@@ -31,14 +31,14 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
         return make_options({n: v for n, v in short_and_small.items() if n in known}, options)
 
     monkeypatch.setattr(FitSettings, "options_for", short)
-    read = fit_config.read_config
+    read = fit_config.read_settings
 
     def without_facts(*args, **settings):
         return read(*args, **settings).model_copy(update={"report_data": "none"})
 
-    monkeypatch.setattr(fit_config, "read_config", without_facts)  # facts take seconds
+    monkeypatch.setattr(fit_config, "read_settings", without_facts)  # facts take seconds
     monkeypatch.setattr(prepared_rows, "SMALL", 0)  # one part held out instead of five folds
-    forest, boost = trees.ForestLearner._grown, lightgbm.train
+    forest, boost = trees.ForestLearner.fit, lightgbm.train
 
     def small(learner, task):
         return forest(replace(learner, size=8), task)
@@ -46,5 +46,5 @@ def small_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     def few(settings, data, rounds, **more):
         return boost(settings, data, min(rounds, 20), **more)
 
-    monkeypatch.setattr(trees.ForestLearner, "_grown", small)
+    monkeypatch.setattr(trees.ForestLearner, "fit", small)
     monkeypatch.setattr(lightgbm, "train", few)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from halfseen import files
+from halfseen import atomic_files
 from halfseen.atomic_files import atomic_folder, atomic_write, recover, remove_leftovers
 from halfseen.errors import HalfseenError
 
@@ -114,7 +114,7 @@ def test_names_that_only_look_alike_are_left_alone(tmp_path):
 
 
 def test_where_folders_cannot_be_exchanged_a_kill_is_made_good(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_exchanged", lambda first, second: False)
+    monkeypatch.setattr(atomic_files, "_exchanged", lambda first, second: False)
     model = tmp_path / "model"
     write_folder(model, "old")
     write_folder(model, "new")

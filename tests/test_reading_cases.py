@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import halfseen
 from halfseen.cli.app import app
 from halfseen.errors import AlarmWarning, HalfseenError
-from halfseen.saving.model_folder import _seal
+from halfseen.saving import _seal
 
 ROWS, OTHERS = 240, 60
 IDS = re.split(
@@ -216,7 +216,7 @@ def test_frames_of_uncommon_columns():
     source, target = made_from(shop=["a", "b"])
     several = source.copy()
     several.columns = pd.MultiIndex.from_tuples([("a", name) for name in source.columns])
-    estimator = halfseen.AdaptationImputationClassifier(effort="quick")
+    estimator = halfseen.HalfSeenClassifier(effort="quick")
     estimator.fit(several.iloc[:, :3], source["y"], X_target=several.iloc[:60, :2])
     sparse = source.assign(x=pd.arrays.SparseArray(source["x"]))
     expected = fitted(source, target).predict_proba(target)
@@ -280,7 +280,7 @@ def test_minus_one_may_be_a_class():
     source, target = made_from(shop=["a", "b"])
     labels = np.where(source["y"] == "yes", 1, -1)
     known = np.where(target["shop"] == "a", 1, -1)
-    estimator = halfseen.AdaptationImputationClassifier(effort="quick", random_state=0)
+    estimator = halfseen.HalfSeenClassifier(effort="quick", random_state=0)
     estimator.fit(source.drop(columns="y"), labels, X_target=target, y_target=known)
     assert estimator.classes_.tolist() == [-1, 1]
 

@@ -10,10 +10,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import halfseen
-from halfseen import AdaptationImputationClassifier, AdaptationImputationRegressor
+from halfseen import HalfSeenClassifier, HalfSeenRegressor
 from halfseen.errors import InputError, OptionError
 from halfseen.selection import make_scorer
-from halfseen.tuning import search
 
 RIDGE = {"members": ["regression"], "random_state": 0}
 NOT_DONE = {
@@ -33,7 +32,7 @@ NOT_DONE = {
 
 @pytest.mark.filterwarnings("ignore:No target was given")
 @parametrize_with_checks(
-    [AdaptationImputationRegressor(missing=[-1], **RIDGE)],
+    [HalfSeenRegressor(missing=[-1], **RIDGE)],
     expected_failed_checks=lambda model: NOT_DONE,
 )
 def test_scikit_learn_checks(estimator, check):
@@ -51,7 +50,7 @@ def amounts(rows=150):
 
 def test_amounts_are_predicted_with_intervals_and_scored_by_r2(tmp_path):
     X, y, target, truth = amounts()
-    model = AdaptationImputationRegressor(**RIDGE).fit(X, y, X_target=target)
+    model = HalfSeenRegressor(**RIDGE).fit(X, y, X_target=target)
     predicted = model.predict(target)
     assert model.score(target, truth) == r2_score(truth, predicted) > 0.9
     low, high = model.predict_interval(target).T
@@ -66,21 +65,19 @@ def test_amounts_are_predicted_with_intervals_and_scored_by_r2(tmp_path):
 
 def test_whole_numbers_are_amounts_where_the_estimator_says_so():
     X, y, target, _ = amounts()
-    model = AdaptationImputationRegressor(**RIDGE).fit(X, np.rint(y).astype(int), X_target=target)
+    model = HalfSeenRegressor(**RIDGE).fit(X, np.rint(y).astype(int), X_target=target)
     assert model.model_.metrics["task"] == "regression"
-    with pytest.raises(InputError, match="AdaptationImputationRegressor predicts amounts"):
-        AdaptationImputationClassifier(**RIDGE).fit(X, y, X_target=target)
+    with pytest.raises(InputError, match="HalfSeenRegressor predicts amounts"):
+        HalfSeenClassifier(**RIDGE).fit(X, y, X_target=target)
     with pytest.raises(InputError, match="Amounts are predicted of tables"):
-        AdaptationImputationRegressor(missing="bottom").fit(
-            np.zeros((20, 1, 4, 4)), np.arange(20.0)
-        )
+        HalfSeenRegressor(missing="bottom").fit(np.zeros((20, 1, 4, 4)), np.arange(20.0))
 
 
 def test_a_grid_search_and_a_data_frame():
     X, y, *_ = amounts(60)
     frame = pd.DataFrame(X, columns=list("abcd"))
     search = GridSearchCV(
-        AdaptationImputationRegressor(missing=["d"], random_state=0),
+        HalfSeenRegressor(missing=["d"], random_state=0),
         {"members": [["regression"], ["boosted_trees"]]},
         cv=2,
     )
@@ -105,14 +102,14 @@ def share(model, X, y, target, **given):
 
 def test_weights_of_rows_and_of_classes_do_the_same():
     X, y, target = labelled()
-    plain, prior = share(AdaptationImputationClassifier(**RIDGE), X, y, target)
+    plain, prior = share(HalfSeenClassifier(**RIDGE), X, y, target)
     weights = np.where(y == 1, 3.0, 1.0)
-    heavier = share(AdaptationImputationClassifier(**RIDGE), X, y, target, sample_weight=weights)
-    classes = share(AdaptationImputationClassifier(class_weight={1: 3}, **RIDGE), X, y, target)
+    heavier = share(HalfSeenClassifier(**RIDGE), X, y, target, sample_weight=weights)
+    classes = share(HalfSeenClassifier(class_weight={1: 3}, **RIDGE), X, y, target)
     assert heavier == classes
     assert heavier[0] > plain + 0.1
     assert heavier[1] == pytest.approx(3 * prior / (3 * prior + 1 - prior))
-    balanced = share(AdaptationImputationClassifier(class_weight="balanced", **RIDGE), X, y, target)
+    balanced = share(HalfSeenClassifier(class_weight="balanced", **RIDGE), X, y, target)
     assert balanced[1] == pytest.approx(0.5)
 
 
@@ -120,7 +117,7 @@ def test_a_row_without_weight_counts_nothing():
     X, y, target, truth = amounts(80)
     wrong = np.concatenate([y, y[:20] + 1e4])
     X, weights = np.vstack([X, X[:20]]), np.r_[np.ones(80), np.zeros(20)]
-    model = AdaptationImputationRegressor(**RIDGE)
+    model = HalfSeenRegressor(**RIDGE)
     assert model.fit(X, wrong, X_target=target, sample_weight=weights).score(target, truth) > 0.9
     assert model.fit(X, wrong, X_target=target).score(target, truth) < 0
 
@@ -138,7 +135,7 @@ def test_a_row_without_weight_counts_nothing():
 def test_bad_weights_are_refused(weights, sentence):
     X, y, target = labelled()
     with pytest.raises(InputError, match=sentence):
-        AdaptationImputationClassifier(**RIDGE).fit(X, y, X_target=target, sample_weight=weights)
+        HalfSeenClassifier(**RIDGE).fit(X, y, X_target=target, sample_weight=weights)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +150,7 @@ def test_bad_weights_are_refused(weights, sentence):
 def test_bad_class_weights_are_refused(given, sentence):
     X, y, target = labelled()
     with pytest.raises(OptionError, match=sentence):
-        AdaptationImputationClassifier(class_weight=given, **RIDGE).fit(X, y, X_target=target)
+        HalfSeenClassifier(class_weight=given, **RIDGE).fit(X, y, X_target=target)
 
 
 def tables():
@@ -178,7 +175,7 @@ def test_a_column_of_weights_is_no_input():
     with pytest.raises(InputError, match="given to both drop and weight"):
         halfseen.fit(source, target, "y", weight="cost", drop=["cost"], **how)
     with pytest.raises(InputError, match="need the tables in memory"):
-        halfseen.fit(source, target, "y", weight="cost", memory=0, **how)
+        halfseen.fit(source, target, "y", weight="cost", memory_mib=0, **how)
     with pytest.raises(OptionError, match="amounts have none"):
         halfseen.fit(source, target, "cost", task="regression", class_weight="balanced", **how)
 
@@ -201,11 +198,8 @@ def test_a_time_limit_leaves_out_what_takes_too_long():
 
 def test_scores_without_labels_judge_amounts_too():
     X, y, target, _ = amounts(80)
-    model = AdaptationImputationRegressor(effort="quick", members=["regression"], random_state=0)
-    members = {"members": ["regression", "boosted_trees"]}
-    found = search(model, X, y, target, score="source_loss", space=members, trials=2)
-    assert [trial.state for trial in found.trials] == ["complete"] * 2
-    fitted = found.applied_to(model).fit(X, y, X_target=target)
+    model = HalfSeenRegressor(effort="quick", members=["regression"], random_state=0)
+    fitted = model.fit(X, y, X_target=target)
     assert make_scorer("source_loss", X_target=target)(fitted, X, y) < 0
     with pytest.raises(OptionError, match="do not tell how good they are"):
         make_scorer("mutual_information", X_target=target)(fitted, X, y)

@@ -8,7 +8,7 @@ per row than the label does.
 import numpy as np
 import pytest
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 
 OBSERVED, MISSING, LABEL_NOISE = 20, 4, 0.25
 SEEDS = range(3)
@@ -40,7 +40,7 @@ def problem(seed, *, related):
 def fitted_score(model, seed, *, related):
     """Accuracy on the test set of the model that imputes or of the one that ignores x2."""
     source, labels, target, test, truth = problem(seed, related=related)
-    estimator = AdaptationImputationClassifier(
+    estimator = HalfSeenClassifier(
         model=model,
         members=["networks"],
         missing=list(range(OBSERVED, OBSERVED + MISSING)),

@@ -27,11 +27,11 @@ def modules():
 def test_every_class_survives_a_few_cases(modules, tmp_path):
     run = modules["run"]
     found = run.torture(seed=1, seconds=1e6, failures=tmp_path / "failures", most=2)
-    assert len(found) == 36
+    assert len(found) == 31
     assert {name: t.first_failure for name, t in found.items() if t.failed} == {}
     tried = {name: tally.cases for name, tally in found.items() if not tally.skipped}
     assert set(tried.values()) == {2}
-    assert len(tried) == 36 or modules["traced"].missing_strace()
+    assert len(tried) == 31 or modules["traced"].missing_strace()
     assert f"| all | {2 * len(tried)} | {2 * len(tried)} | 0 |" in run.table_of(found)
 
 

@@ -31,5 +31,5 @@ def classifier(**given: Any) -> AdaptationImputationClassifier:
     """
     image = bool(given.pop("image", False))
     options = (EPOCHS if image else TINY) | given.pop("options", {})
-    settings = {"members": ["networks"], "random_state": 0, "device": "cpu"} | given
+    settings = {"random_state": 0, "device": "cpu"} | given
     return AdaptationImputationClassifier(options=options, **settings)

@@ -1,4 +1,4 @@
-"""Damaged and forged files of halfseen's own: models, graphs, checkpoints, journals."""
+"""Damaged and forged files of halfseen's own: models, graphs, checkpoints."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from halfseen import HalfseenError, load
 from halfseen.export.onnx_session import open_graph
-from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
-from torture.jobs import add_trials, check_checkpoint, checkpoint_of, trials_of
+from halfseen.networks.loop import read_checkpoint, write_checkpoint
+from torture.jobs import check_checkpoint, checkpoint_of
 from torture.kit import Case, Kit, damaged
 
 STRANGE = [None, -1, 0, 10**9, 10**30, 1e300, -0.5, "", "x" * 50, [], {}, [10**9], True]
@@ -27,7 +27,6 @@ def classes(kit: Kit) -> dict[str, Case]:
         "forged model.json": partial(forge_description, kit),
         "damaged part of several": partial(damage_part, kit),
         "damaged checkpoint": partial(damage_checkpoint, kit),
-        "damaged journal": partial(damage_journal, kit),
         "damaged graph": partial(damage_graph, kit),
     }
 
@@ -114,15 +113,3 @@ def damage_checkpoint(kit: Kit, draw: random.Random) -> None:
     path.write_bytes(kit.input)
     with contextlib.suppress(HalfseenError):
         check_checkpoint(kit, read_checkpoint(path, "run"))
-
-
-def damage_journal(kit: Kit, draw: random.Random) -> None:
-    """See that a damaged journal is refused, or read."""
-    path = kit.work / "whole.journal"
-    if not path.exists():
-        add_trials(path, 5)
-    kit.input = damaged(path.read_bytes(), draw)
-    copy = kit.work / "damaged.journal"
-    copy.write_bytes(kit.input)
-    with contextlib.suppress(HalfseenError):
-        trials_of(copy)

@@ -9,19 +9,14 @@ from __future__ import annotations
 import shutil
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
 
-import optuna
 import pyarrow.parquet
 import torch
 
 from halfseen.data.table_files import open_table
 from halfseen.model.table_scoring import score_table
-from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from halfseen.tuning.journal import open_journal
+from halfseen.networks.loop import Checkpoint, read_checkpoint, write_checkpoint
 from torture.kit import Kit, written
-
-optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 class Job(ABC):
@@ -88,23 +83,6 @@ class KeptCheckpoint(Job):
         return found.epoch
 
 
-class KeptTrial(Job):
-    """A trial that is added to a journal."""
-
-    what = "a trial is kept"
-
-    def write(self, number: int = 1) -> None:
-        add_trials(self.folder / "search.journal", 2 if number == 0 else 1)
-
-    def found(self) -> int:
-        values = trials_of(self.folder / "search.journal")
-        if not {0: 0.5, 1: 1.5}.items() <= values.items():
-            raise AssertionError("finished trials were lost")
-        if any(value != number + 0.5 for number, value in values.items()):
-            raise AssertionError("another value was read")
-        return int(len(values) > 2)
-
-
 class WrittenScores(Job):
     """Scores of a table that take the place of others."""
 
@@ -126,7 +104,7 @@ class WrittenScores(Job):
         return number
 
 
-JOBS: tuple[type[Job], ...] = (SavedModel, KeptCheckpoint, KeptTrial, WrittenScores)
+JOBS: tuple[type[Job], ...] = (SavedModel, KeptCheckpoint, WrittenScores)
 
 
 def checkpoint_of(kit: Kit, number: int) -> Checkpoint:
@@ -141,22 +119,3 @@ def check_checkpoint(kit: Kit, found: Checkpoint) -> None:
     for name, tensor in checkpoint_of(kit, found.epoch).model.items():
         if not torch.equal(found.model[name], tensor):
             raise AssertionError("another checkpoint was read")
-
-
-def add_trials(path: Path, count: int) -> None:
-    """Write trials, each with its number as its value."""
-    with open_journal(path) as kept:
-        study = optuna.create_study(storage=kept, study_name="s", load_if_exists=True)
-        for _ in range(count):
-            trial = study.ask()
-            study.tell(trial, trial.number + 0.5)
-
-
-def trials_of(path: Path) -> dict[int, Any]:
-    """Return the values of the finished trials of a journal."""
-    try:
-        with open_journal(path) as kept:
-            study = optuna.load_study(storage=kept, study_name="s")
-    except KeyError:
-        return {}
-    return {t.number: t.value for t in study.trials if t.state.is_finished()}

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
-from torture.jobs import add_trials, check_checkpoint, checkpoint_of, trials_of
+from halfseen.networks.loop import read_checkpoint, write_checkpoint
+from torture.jobs import check_checkpoint, checkpoint_of
 from torture.kit import Case, Kit, ended, forked
 
 
@@ -21,7 +21,6 @@ def classes(kit: Kit) -> dict[str, Case]:
     return {
         "kill while a model is saved": partial(kill_while_saving, kit),
         "kill while checkpoints are kept": partial(kill_while_keeping_checkpoints, kit),
-        "kill while a search goes on": partial(kill_while_searching, kit),
         "two writers of one model": partial(two_writers, kit),
         "full disk while a model is saved": partial(full_disk, kit),
     }
@@ -69,21 +68,6 @@ def kill_while_keeping_checkpoints(kit: Kit, draw: random.Random) -> None:
 
     killed(work, draw)
     check_checkpoint(kit, read_checkpoint(path, "run"))
-
-
-def kill_while_searching(kit: Kit, draw: random.Random) -> None:
-    """See that after a kill the journal holds every trial that was finished before."""
-    path = kit.work / "search" / f"{draw.randrange(20)}.journal"
-    before = trials_of(path) if path.exists() else {}
-    killed(partial(add_trials, path, 10**6), draw, longest=0.3)
-    if path.exists():
-        found = trials_of(path)
-        if not before.items() <= found.items():
-            raise AssertionError("finished trials were lost")
-        if any(value != number + 0.5 for number, value in found.items()):
-            raise AssertionError("another value was read")
-        if len(found) > 300:
-            path.unlink()
 
 
 def two_writers(kit: Kit, draw: random.Random) -> None:

@@ -20,10 +20,10 @@ import pyarrow.parquet
 import torch
 
 import halfseen
-from halfseen import AdaptationImputationClassifier, HalfseenError, load
+from halfseen import HalfSeenClassifier, HalfseenError, load
 from halfseen.export.onnx import onnx_model, write_onnx
 from halfseen.export.onnx_session import open_graph
-from halfseen.saving.model_folder import read_folder, write_folder
+from halfseen.saving import read_folder, write_folder
 
 TINY = {
     "tables.widths": (8,), "tables.latent_size": 4, "generator.widths": (8,),
@@ -50,7 +50,7 @@ class Kit:
         self.frame = made_up_rows(40)[0].drop(columns="spend")
         self.models = []
         for seed in range(2):
-            model = AdaptationImputationClassifier(
+            model = HalfSeenClassifier(
                 members=["networks", "regression"], options=TINY, random_state=seed, device="cpu"
             )
             model.fit(source, label, X_target=self.frame)

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from halfseen.estimators import (
         AdaptationImputationClassifier,
         AdaptationImputationRegressor,
+        HalfSeenClassifier,
+        HalfSeenRegressor,
     )
-    from halfseen.model.pattern_model import load
-    from halfseen.options import Options, preset
+    from halfseen.model.loading import load
+    from halfseen.options import Options
+    from halfseen.presets import preset
 
 __version__ = "0.2.0.dev0"
 
@@ -22,6 +25,8 @@ __all__ = [
     "AdaptationImputationClassifier",
     "AdaptationImputationRegressor",
     "Blocks",
+    "HalfSeenClassifier",
+    "HalfSeenRegressor",
     "HalfseenError",
     "InputError",
     "OptionError",
@@ -38,14 +43,16 @@ _HOMES = {
     "AdaptationImputationClassifier": "halfseen.estimators",
     "AdaptationImputationRegressor": "halfseen.estimators",
     "Blocks": "halfseen.blocks",
+    "HalfSeenClassifier": "halfseen.estimators",
+    "HalfSeenRegressor": "halfseen.estimators",
     "HalfseenError": "halfseen.errors",
     "InputError": "halfseen.errors",
     "OptionError": "halfseen.errors",
     "Options": "halfseen.options",
     "TrainingDivergedError": "halfseen.errors",
     "fit": "halfseen.api",
-    "load": "halfseen.model.pattern_model",
-    "preset": "halfseen.options",
+    "load": "halfseen.model.loading",
+    "preset": "halfseen.presets",
 }
 
 

@@ -80,6 +80,11 @@ def head(path: Path) -> bytes:
         return b""
 
 
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that this program wrote."""
+    return b'<meta name="generator" content="halfseen' in head(path)
+
+
 def _check_kind(output: Output) -> None:
     """Refuse a link, and a file where a folder is due, or the other way round."""
     path, option = output.path, output.option

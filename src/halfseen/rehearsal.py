@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.data.label_column import row_weights
+from halfseen.data.preprocessing import Chunk, RowStream
 from halfseen.data.preprocessors import TablePreprocessor
-from halfseen.data.row_stream import Chunk, RowStream
 from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.tables import PooledTable, Table, each_site
@@ -262,7 +262,7 @@ def rehearse(
         for seed in range(settings.seed, settings.seed + repeats):
             for name, own in (own_models | baselines(kind)).items():
                 hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
-                model = stage.fit(replace(own, seed=seed), hooks)
+                model = stage.fit(own.model_copy(update={"seed": seed}), hooks)
                 run = stage.measured(name, seed, model)
                 say(
                     f"{name}, seed {seed}: {kind.measures[kind.loss].words} "
@@ -296,13 +296,17 @@ def _weights(found: InferredTables, settings: FitSettings, labels: Any) -> Float
 
 
 def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings]:
-    members = settings.members_for("table", kind)
+    members = settings.members_for("table", classes=kind.networks)
     if NETWORKS in members:
         # All have the same members, also the one that alone would go without networks.
-        return {n: replace(settings, models=(n,), members=members) for n in settings.models}
-    taught = replace(settings, models=settings.models[:1], members=members)
-    found = {} if settings.effort == "quick" else {TAUGHT: taught}
-    return found | {UNTAUGHT: replace(taught, effort="quick")}
+        names = [variant.name for variant in settings.variants("table")]
+        return {
+            name: settings.model_copy(update={"models": (name,), "members": members})
+            for name in names
+        }
+    distilled = settings.model_copy(update={"models": None, "members": members})
+    found = {} if settings.effort == "quick" else {TAUGHT: distilled}
+    return found | {UNTAUGHT: distilled.model_copy(update={"effort": "quick"})}
 
 
 def baselines(kind: TargetType) -> dict[str, FitSettings]:

@@ -184,7 +184,7 @@ def evaluate(
     ----------
     model
         As it predicts on the target: a whole model, or networks alone
-        (:class:`~halfseen.networks.predictor.Predictor`).
+        (:class:`~halfseen.networks.modules.Predictor`).
     evidence
         The rows to compare models on.
     names
@@ -258,11 +258,11 @@ def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
     Examples
     --------
     >>> from sklearn.model_selection import GridSearchCV
-    >>> from halfseen import AdaptationImputationClassifier
+    >>> from halfseen import HalfSeenClassifier
     >>> random = np.random.default_rng(0)
     >>> source, target = random.normal(size=(90, 3)), random.normal(size=(60, 2)) + 0.5
     >>> label = (source.sum(axis=1) > 0).astype(int)
-    >>> model = AdaptationImputationClassifier(
+    >>> model = HalfSeenClassifier(
     ...     missing=[2],
     ...     members=["networks"],
     ...     options={"training.joint_epochs": 2},

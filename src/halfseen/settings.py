@@ -1,46 +1,36 @@
-"""How to fit: which models and members, with which options. Both faces give the same."""
+"""Every setting of a fit, declared once: help, documents, files and estimators read them here.
+
+Both faces give the same settings. Nothing heavy is imported to declare them: help must not wait.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from halfseen.errors import OptionError
-from halfseen.members import LEARNERS, NETWORKS, Learner, member_named
-from halfseen.networks.variants import VARIANTS, NetworkVariant, variant_named
-from halfseen.options import Inputs, Options, Preset, make_options, preset
-from halfseen.targets import ClassTarget, ClassWeight, TargetType
 
 if TYPE_CHECKING:
-    from torch import nn
+    from halfseen.data.column_spec import ColumnSpec
+    from halfseen.members import Learner
+    from halfseen.networks.variants import NetworkVariant
+    from halfseen.options import Inputs, Options
 
-    from halfseen.networks.nets.encoders import EncoderFactory
-    from halfseen.networks.training.augmentation import Augmentation
-    from halfseen.networks.training.loop import EpochHook
-
-IN_MEMORY = 256 * 2**20
-"""Bytes of prepared rows, of both tables together, up to which they are held in memory."""
 Effort = Literal["quick", "default", "best"]
-EFFORTS = get_args(Effort)
-AnyTargetType = TargetType | type[TargetType]
-TREES_AND_LINES = ("boosted_trees", "forest", "regression")
+Task = Literal["auto", "classification", "regression"]
+TREES_AND_REGRESSION = ("boosted_trees", "forest", "regression")
 """The members of a table's model, the simplest last; networks join them where they are asked for.
 
 On 33 development problems they brought nothing on average (docs/results/tables.md), and took most
 of the time.
 """
-OF_NETWORKS = ("models", "divergence", "refine", "encoder", "augmentation", "on_epoch")
-"""Settings, beside the options, that networks alone have."""
-STREAMED: dict[str, Any] = {
-    "training.batch_size": 1024,
-    "training.warmup_batch_size": 1024,
-    "training.warmup_epochs": 1,
-    "training.joint_epochs": 2,
-}
-"""Settings for tables that are streamed, where the user gives none."""
+OF_NETWORKS = ("models", "divergence", "refine", "encoder", "augmentation", "on_epoch", "options")
+"""Settings that networks alone have."""
+OF_TABLES = ("Adaptation-Imputation",)
 OF_IMAGES = ("Adaptation-Imputation", "Adaptation-IgnoreComponent")
-"""The models of images: each is ahead somewhere, and together they are near the better.
+"""The networks of images: each is ahead somewhere, and together they are near the better.
 
 No source row can tell which one is ahead on the target (docs/results/digits.md).
 """
@@ -48,101 +38,348 @@ QUICK_IMAGES: dict[str, Any] = {"training.joint_epochs": "auto", "training.joint
 """Settings for images at ``effort="quick"``: 400 steps instead of 4,000."""
 
 
-@dataclass(frozen=True)
-class FitSettings:
-    """How to fit.
+def _listed(given: Any) -> Any:
+    """Take one name for a list of names."""
+    return (given,) if isinstance(given, str) else given
 
-    Parameters
-    ----------
-    models
-        Names of the paper's models to choose from; on images those that answer together.
-    members
-        What learns beside each other; by default trees and regression for tables, with networks
-        at the best effort or where a setting of theirs is given, and networks alone for images
-        and for presets that repeat the paper.
-    effort
-        How long a fit may take: ``quick`` leaves teachers out for tables, and gives images a tenth
-        of the steps; ``best`` adds networks and holds rows in memory out in five folds, whose
-        networks answer together.
-    align
-        Whether drifted columns are mapped; by default where target rows are far from the source.
-    preset, divergence, options
-        Where the networks' settings start, and what replaces them.
-    refine
-        Whether models that adapt end with self-training.
-    seed
-        Same rows, settings and seed: the same model.
-    seeds
-        With how many seeds, from `seed` on, each member is trained that depends on one; they
-        answer together.
-    class_weight
-        How much rows of each class count: ``balanced``, or a mapping.
-    time_limit
-        Seconds to keep to, by leaving members of tables out or by fewer steps on images.
-    memory
-        Bytes of prepared rows up to which tables are held in memory.
-    measure
-        Whether to hold rows out to measure on, even where nothing is chosen or weighed by them.
-    device, encoder, augmentation, on_epoch
-        As for :class:`halfseen.members.NetworksLearner`.
-    """
 
-    models: tuple[str, ...] = ("Adaptation-Imputation",)
-    members: tuple[str, ...] | None = None
-    effort: Effort = "default"
-    align: bool = True
-    preset: Preset = "default"
-    divergence: str = "adversarial"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    refine: bool = False
-    seed: int = 0
-    seeds: int = 1
-    class_weight: ClassWeight = None
-    time_limit: float | None = None
-    memory: int = IN_MEMORY
-    measure: bool = True
-    device: str = "auto"
-    encoder: nn.Module | EncoderFactory | None = None
-    augmentation: Augmentation | None = None
-    on_epoch: EpochHook | None = None
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+OPTION: dict[str, Any] = {"option": True}
+"""Marks what is an option of commands; the rest can be said in a file and in Python."""
 
-    def check(self, inputs: Inputs = "table", target_type: AnyTargetType = ClassTarget) -> None:
-        """Refuse what contradicts itself, before any work."""
-        if not self.models:
-            raise OptionError(f"Name at least one model of {[m.name for m in VARIANTS]}.")
-        methods = [variant_named(name) for name in self.models]
-        if len({method.needs_complete_target for method in methods}) > 1:
-            raise OptionError(
-                "Full models need a target with every column, the others one without; they "
-                "cannot be trained together."
+
+class FitSettings(BaseModel):
+    """How to fit. Each field is an option of the same name, a line of a TOML file, a parameter."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+    label: str | None = Field(
+        default=None, description="Column of the source to predict.", json_schema_extra=OPTION
+    )
+    task: Task = Field(
+        default="auto",
+        description="What the label is: classification (classes), regression (an amount), or "
+        "auto, which takes fractions of many values for amounts.",
+        json_schema_extra=OPTION,
+    )
+    missing: Names = Field(
+        default=(),
+        description="Columns never measured on the target, beside those found.",
+        json_schema_extra=OPTION,
+    )
+    keep: Names = Field(
+        default=(),
+        description="Columns measured on the target, although they look otherwise.",
+        json_schema_extra=OPTION,
+    )
+    categorical: Names = Field(
+        default=(),
+        description="Columns of numbers that are names of categories.",
+        json_schema_extra=OPTION,
+    )
+    numeric: Names = Field(
+        default=(),
+        description="Columns of numbers in which texts stand for gaps.",
+        json_schema_extra=OPTION,
+    )
+    rename: Names = Field(
+        default=(),
+        description="Another name for a column of either table.",
+        json_schema_extra=OPTION | {"metavar": "OLD=NEW"},
+    )
+    dates: Names | Mapping[str, Any] = Field(
+        default=(),
+        description="Parts to read of a column of dates: year, month, day, weekday, hour, days; "
+        "on the clock of a zone with @ZONE.",
+        json_schema_extra=OPTION | {"metavar": "COLUMN=PART,PART"},
+    )
+    drop: Names = Field(default=(), description="Columns not to use.", json_schema_extra=OPTION)
+    id: Names = Field(
+        default=(),
+        description="Columns to carry through to predictions.",
+        json_schema_extra=OPTION,
+    )
+    positive: bool | int | str | None = Field(
+        default=None,
+        description="The class of two that metrics speak of.",
+        json_schema_extra=OPTION,
+    )
+    models: Names | None = Field(
+        default=None,
+        description="Which of the paper's models the networks are: of several one is chosen on "
+        "tables, and on images they answer together. Adaptation-Imputation by default; on images "
+        "with Adaptation-IgnoreComponent.",
+        json_schema_extra=OPTION,
+    )
+    members: Names | None = Field(
+        default=None,
+        description="What learns beside each other: boosted_trees, forest and regression by "
+        "default; networks join where they or one of their settings are asked for. Images have "
+        "networks alone.",
+        json_schema_extra=OPTION,
+    )
+    effort: Effort = Field(
+        default="default",
+        description="How long it may take: quick (no teachers; images a tenth of the steps), "
+        "default, or best (also networks, of five folds, which answer together).",
+        json_schema_extra=OPTION,
+    )
+    seed: int = Field(
+        default=0, description="Same rows, settings and seed: same model.", json_schema_extra=OPTION
+    )
+    target_labels: bool | None = Field(
+        default=None,
+        description="Whether labels of target rows are used; by default where some rows have none.",
+        json_schema_extra=OPTION,
+    )
+    weight: str | None = Field(
+        default=None,
+        description="Column of the source that says how much each row counts.",
+        json_schema_extra=OPTION,
+    )
+    class_weight: str | Mapping[Any, float] | None = Field(
+        default=None,
+        description="How much rows of each class count: balanced, or class by class.",
+        json_schema_extra=OPTION | {"metavar": "balanced|CLASS=WEIGHT"},
+    )
+    time_limit: float | None = Field(
+        default=None,
+        description="Seconds to keep to: what would take longer is left out, all but trees and "
+        "regression; images get fewer steps.",
+        json_schema_extra=OPTION | {"metavar": "SECONDS"},
+    )
+    seeds: int = Field(
+        default=1,
+        description="With how many seeds members are trained, which answer together.",
+        json_schema_extra=OPTION,
+    )
+    report_data: Literal["aggregates", "none"] = Field(
+        default="aggregates",
+        description="What the model keeps for `halfseen report`: aggregates (never a single row), "
+        "or none.",
+        json_schema_extra=OPTION,
+    )
+    strict: bool = Field(
+        default=False, description="Take every alarm as an error.", json_schema_extra=OPTION
+    )
+    align: bool = Field(
+        default=True,
+        description="Whether columns that have drifted are mapped onto the source's scale, where "
+        "target rows are far from those of the source.",
+    )
+    preset: Literal["default", "paper", "reference"] = Field(
+        default="default",
+        description="Where the networks' settings start from: what measured best, the paper's "
+        "text, or the authors' code.",
+    )
+    divergence: str = Field(
+        default="adversarial",
+        description="How distributions of latents are compared: adversarial, transport, or a "
+        "registered name.",
+    )
+    refine: bool = Field(
+        default=False, description="Whether networks that adapt end with self-training."
+    )
+    options: Mapping[str, Any] = Field(
+        default={}, description="Any field of `halfseen.Options`, by its dotted name."
+    )
+    memory_mib: float = Field(
+        default=256,
+        ge=0,
+        description="MiB of prepared rows up to which tables are held in memory; of larger ones "
+        "members learn from a sample.",
+    )
+    measure: bool = Field(
+        default=True,
+        description="Whether rows are held out to measure on, also where nothing is chosen or "
+        "weighed by them.",
+    )
+    device: str = Field(default="auto", description="`auto` takes a GPU where there is one.")
+    encoder: Any = Field(
+        default=None,
+        description="An encoder of your own: a torch module, copied for g1 and g2, or a function "
+        "from an input shape to one. It gives one flat latent per row.",
+    )
+    augmentation: Any = Field(
+        default=None, description="Applied to source batches in the place of the options' own."
+    )
+    on_epoch: Any = Field(
+        default=None, description="Called after each epoch with the objective and its record."
+    )
+
+    def __init__(self, **given: Any) -> None:
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            raise _refusal(error) from None
+
+    # --- the columns ----------------------------------------------------------------------
+
+    def spec(self, *, in_python: bool = False) -> ColumnSpec:
+        """Return what is said of columns."""
+        from halfseen.data.column_spec import ColumnSpec
+        from halfseen.data.dates import read_dates
+        from halfseen.targets import class_name
+
+        if self.label is None:
+            raise OptionError("Say which column to predict: --label COLUMN.")
+        return ColumnSpec(
+            label=self.label,
+            missing=self.missing,
+            keep=self.keep,
+            categorical=self.categorical,
+            drop=self.drop,
+            id=self.id,
+            positive=None if self.positive is None else class_name(self.positive),
+            in_python=in_python,
+            numeric=self.numeric,
+            dates=read_dates(self.dates),
+            target_labels=self.target_labels,
+            task=self.task,
+            weight=self.weight,
+        )
+
+    # --- what is fitted -------------------------------------------------------------------
+
+    @property
+    def memory(self) -> int:
+        """Bytes of prepared rows up to which tables are held in memory."""
+        return int(self.memory_mib * 2**20)
+
+    def variants(self, inputs: Inputs) -> tuple[NetworkVariant, ...]:
+        """Return which of the paper's models the networks are."""
+        from halfseen.networks.variants import variant_named
+
+        default = OF_IMAGES if inputs == "image" else OF_TABLES
+        return tuple(variant_named(name) for name in (self.models or default))
+
+    def members_for(self, inputs: Inputs, *, classes: bool = True) -> tuple[str, ...]:
+        """Return the kinds of members, the simplest last; amounts have no networks."""
+        if self.members is not None:
+            return self.members
+        if inputs == "image" or self.preset != "default":
+            return ("networks",)
+        if classes and (self.effort == "best" or self._asks_for_networks):
+            return ("networks", *TREES_AND_REGRESSION)
+        return TREES_AND_REGRESSION
+
+    @property
+    def _asks_for_networks(self) -> bool:
+        """Whether a setting differs from its default that means nothing without networks."""
+        return any(getattr(self, n) != type(self).model_fields[n].default for n in OF_NETWORKS)
+
+    def distils(self, inputs: Inputs) -> bool:
+        """Whether trees learn from soft labels of teachers that see the complete source."""
+        return inputs == "table" and self.preset == "default" and self.effort != "quick"
+
+    def holds_out(self, inputs: Inputs) -> bool:
+        """Whether rows must be held out: to choose, to weigh, or to measure."""
+        several = len(self.members_for(inputs)) > 1 or len(self.models or ()) > 1
+        return self.measure or several
+
+    def options_for(self, variant: NetworkVariant, *, inputs: Inputs = "table") -> Options:
+        """Return every setting of the networks of one variant."""
+        from halfseen.options import make_options
+        from halfseen.presets import preset
+
+        base = preset(
+            self.preset,
+            inputs=inputs,
+            divergence=self.divergence,
+            imputes=variant.imputes,
+            adapts=variant.adapts,
+        )
+        if inputs == "image" and self.effort == "quick":
+            base = make_options(QUICK_IMAGES, base)
+        return make_options(self.options, base)
+
+    def for_side(self, side: int) -> Self:
+        """Return the same for images of so many pixels, with encoders that suit them."""
+        from halfseen.options import dotted
+        from halfseen.presets import encoder_for
+
+        given = dotted(self.options)
+        if self.preset != "default" or any(name.startswith("images.") for name in given):
+            return self
+        return self.model_copy(update={"options": encoder_for(side) | given})
+
+    def with_steps(self, steps: int) -> Self:
+        """Return the same for images, with so many steps in twenty epochs."""
+        limited = {"training.joint_steps": steps, "training.epoch_steps": max(steps // 20, 1)}
+        return self.model_copy(update={"options": {**self.options, **limited}})
+
+    def learners(
+        self, variant: NetworkVariant, *, inputs: Inputs, classes: bool = True
+    ) -> tuple[Learner, ...]:
+        """Return what fits each member of one variant."""
+        from halfseen.members import LEARNERS
+
+        kinds = self.members_for(inputs, classes=classes)
+        return tuple(
+            self._networks(variant, inputs) if kind == "networks" else LEARNERS[kind]()
+            for kind in kinds
+        )
+
+    def _networks(self, variant: NetworkVariant, inputs: Inputs) -> Learner:
+        from dataclasses import replace
+
+        from halfseen.members.network_members import NetworksLearner
+
+        def of(one: NetworkVariant) -> NetworksLearner:
+            return NetworksLearner(
+                one,
+                self.options_for(one, inputs=inputs),
+                self.refine,
+                self.device,
+                self.encoder,
+                self.augmentation,
+                self.on_epoch,
             )
-        if self.effort not in EFFORTS:
-            raise OptionError(f"effort={self.effort!r} is unknown; choose one of {list(EFFORTS)}.")
+
+        if inputs == "table":
+            return of(variant)
+        others = tuple(of(each) for each in self.variants(inputs) if each != variant)
+        return replace(of(variant), beside=others)
+
+    # --- what contradicts itself ------------------------------------------------------------
+
+    def check(self, inputs: Inputs = "table", *, classes: bool = True) -> None:
+        """Refuse what contradicts itself, before any work."""
+        from halfseen.members import LEARNERS, NETWORKS, member_named
+        from halfseen.networks.variants import VARIANTS
+
+        if self.models is not None and not self.models:
+            raise OptionError(f"Name at least one model of {[v.name for v in VARIANTS]}.")
+        variants = self.variants(inputs)
+        if any(variant.needs_complete_target for variant in variants):
+            raise OptionError(
+                "Full models are for benchmarks: they need the target's missing part."
+            )
         if self.time_limit is not None and not self.time_limit > 0:
             raise OptionError(f"time_limit={self.time_limit} must be more than no seconds.")
         if self.seeds < 1:
             raise OptionError(f"seeds={self.seeds} must be at least 1.")
         if not 0 <= self.seed <= 2**32 - self.seeds:
             raise OptionError(f"The seed {self.seed} must be a whole number from 0 to {2**32 - 1}.")
-        kinds = self.members_for(inputs, target_type)
+        kinds = self.members_for(inputs, classes=classes)
         known = [NETWORKS, *LEARNERS]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown or not kinds or len(set(kinds)) < len(kinds):
             raise OptionError(f"members={list(kinds)} must name one or more of {known}, each once.")
-        if NETWORKS in kinds and not target_type.networks:
+        if NETWORKS in kinds and not classes:
             raise OptionError(
-                f"Networks learn classes, and {target_type.task} predicts amounts: choose among "
+                "Networks learn classes, and regression predicts amounts: choose among "
                 f"members={list(LEARNERS)}, with the default preset."
             )
         if inputs == "image" and kinds != (NETWORKS,):
             raise OptionError(f"members={list(kinds)}: images have networks alone.")
-        if self.refine and not any(method.adapts for method in methods):
+        if self.refine and not any(variant.adapts for variant in variants):
             raise OptionError(
-                f"{methods[0].name} does not adapt, so there is nothing to refine; refine=True "
+                f"{variants[0].name} does not adapt, so there is nothing to refine; refine=True "
                 "needs a model that adapts."
             )
-        for method in methods:
-            options = self.options_for(method, inputs=inputs)
+        for variant in variants:
+            options = self.options_for(variant, inputs=inputs)
             if inputs == "image" and self.time_limit and options.training.joint_epochs != "auto":
                 raise OptionError(
                     "time_limit says how long images are trained, and so does "
@@ -151,89 +388,15 @@ class FitSettings:
         if NETWORKS in kinds:
             member_named(NETWORKS)  # PyTorch is there before anybody limits its threads
 
-    def members_for(
-        self, inputs: Inputs, target_type: AnyTargetType = ClassTarget
-    ) -> tuple[str, ...]:
-        """Return the kinds of members, the simplest last."""
-        if self.members is not None:
-            return tuple(self.members)
-        if inputs == "image" or self.preset != "default":
-            return ("networks",)
-        if target_type.networks and (self.effort == "best" or self._asks_for_networks):
-            return (NETWORKS, *TREES_AND_LINES)
-        return TREES_AND_LINES
 
-    @property
-    def _asks_for_networks(self) -> bool:
-        """Whether a setting differs from its default that means nothing without networks."""
-        plain = {entry.name: entry.default for entry in fields(self)}
-        return bool(self.options) or any(getattr(self, n) != plain[n] for n in OF_NETWORKS)
-
-    def teaches(self, inputs: Inputs) -> bool:
-        """Whether trees learn from soft labels of teachers that see the complete source."""
-        return inputs == "table" and self.preset == "default" and self.effort != "quick"
-
-    def holds_out(self, inputs: Inputs) -> bool:
-        """Whether rows must be held out: to choose, to weigh, or to measure."""
-        return self.measure or len(self.models) > 1 or len(self.members_for(inputs)) > 1
-
-    def options_for(
-        self, method: NetworkVariant, *, inputs: Inputs = "table", resident: bool = True
-    ) -> Options:
-        """Return every setting of the networks of one model."""
-        base = preset(
-            self.preset,
-            inputs=inputs,
-            divergence=self.divergence,
-            imputes=method.imputes,
-            adapts=method.adapts,
-        )
-        options = base if resident else make_options(STREAMED, base)
-        if inputs == "image" and self.effort == "quick":
-            options = make_options(QUICK_IMAGES, base)
-        chosen = make_options(self.options, options)
-        if resident:
-            return chosen
-        # Oversampling needs all rows at hand.
-        return make_options({"training.balanced": False}, chosen)
-
-    def with_steps(self, steps: int) -> FitSettings:
-        """Return the same for images, with so many steps in twenty epochs."""
-        told = {"training.joint_steps": steps, "training.epoch_steps": max(steps // 20, 1)}
-        return replace(self, options={**self.options, **told})
-
-    def learners(
-        self,
-        method: NetworkVariant,
-        *,
-        inputs: Inputs,
-        resident: bool,
-        target_type: AnyTargetType = ClassTarget,
-    ) -> tuple[Learner, ...]:
-        """Return what fits each member of one model."""
-        kinds = self.members_for(inputs, target_type)
-        if NETWORKS not in kinds:
-            return tuple(LEARNERS[kind]() for kind in kinds)
-        from halfseen.members.network_members import NetworksLearner
-
-        def of(model: NetworkVariant) -> NetworksLearner:
-            return NetworksLearner(
-                model,
-                self.options_for(model, inputs=inputs, resident=resident),
-                self.refine,
-                self.device,
-                self.encoder,
-                self.augmentation,
-                self.on_epoch,
-            )
-
-        networks = of(method)
-        if inputs == "image":
-            others = (variant_named(name) for name in self.models if name != method.name)
-            networks = replace(networks, beside=tuple(of(other) for other in others))
-        return tuple(networks if kind == NETWORKS else LEARNERS[kind]() for kind in kinds)
-
-
-def needs_complete_target(models: Sequence[str]) -> bool:
-    """Whether the models are those of a target that lacks nothing."""
-    return any(variant_named(name).needs_complete_target for name in models)
+def _refusal(error: ValidationError) -> OptionError:
+    """Return the first fault as a sentence."""
+    fault = error.errors()[0]
+    name = str(fault["loc"][0])
+    if fault["type"] == "extra_forbidden":
+        known = ", ".join(FitSettings.model_fields)
+        return OptionError(f"There is no setting {name!r}; there are {known}.")
+    annotation = FitSettings.model_fields[name].annotation
+    if choices := get_args(annotation) if "Literal" in str(annotation) else ():
+        return OptionError(f"{name}={fault['input']!r} is unknown; choose one of {list(choices)}.")
+    return OptionError(f"{name}={fault['input']!r}: {fault['msg']}.")

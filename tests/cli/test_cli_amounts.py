@@ -17,7 +17,7 @@ from halfseen.members import LEARNERS
 from halfseen.model.summaries import told
 from halfseen.rehearsal import TAUGHT, UNTAUGHT
 from halfseen.selection import scores_for
-from halfseen.settings import TREES_AND_LINES
+from halfseen.settings import TREES_AND_REGRESSION
 from halfseen.targets import IntervalReach, RegressionTarget
 from halfseen_serve.openapi import described_model, output_names
 from halfseen_serve.scorer import open_scorers
@@ -87,7 +87,7 @@ def test_predictions_have_an_amount_and_an_interval(folder):
         "predict", folder / "model", folder / "target.csv", "-o", folder / "other.csv",
         "--class-share", "a=0.1", code=2,
     )  # fmt: skip
-    assert "this one predicts amounts" in " ".join(refused.split())
+    assert "this model predicts amounts" in " ".join(refused.split())
 
 
 def test_evaluate_measures_amounts_beside_simpler_ones(folder):
@@ -260,7 +260,7 @@ def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):
 def test_the_best_effort_has_no_networks_of_amounts():
     source, target, _ = tables(60)
     model = halfseen.fit(source, target, "price", effort="best", report=False)
-    assert {member.kind for member in model.members} == set(TREES_AND_LINES)
+    assert {member.kind for member in model.members} == set(TREES_AND_REGRESSION)
 
 
 def test_several_missing_patterns_have_a_part_each(folder, tmp_path):

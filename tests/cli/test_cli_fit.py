@@ -17,10 +17,9 @@ from rich.console import Console
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
 import halfseen as library
-from halfseen.cli.fit_config import read_config
+from halfseen.cli.fit_config import read_settings
 from halfseen.cli.printing import print_metrics
 from halfseen.networks.variants import VARIANTS
-from halfseen.settings import IN_MEMORY
 
 HEART_CATEGORIES = "cp,restecg,slope,thal"
 
@@ -110,18 +109,10 @@ def test_scores_are_written_in_the_format_of_the_ending(ending, tables, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == [out.name]
 
 
-def test_complete_rows_are_used_when_asked(tables, tmp_path):
-    source = tables / "source.parquet"
-    outs = [tmp_path / "hidden.csv", tmp_path / "shown.csv"]
-    plain = halfseen("predict", tables / "model", source, "-o", outs[0])
-    assert "takes them for missing: spend, grade (--use-missing" in plain.out
-    assert halfseen("predict", tables / "model", source, "-o", outs[1], "--use-missing").code == 0
-    hidden, shown = (pd.read_csv(out)["p_yes"] for out in outs)
-    assert not np.allclose(hidden, shown)
-    run = halfseen("predict", tables / "model", tables / "target.parquet", "-o",
-                   tmp_path / "none.csv", "--use-missing")  # fmt: skip
-    assert run.code == 2
-    assert "nothing to use" in run.err
+def test_missing_columns_of_complete_rows_are_not_looked_at(tables, tmp_path):
+    out = tmp_path / "scores.csv"
+    run = halfseen("predict", tables / "model", tables / "source.parquet", "-o", out)
+    assert "because the model takes them for missing: spend, grade." in run.out
 
 
 def test_an_older_model_and_older_scores_are_replaced(tables, tmp_path, one_part):
@@ -136,7 +127,7 @@ def test_an_older_model_and_older_scores_are_replaced(tables, tmp_path, one_part
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
-def test_several_models_and_streaming_from_a_configuration(tables, tmp_path):
+def test_several_models_and_a_sample_from_a_configuration(tables, tmp_path):
     config = tmp_path / "all.toml"
     config.write_text(
         'label = "click"\nid = ["user"]\npositive = "no"\nmemory_mib = 0\n'
@@ -147,7 +138,7 @@ def test_several_models_and_streaming_from_a_configuration(tables, tmp_path):
     run = halfseen("fit", tables / "source.parquet", tables / "target.parquet", "--config", config,
                    "-o", tmp_path / "model")  # fmt: skip
     assert run.code == 0, run.err
-    assert "streamed from disk" in run.out
+    assert "a sample of large tables" in run.out
     assert "no target label is used" in run.out
     model = library.load(tmp_path / "model")
     assert model.schema.classes == ("yes", "no")
@@ -166,7 +157,7 @@ def test_a_terminal_is_asked_about_doubtful_columns(tables, tmp_path, monkeypatc
         return True
 
     monkeypatch.setattr(typer, "confirm", confirm)
-    monkeypatch.setattr("halfseen.cli.site_tables.is_terminal", lambda: True)
+    monkeypatch.setattr("halfseen.cli.inputs.is_terminal", lambda: True)
     run = halfseen("fit", tables / "source.parquet", target, "--label", "click", "--id", "user",
                    "--dry-run")  # fmt: skip
     assert run.code == 0, run.err
@@ -215,16 +206,16 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     guide = (Path(__file__).parents[2] / "docs/tables.md").read_text()
     path = tmp_path / "fit.toml"
     path.write_text(guide.split("```toml\n")[1].split("```")[0])
-    config = read_config(path, {})
+    config = read_settings(path, {})
     assert config.label == "click"
-    assert config.settings().options_for(VARIANTS[-1], resident=True).training.joint_epochs == 40
-    assert config.memory_mib * 2**20 == IN_MEMORY
+    assert config.options_for(VARIANTS[-1]).training.joint_epochs == 40
+    assert config.memory_mib == 256
 
 
 def test_a_model_of_the_paper_that_is_named_has_networks():
     given = {"label": "click", "models": ["Adaptation-Imputation"]}
-    assert "networks" in read_config(None, given).settings().members_for("table")
-    assert "networks" not in read_config(None, {"label": "click"}).settings().members_for("table")
+    assert "networks" in read_settings(None, given).members_for("table")
+    assert "networks" not in read_settings(None, {"label": "click"}).members_for("table")
 
 
 def test_names_behind_each_other_are_renamed(tmp_path):

@@ -73,7 +73,7 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
     **{f"tensors cut {s}": (truncated("model.safetensors", s), "SHA-256") for s in (0, 0.5, 0.99)},
     **{f"JSON cut {s}": (truncated("model.json", s), "description") for s in (0, 0.5, 0.99)},
     "newer": (edited(format=999), "update halfseen"),
-    "no format": (edited(format=None), "does not exist"),
+    "no format": (edited(format=None), "has format None"),
     "older": (edited(format=1), "fit the model again"),
     "edited": (edited(seed=77), "was changed after it was written"),
     "no seal": (edited(seal=None), "was changed after it was written"),

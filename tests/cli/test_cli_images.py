@@ -400,7 +400,7 @@ def test_commands_for_tables_say_what_they_take(place, tmp_path):
     run = halfseen("serve", place / "model", "--port", "0")
     assert "holds a model of images, and this takes models of tables" in run.err
     words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
-    for option in (["--use-missing"], ["--rename", "a=b"]):
+    for option in (["--class-share", "a=1"], ["--rename", "a=b"]):
         assert f"{option[0]} is for models of tables" in halfseen(*words, *option).err
     run = halfseen("explain", place / "model", place / "target", "-o", tmp_path / "p.html")
     assert "--output is for models of tables" in run.err

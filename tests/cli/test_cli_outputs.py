@@ -77,8 +77,8 @@ FIT = "fit source.csv target.csv --label click --id user --config tiny.toml"
 REHEARSE = "rehearse source.csv target.csv --label click --config tiny.toml --repeats 1"
 
 INPUTS = [
-    (f"{TUNE} -o source.toml", "The table of trials would go to source.csv, which is the source"),
-    (f"{TUNE} -o ./target.toml", "target.csv, which is the target table itself"),
+    (f"{TUNE} -o source.csv", "The settings would go to source.csv, which is the source"),
+    (f"{TUNE} -o ./target.csv", "target.csv, which is the target table itself"),
     (f"{TUNE} -o tiny.toml", "tiny.toml, which is the settings file itself"),
     (f"{TUNE} -o best.toml --storage source.csv", "source.csv, which is the source table itself"),
     (f"{TUNE} -o model/best.toml", "lies inside the model folder"),
@@ -148,15 +148,14 @@ def test_force_does_not_help_where_nothing_can_be_replaced(force, place, no_work
 
 @pytest.mark.parametrize("force", ["", " --force"])
 def test_outputs_of_one_command_are_apart(force, place, no_work):
-    check_spared(place, f"{TUNE} -o best.csv{force}", "is also the place of the table of trials")
-    check_spared(place, f"{TUNE} -o best.journal{force}", "is also the place of the journal")
+    check_spared(place, f"{TUNE} -o best.db{force}", "is also the place of the database")
     check_spared(place, f"export model --onnx new.md{force}", "also the place of the card")
     check_spared(place, f"export model --onnx a --card a/card.md{force}", "cannot stand beside")
 
 
 @pytest.mark.parametrize("force", ["", " --force"])
 def test_a_hard_link_is_the_file(force, place, no_work):
-    os.link(place / "source.csv", place / "best.csv")
+    os.link(place / "source.csv", place / "best.toml")
     check_spared(place, f"{TUNE} -o best.toml{force}", "which is the source table itself")
     os.link(place / "many/one.parquet", place / "scores.parquet")
     words = f"predict model many -o scores.parquet{force}"
@@ -174,7 +173,7 @@ def test_a_symbolic_link_is_neither_followed_nor_replaced(force, place, no_work)
     check_spared(place, f"predict model source.csv -o link.csv{force}", "is a symbolic link")
     check_spared(place, f"{FIT} -o link{force}", "link, which is a symbolic link: name the place")
     check_spared(place, f"report model -o nowhere.html{force}", "is a symbolic link")
-    check_spared(place, f"{TUNE} -o link.toml{force}", "link.csv, which is a symbolic link")
+    check_spared(place, f"{TUNE} -o link.csv{force}", "link.csv, which is a symbolic link")
     check_spared(place, f"predict model many -o linked/s.csv{force}", "inside the table many")
     check_spared(place, f"predict model linked -o many/s.csv{force}", "inside the table linked")
     check_spared(place, f"predict model link.csv -o target.csv{force}", "is the table itself")
@@ -204,8 +203,7 @@ def test_tune_replaces_what_it_wrote(place):
     passed(f"{TUNE} -o best.toml")
     passed(f"{TUNE} -o best.toml")
     assert sorted(path.name for path in place.glob("best*") if path.is_file()) == [
-        "best.csv",
-        "best.journal",
+        "best.db",
         "best.toml",
     ]
 

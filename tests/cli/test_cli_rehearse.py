@@ -51,7 +51,7 @@ def test_what_fit_would_fit_is_rehearsed(tables, tmp_path):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--models", "Adaptation-Full"), "Full model needs a target"),
+        (("--models", "Adaptation-Full"), "Full models are for benchmarks"),
         (("--models", "Best"), "There is no model 'Best'"),
         (("--missing", "speed"), "'speed'"),
     ],

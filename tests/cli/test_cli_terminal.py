@@ -122,7 +122,7 @@ def test_colours_are_for_terminals(monkeypatch):
             ["numpy", "pydantic", "halfseen.cli.fit", "halfseen_bench.cli.bench"],
         ),
         (
-            "from halfseen import AdaptationImputationClassifier as Ours; Ours().get_params()",
+            "from halfseen import HalfSeenClassifier as Ours; Ours().get_params()",
             ["torch", "lightgbm"],
         ),
     ],
@@ -232,9 +232,9 @@ def test_scores_are_corrected_for_shares_that_are_known(clicks, tmp_path):
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (["maybe=0.1"], "--class-share maybe=0.1: write CLASS=SHARE, with a class of the model"),
+        (["maybe=0.1"], "maybe=0.1 is not one of a class of the model (no, yes) and a share"),
         (["yes=often"], "a share from 0 to 1"),
-        (["yes=0.7", "no=0.6"], "the shares sum to 1.3, not to 1"),
+        (["yes=0.7", "no=0.6"], "The class shares sum to 1.3, not to 1"),
     ],
 )
 def test_shares_that_cannot_be_are_refused(clicks, tmp_path, said, sentence):

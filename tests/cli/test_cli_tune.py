@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import tomllib
 
 import pytest
 from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
 
-from halfseen import AdaptationImputationClassifier
-from halfseen.cli.fit_config import FitConfig
-from halfseen.cli.tune import best_config
-from halfseen.tuning import SearchResult, SearchTrial
+from halfseen.cli.tune import _toml
+from halfseen.settings import FitSettings
+from halfseen.tuning import _Rows, with_params
 
 pytest.importorskip("optuna")
 pytestmark = pytest.mark.usefixtures("one_part")
@@ -38,11 +36,6 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
     assert best["id"] == ["user"]
     assert best["models"][0] in both[1].split(",")
     assert best["options"]["tables"]["latent_size"] == 3, "what the configuration says is kept"
-    with (tmp_path / "best.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 4
-    assert float(rows[0]["training.learning_rate"]) == best["options"]["training"]["learning_rate"]
-    assert float(rows[0]["source_loss"]) <= float(rows[1]["source_loss"])
 
     fitted = halfseen(
         "fit", tables / "source.parquet", tables / "target.parquet", "--config", output,
@@ -55,6 +48,8 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
     found = json.loads(longer.out)
     assert len(found["trials"]) == 6
     assert found["best"]["value"] == min(trial["value"] for trial in found["trials"])
+    rate = tomllib.loads(output.read_text())["options"]["training"]["learning_rate"]
+    assert found["best"]["settings"]["training.learning_rate"] == rate
     other = tune(tables, output, *both, "--trials", 3, "--seed", 5)
     assert other.code == 2
     assert "The storage holds another search" in other.err
@@ -62,13 +57,12 @@ def test_from_two_tables_to_settings_that_fit_reads(tables, tmp_path):
 
 def test_weights_of_a_settings_file_count(tables, tmp_path, monkeypatch):
     given = []
-    fit = AdaptationImputationClassifier.fit
 
-    def spied(self, *rows, sample_weight=None, **more):
-        given.append((sample_weight, self.class_weight))
-        return fit(self, *rows, sample_weight=sample_weight, **more)
+    def spied(self, settings, score):
+        given.append((self.training.weights, settings.class_weight))
+        return 1.0
 
-    monkeypatch.setattr(AdaptationImputationClassifier, "fit", spied)
+    monkeypatch.setattr(_Rows, "value", spied)
     config = tmp_path / "weighted.toml"
     config.write_text('weight = "visits"\nclass_weight = {yes = 3}\n' + TINY)
     run = tune(tables, tmp_path / "best.toml", "--config", config, "--trials", 1)
@@ -85,7 +79,6 @@ def test_tables_beyond_memory_are_sampled(tables, tmp_path):
     config.write_text("memory_mib = 0\n" + TINY)
     run = tune(tables, tmp_path / "best.toml", "--config", config, "--trials", 1)
     assert run.code == 0, run.err
-    assert "stand for all in the search" in run.out
     assert tomllib.loads((tmp_path / "best.toml").read_text())["memory_mib"] == 0
 
 
@@ -99,27 +92,25 @@ def test_mistakes_are_sentences(tables, tmp_path):
     assert not (tmp_path / "best.toml").exists()
 
 
-def test_a_damaged_journal_is_a_sentence(tables, tmp_path):
-    journal = tmp_path / "best.journal"
-    journal.write_text('{"op_code":0,"worker_id":"a","study_name":"s","directions":[1]}\n{"op_\n')
+def test_a_damaged_storage_is_a_sentence(tables, tmp_path):
+    kept = tmp_path / "best.db"
+    kept.write_bytes(b"SQLite format 3\0" + b"?" * 5000)
     run = tune(tables, tmp_path / "best.toml", "--trials", 1)
     assert run.code == 2
-    assert f"{journal} is damaged" in " ".join(run.err.split())
+    assert f"The trials cannot be kept in {kept} (" in " ".join(run.err.split())
     assert not (tmp_path / "best.toml").exists()
 
 
 def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
-    from halfseen.tuning.searching import _Runner
+    value, ran = _Rows.value, []
 
-    run_one, ran = _Runner.run, []
-
-    def interrupted(self, number):
-        ran.append(number)
+    def interrupted(self, settings, score):
+        ran.append(settings)
         if len(ran) == 2:
             raise KeyboardInterrupt
-        return run_one(self, number)
+        return value(self, settings, score)
 
-    monkeypatch.setattr(_Runner, "run", interrupted)
+    monkeypatch.setattr(_Rows, "value", interrupted)
     run = tune(tables, tmp_path / "best.toml", "--trials", 2)
     assert run.code == 130
     assert "Run the command again to go on" in run.err
@@ -130,20 +121,20 @@ def test_a_stopped_search_says_how_to_go_on(tables, tmp_path, monkeypatch):
 
 
 def test_settings_of_every_kind_become_toml():
-    config = FitConfig(
+    config = FitSettings(
         label='click "now"', drop=["a b", "ü\x7f"], positive=True, seed=3,
-        options=tomllib.loads(TINY)["options"],
+        dates={"visit": ["month", "hour@Europe/Berlin"]}, options=tomllib.loads(TINY)["options"],
     )  # fmt: skip
-    trial = SearchTrial(
-        "m", 0, {"refine": True, "training.learning_rate": 1e-7}, "complete", 0.5, 1.0
+    written = tomllib.loads(
+        _toml(with_params(config, {"refine": True, "training.learning_rate": 1e-7}))
     )
-    written = tomllib.loads(best_config(config, SearchResult("dev", (trial,))))
-    expected = {"label": 'click "now"', "drop": ["a b", "ü\x7f"], "positive": True, "seed": 3}
-    assert expected.items() <= written.items()
-    assert written["models"] == ["m"]
-    assert written["refine"] is True
-    config.options["training"]["learning_rate"] = 1e-7
-    assert written["options"] == config.options
+    assert written.pop("options") == {
+        **config.options, "training": config.options["training"] | {"learning_rate": 1e-7},
+    }  # fmt: skip
+    assert written == {
+        "label": 'click "now"', "drop": ["a b", "ü\x7f"], "positive": True, "seed": 3,
+        "dates": ["visit=month,hour@Europe/Berlin"], "refine": True,
+    }  # fmt: skip
 
 
 def test_what_is_said_of_columns_and_rows_holds_in_a_search(tmp_path):

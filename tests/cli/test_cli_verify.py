@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 
-import numpy as np
 import pytest
 from tables_cli import check_refused, halfseen
 
-from tiny import classifier
+from table_models import table_model
 
 
 def test_a_whole_model_and_its_graph(tables, tmp_path):
@@ -43,10 +42,7 @@ def test_nothing_there(tmp_path, out):
 
 
 def test_a_model_that_has_no_graph_says_that_its_answers_were_not_tested(tmp_path):
-    inputs = np.random.default_rng(0).normal(size=(40, 3))
-    model = classifier(model="Source-Full")
-    model.fit(inputs, np.arange(40) % 2, X_target=inputs)
-    model.save(tmp_path / "model")
+    table_model(method="Source-Full").save(tmp_path / "model")
     run = halfseen("verify", tmp_path / "model")
     assert run.code == 0, run.err
     assert "not tested" in run.out

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from torch import nn
 
-from halfseen import AdaptationImputationClassifier, Blocks, HalfseenError
+from halfseen import Blocks, HalfSeenClassifier, HalfseenError
 from halfseen.data.frames import label_column, read_frame
 from halfseen.errors import AlarmWarning
 from tiny import classifier
@@ -51,7 +51,7 @@ CASES = {
     "no missing block": (
         lambda: fit(X_target=source()),
         r"The target has a value for every column of the source \(n_features=3\), so nothing is "
-        r"missing there: name what was never measured with missing=\[\.\.\.\], or ask for model=",
+        r"missing there: name what was never measured with missing=\[\.\.\.\]",
     ),
     "no missing block in arrays": (
         lambda: fit(source().to_numpy(), X_target=source().to_numpy()),
@@ -64,14 +64,6 @@ CASES = {
     "nothing in common": (
         lambda: fit(X_target=pd.DataFrame({"age": [np.nan] * ROWS})),
         "The target shares no usable column with the source: there is nothing to predict from",
-    ),
-    "a full model and a target that lacks something": (
-        lambda: fit(model="Adaptation-Full"),
-        "A Full model needs a target with every column, and the target lacks thal",
-    ),
-    "a full model and a column called missing": (
-        lambda: fit(X_target=source(), model="Adaptation-Full", missing=["thal"]),
-        r"missing=\['thal'\] contradicts a Full model, which uses every column of the target",
     ),
     "a column that looks unmeasured": (
         lambda: fit(X_target=target(chol=0.0)),
@@ -254,17 +246,15 @@ CASES = {
         r"encoder of the observed block cannot take inputs of shape \(2,\)",
     ),
     "both ways at once": (
-        lambda: AdaptationImputationClassifier().fit(
-            source(), LABELS, target(), sample_domain=np.ones(ROWS)
-        ),
+        lambda: HalfSeenClassifier().fit(source(), LABELS, target(), sample_domain=np.ones(ROWS)),
         "Give either X_target or sample_domain, not both",
     ),
     "one domain in the stacked form": (
-        lambda: AdaptationImputationClassifier().fit(source(), LABELS, sample_domain=np.ones(ROWS)),
+        lambda: HalfSeenClassifier().fit(source(), LABELS, sample_domain=np.ones(ROWS)),
         "positive numbers for source rows and negative ones for target rows",
     ),
     "a domain mark missing": (
-        lambda: AdaptationImputationClassifier().fit(source(), LABELS, sample_domain=[1, -1]),
+        lambda: HalfSeenClassifier().fit(source(), LABELS, sample_domain=[1, -1]),
         r"sample_domain has shape \(2,\) for 40 rows",
     ),
 }

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import halfseen
-import tiny
 from halfseen.data.preprocessing import read_rows, transform
 from halfseen.errors import InputError
 from halfseen.explain import TYPICAL, outside_columns, shapley_values, shown, typical_rows
@@ -101,7 +100,9 @@ def test_several_classes_are_explained_by_the_predicted_one():
     y = np.array(["a", "b", "c"])[np.digitize(x[:, 0], [-0.5, 0.5])]
     target = random.normal(size=(40, 3))
     target[:, 2] = np.nan
-    model = tiny.classifier(members=["regression"]).fit(x, y, X_target=target)
+    model = halfseen.HalfSeenClassifier(members=["regression"], random_state=0).fit(
+        x, y, X_target=target
+    )
     found = model.explain(target[:30])
     probability = model.predict_proba(target[:30])
     assert found.spoken_of.tolist() == probability.argmax(1).tolist()

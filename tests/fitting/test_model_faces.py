@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import halfseen
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.cli.app import app
 from halfseen.errors import HalfseenError
 from halfseen.fitting import prepared_rows
@@ -84,7 +84,7 @@ def test_a_frame_and_two_files_give_the_same_model(members, suffix, tmp_path):
     )
     assert done.exit_code == 0, done.output
     by_files = halfseen.load(tmp_path / "model")
-    model = AdaptationImputationClassifier(
+    model = HalfSeenClassifier(
         options=TINY, random_state=3, members=members, drop=["day"], categorical=["grade"]
     ).fit(source, labels, X_target=target)
     kinds = {column.name: column.kind for column in model.model_.schema.columns}
@@ -207,7 +207,7 @@ def test_both_faces_say_the_same(name, tmp_path):
     source, labels, target = make()
     settings = {"options": TINY, "random_state": 0} | given
     with pytest.raises(HalfseenError) as caught:
-        AdaptationImputationClassifier(**settings).fit(source, labels, X_target=target)
+        HalfSeenClassifier(**settings).fit(source, labels, X_target=target)
     words = {"source": "the source", "target": "the target", "first": 0}
     assert sentence.format_map(words) in str(caught.value)
     options = [f"--set={option}={value}" for option, value in given.get("options", {}).items()]

@@ -1,4 +1,4 @@
-"""Training from tables: in memory, streamed, chosen, measured, saved."""
+"""Training from tables: in memory, sampled, chosen, measured, saved."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ import halfseen
 import tiny
 from halfseen import load
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.row_stream import RowStream
+from halfseen.data.preprocessing import RowStream
 from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import open_table
 from halfseen.errors import InputError, OptionError
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
-from halfseen.fitting.streamed_batches import StreamedBatches
 from halfseen.metrics import metrics_of
 from halfseen.model import model as model_module
 from halfseen.model.model import Model
-from halfseen.model.table_scoring import TableScorer
-from halfseen.parallel import Ranks, at_once_workers
+from halfseen.parallel import at_once_workers
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
@@ -72,10 +70,10 @@ def found(tmp_path: Path) -> InferredTables:
     return make(tmp_path)
 
 
-@pytest.mark.parametrize("memory", [512 * 2**20, 0], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("memory", [512, 0], ids=["in memory", "a sample"])
 def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, tmp_path):
     settings = FitSettings(
-        **QUICK | {"options": TINY | {"training.joint_epochs": 8}, "memory": memory}
+        **QUICK | {"options": TINY | {"training.joint_epochs": 8}, "memory_mib": memory}
     )
     assert is_resident(found, settings) == (memory > 0)
     model = fit_tables(found, settings).model
@@ -93,11 +91,11 @@ def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, t
     assert loaded.training_data["source"]["rows"] == ROWS
 
 
-@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("memory", [512, 0], ids=["in memory", "a sample"])
 def test_the_same_seed_gives_the_same_model(memory, found, tmp_path):
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     first, second, other = (
-        fitted(found, seed=seed, memory=memory).predict_proba(target) for seed in (0, 0, 1)
+        fitted(found, seed=seed, memory_mib=memory).predict_proba(target) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
@@ -116,36 +114,22 @@ def test_frames_of_other_libraries_are_scored_alike(found, tmp_path):
     assert set(model.predict(table)) <= {"yes", "no"}
 
 
-def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
-    model = fitted(found)
-    source = pa.parquet.read_table(tmp_path / "source.parquet").slice(0, 60)
-    hidden = model.predict_proba(source)
-    shown = model.predict_proba(source, use_missing=True)
-    assert not np.allclose(hidden, shown)
-    gaps = source.set_column(4, "c", pa.array([None] * 30 + source["c"].to_pylist()[30:]))
-    mixed = model.predict_proba(gaps, use_missing=True)
-    np.testing.assert_allclose(mixed[:30], hidden[:30], atol=1e-6)
-    np.testing.assert_allclose(mixed[30:], shown[30:], atol=1e-6)
-
-
 def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
     model = fitted(found)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     whole, sizes = model.predict_proba(target), []
     answer = Model.raw_prediction
     monkeypatch.setattr(model_module, "SHARE", 128)
-    monkeypatch.setattr(Model, "answer", lambda *a: sizes.append(len(a[1])) or answer(*a))
+    monkeypatch.setattr(Model, "raw_prediction", lambda *a: sizes.append(len(a[1])) or answer(*a))
     np.testing.assert_allclose(model.predict_proba(target), whole, rtol=1e-6)
     assert sizes == [100, 100, 100]
 
 
-def test_a_block_that_no_member_uses_is_refused_and_not_recommended(found, tmp_path):
+def test_a_block_that_no_member_uses_is_not_recommended(found, tmp_path):
     model = fitted(found, members=("regression",))
     source = pa.parquet.read_table(tmp_path / "source.parquet")
     with pytest.raises(InputError, match="No member of this model makes use of the missing block"):
         model.predict_proba(source, use_missing=True)
-    (note,) = TableScorer.of(model, source.column_names).notes
-    assert note == "Not looked at, because the model takes them for missing: c."
 
 
 def test_probabilities_speak_of_the_source_frequencies(tmp_path):
@@ -159,7 +143,7 @@ def test_probabilities_speak_of_the_source_frequencies(tmp_path):
 def test_one_of_several_is_chosen_by_the_stated_rule(found):
     said: list[str] = []
     names = ("Adaptation-Imputation", "Source-IgnoreComponent", "Adaptation-ZeroImputation")
-    fit = fit_tables(found, FitSettings(names, options=TINY), Hooks(say=said.append))
+    fit = fit_tables(found, FitSettings(models=names, options=TINY), Hooks(say=said.append))
     model = fit.model
     risks = model.metrics["choice"]["weighted_cross_entropy"]
     assert set(risks) == set(names)
@@ -172,7 +156,7 @@ def test_one_of_several_is_chosen_by_the_stated_rule(found):
     ("given", "message"),
     [
         ({"options": {"no_such": 1}}, "no_such"),
-        ({"models": ("Source-Full", "Source-IgnoreComponent")}, "together"),
+        ({"models": ("Source-Full", "Source-IgnoreComponent")}, "Full models are for benchmarks"),
         ({"models": ()}, "Name at least one model of"),
         ({"models": ("Magic",)}, "Magic"),
         ({"models": ("Source-IgnoreComponent",), "refine": True}, "does not adapt"),
@@ -219,17 +203,12 @@ def test_images_and_presets_of_the_paper_have_networks_alone(given):
         assert FitSettings(**given).members_for("table") == ("networks",)
 
 
-def streams(found: InferredTables, share: float = 0.25) -> tuple[RowStream, RowStream]:
-    source = RowStream(found.source.table, found.schema, is_source=True, share=share)
-    return source, RowStream(found.target.table, found.schema, is_source=False)
-
-
 def rows_of(inputs: np.ndarray) -> Counter[bytes]:
     return Counter(row.tobytes() for row in inputs)
 
 
 def test_held_out_rows_and_the_others_are_the_whole_table(found):
-    source, _ = streams(found)
+    source = RowStream(found.source.table, found.schema, is_source=True, share=0.25)
     held, kept = source.all(held_out=True)[0], source.all()[0]
     whole = RowStream(found.source.table, found.schema, is_source=True).all()[0]
     assert rows_of(held) + rows_of(kept) == rows_of(whole)
@@ -240,75 +219,14 @@ def test_held_out_rows_and_the_others_are_the_whole_table(found):
     assert 0.3 < len(labels) / len(kept) < 0.7
 
 
-def test_trees_of_streamed_tables_learn_from_as_many_rows_as_memory_holds(found, monkeypatch):
+def test_members_of_large_tables_learn_from_as_many_rows_as_memory_holds(found, monkeypatch):
     monkeypatch.setattr(prepared_rows, "SAMPLE_ROWS", 20)
     monkeypatch.setattr(prepared_rows, "TRAINING_ROWS", 200)
     few, many = (
-        len(prepared_rows.prepared_streams(found, seed=0, memory=memory).folds[0].training)
-        for memory in (0, 2**30)
+        len(prepared_rows._sampled(found, FitSettings(memory_mib=memory)).folds[0].training)
+        for memory in (0, 1024)
     )
     assert few < 50 < 100 < many < 300
-
-
-def test_a_streamed_epoch_sees_every_training_row_once(found, monkeypatch):
-    monkeypatch.setattr("halfseen.data.row_stream.BUFFER_ROWS", 100)
-    source, target = streams(found, share=0.1)
-    kept, labels = source.all()
-    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
-    seen = list(batches.epoch(1, seed=5))
-    assert len(seen) == batches.steps(1) == len(kept)
-    assert rows_of(np.concatenate([b.source.numpy() for b in seen])) == rows_of(kept)
-    label_of = {row.tobytes(): label for row, label in zip(kept, labels, strict=True)}
-    assert all(label_of[b.source.numpy()[0].tobytes()] == int(b.labels[0]) for b in seen)
-    assert len(kept) > 300
-    # The target is shorter: no row comes again before all have been seen.
-    target_seen = np.concatenate([b.target.numpy() for b in seen])
-    assert rows_of(target_seen[:300]) == rows_of(target.all()[0])
-
-
-def test_streamed_batches_depend_on_the_seed_alone(found):
-    source, target = streams(found)
-    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
-
-    def first(seed: int) -> bytes:
-        return next(iter(batches.epoch(32, seed))).source.numpy().tobytes()
-
-    assert first(1) == first(1) != first(2)
-
-
-@pytest.mark.parametrize("group", [64, 1_000], ids=["many parts", "one part"])
-def test_processes_read_different_rows_in_equally_many_steps(group, tmp_path):
-    found = make(tmp_path, group=group)
-    source, target = streams(found)
-    kept = source.all()[0]
-    dealt = [
-        rows_of(np.concatenate([c[0] for c in source.scattered(np.random.default_rng(3), ranks)]))
-        for ranks in (Ranks(0, 3), Ranks(1, 3), Ranks(2, 3))
-    ]
-    assert all(dealt)
-    assert sum(dealt, Counter()) == rows_of(kept)
-    batches = StreamedBatches(source, target, source_rows=len(kept), target_rows=300)
-    # Shards differ in length, steps and sizes do not.
-    for rank in range(3):
-        sizes = [len(batch.source) for batch in batches.epoch(16, 5, Ranks(rank, 3))]
-        assert sizes == [(5, 5, 6)[rank]] * (len(kept) // 16)
-
-
-def test_a_process_without_rows_is_told(found):
-    source, target = streams(found, share=1.0)
-    batches = StreamedBatches(source, target, source_rows=300, target_rows=300)
-    with pytest.raises(InputError, match="process 1 was dealt hold no row"):
-        next(iter(batches.epoch(16, 5, Ranks(1, 2))))
-
-
-def test_rows_are_mixed_across_the_table(found, monkeypatch):
-    monkeypatch.setattr("halfseen.data.row_stream.BUFFER_ROWS", 150)
-    source, _ = streams(found, share=0.0)
-    order = {row.tobytes(): place for place, row in enumerate(source.all()[0])}
-    mixed = np.concatenate([c[0] for c in source.shuffled(np.random.default_rng(0))])
-    places = np.array([order[row.tobytes()] for row in mixed])
-    assert sorted(places) == list(range(ROWS))
-    assert abs(np.corrcoef(places, np.arange(ROWS))[0, 1]) < 0.7
 
 
 def test_metrics_of_more_classes_and_of_an_absent_one():
@@ -333,11 +251,11 @@ class Stop(Progress):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "streamed"])
+@pytest.mark.parametrize("memory", [512, 0], ids=["in memory", "a sample"])
 def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared_rows, "SMALL", 1_000)
     monkeypatch.setattr(prepared_rows, "FOLDS", 2)
-    settings = FitSettings(**QUICK, memory=memory)
+    settings = FitSettings(**QUICK, memory_mib=memory)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     expected = fit_tables(found, settings).model
     folder = tmp_path / "unfinished"
@@ -351,7 +269,7 @@ def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch
     # All epochs but the three that were finished before.
     assert -1 - Stop.left == (8 if memory else 4) - 3
     np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
-    settings = FitSettings(**QUICK, memory=memory, seed=1)
+    settings = FitSettings(**QUICK, memory_mib=memory, seed=1)
     other = fit_tables(found, settings, Hooks(checkpoints=folder)).model
     assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import tiny
-from halfseen import AdaptationImputationClassifier, InputError
+from halfseen import HalfSeenClassifier, InputError
 
 RANDOM = np.random.default_rng(0)
 
@@ -62,7 +62,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_hard_table_ends_in_a_model(case, small_budget):
     source, labels, target = CASES[case]()
-    model = AdaptationImputationClassifier(random_state=0, options=tiny.TINY)
+    model = HalfSeenClassifier(random_state=0, options=tiny.TINY)
     found = model.fit(source, labels, X_target=target).predict_proba(target)
     assert found.shape == (len(target), len(np.unique(labels)))
     np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-6)
@@ -76,7 +76,7 @@ def test_what_a_perfect_teacher_knows_does_not_make_its_students_sure(small_budg
     source = pd.DataFrame(random.normal(size=(300, 4)), columns=list("abcd")).assign(d=labels * 1.0)
     target = pd.DataFrame(random.normal(size=(200, 3)), columns=list("abc"))
     members = ["boosted_trees", "forest", "regression"]
-    model = AdaptationImputationClassifier(random_state=0, members=members)
+    model = HalfSeenClassifier(random_state=0, members=members)
     found = model.fit(source, labels, X_target=target).predict_proba(target)
     assert np.abs(found[:, 1] - 0.5).mean() < 0.2
 
@@ -86,4 +86,4 @@ def test_classes_too_rare_to_learn_end_in_a_sentence(positives, told):
     source, labels, target = plain()
     rare = (np.arange(len(labels)) < positives).astype(int)
     with pytest.raises(InputError, match=told):
-        AdaptationImputationClassifier().fit(source, rare, X_target=target)
+        HalfSeenClassifier().fit(source, rare, X_target=target)

@@ -156,7 +156,7 @@ def test_numbers_with_gaps_are_the_labels_of_whole_numbers():
 def test_the_estimator_takes_masked_labels_of_the_target():
     source, target = two_tables(yes=0.15)
     y = np.where(np.arange(240) < 30, target.sick == "yes", np.nan)
-    model = halfseen.AdaptationImputationClassifier(members=["regression"], random_state=0)
+    model = halfseen.HalfSeenClassifier(members=["regression"], random_state=0)
     rows = target.drop(columns="sick")
     model.fit(source.drop(columns="sick"), (source.sick == "yes").astype(int), rows, y_target=y)
     assert model.model_.metrics["target_labels"]["rows"] == 30
@@ -169,11 +169,11 @@ def test_the_estimator_takes_masked_labels_of_the_target():
         model.fit(rows, target.sick, y_target=y, sample_domain=np.ones(240))
 
 
-def test_streamed_tables_use_labels_too(tmp_path):
+def test_tables_that_memory_does_not_hold_use_labels_too(tmp_path):
     source, target = two_tables(yes=0.15)
     source.to_parquet(tmp_path / "s.parquet")
     some_labels(target, 60).to_parquet(tmp_path / "t.parquet")
-    model = fitted(tmp_path / "s.parquet", tmp_path / "t.parquet", memory=0)
+    model = fitted(tmp_path / "s.parquet", tmp_path / "t.parquet", memory_mib=0)
     assert model.metrics["target_labels"]["rows"] == 60
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import halfseen
-from halfseen import AdaptationImputationClassifier, AdaptationImputationRegressor
+from halfseen import AdaptationImputationClassifier, HalfSeenClassifier, HalfSeenRegressor
 from halfseen.errors import OptionError
 from halfseen.export.onnx import check_parity, onnx_model
 from halfseen.model.summaries import told
@@ -20,7 +20,7 @@ def domains(rows=80):
 def test_each_member_but_regression_has_every_seed(tmp_path):
     source, target = domains()
     settings = {"members": ["networks", "forest", "regression"], "options": TINY}
-    model = AdaptationImputationClassifier(**settings, missing=[2], seeds=2, random_state=5)
+    model = HalfSeenClassifier(**settings, missing=[2], seeds=2, random_state=5)
     model = model.fit(source, source.sum(1) > 0, X_target=target).model_
     kinds = [member.kind for member in model.members]
     assert (kinds.count("forest"), kinds.count("regression")) == (2, 1)
@@ -81,7 +81,7 @@ def test_models_of_images_answer_together(tmp_path):
 
 def test_amounts_have_seeds_too_and_no_seed_is_refused():
     source, target = domains()
-    model = AdaptationImputationRegressor(members=["forest"], missing=[2], seeds=2, effort="quick")
+    model = HalfSeenRegressor(members=["forest"], missing=[2], seeds=2, effort="quick")
     assert len(model.fit(source, source.sum(1), X_target=target).model_.members) == 2
     with pytest.raises(OptionError, match="seeds=0 must be at least 1"):
         model.set_params(seeds=0).fit(source, source.sum(1), X_target=target)

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from onnxruntime import InferenceSession
 
 import halfseen
-from halfseen import AdaptationImputationClassifier, load
+from halfseen import HalfSeenClassifier, load
 from halfseen.column_maps import (
     ColumnMap,
     Continuous,
@@ -118,8 +118,8 @@ def one_part(monkeypatch):
 def test_a_fit_maps_drifted_columns_and_its_folder_and_graph_do_the_same(tmp_path):
     source, labels, target, truth = drifted()
     settings = {"effort": "quick", "random_state": 0}
-    model = AdaptationImputationClassifier(**settings).fit(source, labels, X_target=target)
-    plain = AdaptationImputationClassifier(**settings, align=False)
+    model = HalfSeenClassifier(**settings).fit(source, labels, X_target=target)
+    plain = HalfSeenClassifier(**settings, align=False)
     assert plain.fit(source, labels, X_target=target).score(target, truth) < 0.8
     assert model.score(target, truth) > 0.95
     assert all(isinstance(member, Aligned) for member in model.model_.members)
@@ -141,7 +141,7 @@ def test_a_fit_maps_drifted_columns_and_its_folder_and_graph_do_the_same(tmp_pat
 
 def test_nothing_is_mapped_where_the_target_lies_among_the_source():
     source, labels, target, _ = drifted()
-    model = AdaptationImputationClassifier(effort="quick", random_state=0)
+    model = HalfSeenClassifier(effort="quick", random_state=0)
     model.fit(source, labels, X_target=(target - 40.0) / 3.0)
     assert "alignment" not in model.model_.metrics
     assert not any(isinstance(member, Aligned) for member in model.model_.members)
@@ -151,7 +151,7 @@ def test_labels_of_the_target_weigh_each_map_by_itself(tmp_path):
     source, labels, target, truth = drifted()
     said = np.random.default_rng(0).integers(0, 4, len(truth))  # what no map agrees with
     known = np.where(np.arange(len(truth)) < 20, said.astype(object), None)
-    model = AdaptationImputationClassifier(members=["regression"], random_state=0)
+    model = HalfSeenClassifier(members=["regression"], random_state=0)
     found = model.fit(source, labels, X_target=target, y_target=known).model_
     assert found.metrics["target_labels"]["used_for"] == "weights"
     assert len(found.members) > 2

@@ -10,15 +10,21 @@ from torch import nn
 
 from halfseen import OptionError
 from halfseen.networks import terms
-from halfseen.networks.nets.modules import build_networks
-from halfseen.networks.terms import Part, State, Term, TermSettings, loss_words, register
+from halfseen.networks.modules import build_networks
+from halfseen.networks.terms import (
+    Batch,
+    Part,
+    State,
+    Term,
+    TermSettings,
+    Views,
+    loss_words,
+    register,
+)
 from halfseen.networks.terms.paper import classification_loss
-from halfseen.networks.terms.term import Batch, Views
-from halfseen.networks.training.batches import LabelledRows, ResidentBatches
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.train import LabelledRows, ResidentBatches, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options
-from halfseen.options.making import TERM_SETTINGS
+from halfseen.options import TERM_SETTINGS, make_options
 
 
 @pytest.fixture
@@ -76,8 +82,8 @@ def test_a_registered_term_is_trained_shown_and_told_of_every_step(registry):
     term = objective.terms["scale"]
     assert term.steps.item() == 5 * steps
     assert term.last.item() == pytest.approx((2 * steps - 1) / (2 * steps))
-    assert objective.weights("joint")["scale"] == 0.5
-    assert "scale" not in objective.weights("warm-up")
+    assert objective.total("joint", {"scale": torch.ones(())}) == 0.5
+    assert term not in objective.terms_in("warm-up")
 
 
 def test_a_part_has_its_own_learning_rate(registry):
@@ -218,7 +224,7 @@ def test_soft_labels_and_weights_are_their_formula():
 def trained(labels, weights=None):
     small = problem()
     rows = LabelledRows(small.source.inputs, labels, weights)
-    given = TrainingProblem.resident(small.blocks, rows, small.target, 2)
+    given = TrainingProblem(small.blocks, rows, small.target, 2)
     method = variant_named("Adaptation-Imputation")
     return fit_objective(given, method, OPTIONS, seed=7, refine=True, device="cpu")[0]
 
@@ -242,74 +248,3 @@ def test_batches_are_balanced_by_the_most_probable_class_and_carry_weights():
     assert labels.argmax(1).bincount().tolist() == [12, 12]
     for batch in epoch:
         assert torch.allclose(batch.weights, batch.source.flatten() / 7.5)
-
-
-# --- any stream of batches ------------------------------------------------------------------
-
-
-class Replayed:
-    """A stream from elsewhere that happens to yield what rows in memory would."""
-
-    def __init__(self, given, balanced):
-        self.resident = ResidentBatches(given.source, given.target, balanced=balanced)
-
-    def steps(self, batch_size):
-        return self.resident.steps(batch_size)
-
-    def epoch(self, batch_size, seed, ranks=None):
-        for batch in self.resident.epoch(batch_size, seed):
-            yield Batch(*(None if part is None else part.clone() for part in batch))
-
-
-def rows_with(kind):
-    small = problem()
-    labels, weight = small.source.labels, None
-    if kind == "soft and weighted":
-        labels = torch.softmax(small.source.inputs[:, :2], 1)
-        weight = torch.linspace(0.5, 1.5, 64)
-    source = LabelledRows(small.source.inputs, labels, weight)
-    return TrainingProblem.resident(small.blocks, source, small.target, 2)
-
-
-@pytest.mark.parametrize("kind", ["classes", "soft and weighted"])
-@pytest.mark.parametrize("refine", [True, False])
-def test_streamed_rows_train_to_the_same_weights_as_rows_in_memory(kind, refine, tmp_path):
-    resident = rows_with(kind)
-    options = make_options(
-        {
-            "training.balanced": False,
-            "training.target_augmentation": "mask",
-            "networks.prediction_statistics": "target",
-        },
-        OPTIONS,
-    )
-    stream = TrainingProblem(
-        resident.blocks, 2, Replayed(resident, False), 64, resident.source, resident.target, "file"
-    )
-    method = variant_named("Adaptation-Imputation")
-    settings = {"seed": 7, "refine": refine, "device": "cpu"}
-    expected, history = fit_objective(resident, method, options, **settings)
-    found, streamed = fit_objective(stream, method, options, **settings)
-    assert same(weights(expected), weights(found))
-    assert [r["classification"] for r in history] == [r["classification"] for r in streamed]
-
-    seen, path = [], tmp_path / "run.safetensors"
-
-    def stop(objective, record):
-        seen.append(record)
-        if len(seen) == 4:
-            raise StopError
-
-    with pytest.raises(StopError):
-        fit_objective(stream, method, options, checkpoint=path, on_epoch=stop, **settings)
-    resumed, _ = fit_objective(stream, method, options, checkpoint=path, **settings)
-    assert same(weights(expected), weights(resumed))
-
-
-def test_a_stream_cannot_be_balanced():
-    given, options = problem(), make_options({"training.balanced": True}, OPTIONS)
-    stream = TrainingProblem(
-        given.blocks, 2, Replayed(given, True), 64, given.source, given.target, "file"
-    )
-    with pytest.raises(OptionError, match=r"training.balanced=True needs all rows in memory"):
-        fit_objective(stream, variant_named("Adaptation-Imputation"), options, seed=0)

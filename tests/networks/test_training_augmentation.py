@@ -8,7 +8,7 @@ import torch
 from scipy.stats import ks_2samp
 
 from halfseen import Blocks
-from halfseen.networks.training.augmentation import (
+from halfseen.networks.augmentation import (
     AUGMENTATIONS,
     AffineImages,
     Appearance,
@@ -18,10 +18,10 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.train import TrainingProblem, fit_objective, sample_of
+from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective, sample_of
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 
 
 def test_half_as_wide_is_half_of_every_range():
@@ -125,7 +125,7 @@ def test_no_gap_moves_into_what_was_measured():
 def test_light_is_added_where_one_domain_alone_has_colours():
     grey = torch.rand(40, 1, 8, 8).expand(-1, 3, -1, -1)
     for tint, expected in ((torch.ones(3), False), (torch.tensor([1.0, 1.2, 1.0]), True)):
-        problem = TrainingProblem.resident(
+        problem = TrainingProblem(
             Blocks.rows((3, 8, 8)),
             LabelledRows(grey, torch.arange(40) % 2),
             Blocks.rows((3, 8, 8)).hide(grey * tint[:, None, None]),
@@ -153,7 +153,7 @@ def images_problem(target_shift):
     labels = torch.arange(40) % 2
     spread = 1 + target_shift * torch.rand(40, 1, 1, 1, generator=random)
     target = blocks.hide(target * spread + target_shift)
-    return TrainingProblem.resident(blocks, LabelledRows(source, labels), target, 2)
+    return TrainingProblem(blocks, LabelledRows(source, labels), target, 2)
 
 
 SMALL = {
@@ -183,7 +183,7 @@ def test_images_are_standardized_where_the_light_of_the_source_varies_more():
     alike, brighter = images_problem(0.0), images_problem(2.0)
     source = LabelledRows(brighter.target, brighter.source.labels)
     target = brighter.blocks.hide(brighter.source.inputs)
-    darker = TrainingProblem.resident(brighter.blocks, source, target, 2)
+    darker = TrainingProblem(brighter.blocks, source, target, 2)
     options = make_options(SMALL, preset(imputes=False))
     for problem, expected in ((alike, False), (brighter, False), (darker, True)):
         method = variant_named("Adaptation-IgnoreComponent")

@@ -39,7 +39,7 @@ from halfseen.report.model_page import (
     model_page,
     read_subject,
 )
-from halfseen.settings import IN_MEMORY, FitSettings
+from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen.targets.classification import OTHER_ACCURACY
 
@@ -126,9 +126,9 @@ def test_facts_are_those_of_the_tables(fitted):
 def test_what_may_not_be_kept_is_not(kept, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared_rows, "SMALL", 0)
     batches = {"training.batch_size": 16, "training.warmup_batch_size": 16}
-    settings = FitSettings(memory=0 if kept else IN_MEMORY, options=TINY | batches)
+    settings = FitSettings(memory_mib=0 if kept else 256, options=TINY | batches)
     found = understood(tmp_path)
-    fit = fit_tables(found, settings)  # without memory, rows are streamed
+    fit = fit_tables(found, settings)  # without memory, a sample is learned from
     model = fit.model
     if kept:
         model.report = facts_of_fit(found, fit).model_dump(mode="json")
@@ -151,7 +151,7 @@ def test_a_folder_that_keeps_no_data_has_a_report_with_fewer_sections(fitted, tm
 
 def test_a_folder_of_an_older_version_is_refused_with_the_remedy():
     with pytest.raises(
-        InputError, match=r"has format 1, of an earlier halfseen, .* does not read: fit"
+        InputError, match="has format 1, and this version of halfseen reads format 4"
     ):
         read_subject(FORMAT_1)
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import tiny
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.selection import make_scorer
 from table_models import LEARNS_FAST
 
 QUICK = LEARNS_FAST | {"training.warmup_epochs": 2, "training.joint_epochs": 2}
 
 
-def learner(*, options=(), **settings) -> AdaptationImputationClassifier:
+def learner(*, options=(), **settings) -> HalfSeenClassifier:
     """Return an estimator that learns something within a few epochs."""
     return tiny.classifier(options=QUICK | dict(options), **settings)
 

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from test_selection_models import learner
 
-from halfseen import AdaptationImputationClassifier, InputError, OptionError
+from halfseen import HalfSeenClassifier, InputError, OptionError
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Evidence, evaluate, make_scorer
 
 
@@ -37,7 +37,7 @@ def routing():
         yield
 
 
-def requesting(**settings) -> AdaptationImputationClassifier:
+def requesting(**settings) -> HalfSeenClassifier:
     return learner(**settings).set_fit_request(sample_domain=True)
 
 
@@ -111,7 +111,7 @@ def test_what_a_scorer_cannot_do_is_said():
 
 def test_a_model_without_networks_is_scored_by_its_observed_columns():
     X, y, domain = stacked()
-    model = AdaptationImputationClassifier(members=["regression"], random_state=0)
+    model = HalfSeenClassifier(members=["regression"], random_state=0)
     model.fit(X, y, sample_domain=domain)
     source, target = X[domain > 0], X[domain < 0]
     score = make_scorer("dev", X_target=target)(model, source, y[domain > 0])

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from halfseen.cli.terminal import (
     ESCAPED,
+    Terminal,
     make_console,
     set_verbosity,
     verbosity,
@@ -23,7 +24,7 @@ from halfseen.cli.terminal import (
 )
 from halfseen.errors import HalfseenError, OptionError, reason
 
-HELP = {
+_HELP = {
     "fit": "Learn from a complete, labelled table for one that lacks columns and labels.",
     "fit_images": "Learn from complete, labelled images for others that lack a part and labels.",
     "tune": "Search settings by a score that needs no target label.",
@@ -42,11 +43,19 @@ HELP = {
     "verify": "Check a model's seal, that it holds finite numbers alone, and its answers to known "
     "rows.",
 }
-"""What the list of commands says of each function; its module has the same name."""
-COMMANDS = {
-    name.replace("_", "-"): (f"halfseen.cli.{name}:{name}", words) for name, words in HELP.items()
+"""What the list of commands says of each function."""
+_MODULES = {
+    "evaluate": "predict",
+    "explain": "predict",
+    "rehearse": "tune",
+    **dict.fromkeys(("report", "export", "verify"), "inspect"),
 }
-"""Every command: its home, and what is said of it."""
+"""The module of each that has none of its own."""
+COMMANDS = {
+    name.replace("_", "-"): (f"halfseen.cli.{_MODULES.get(name, name)}:{name}", words)
+    for name, words in _HELP.items()
+}
+"""Every command: where it is, and what is said of it."""
 
 PACKAGES = {
     "serve": "halfseen-serve",
@@ -105,7 +114,7 @@ def root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
     ] = False,
 ) -> None:
-    """Classify a shifted, unlabelled target in which some inputs are never measured.
+    """Predict on a shifted, unlabelled target in which some inputs are never measured.
 
     Example: halfseen fit source.csv target.csv --label click -o model/
     """
@@ -122,6 +131,7 @@ def command(*, whole: bool = False) -> Any:
 def main() -> None:
     """Run the command line; a mistake in the input is one sentence and exit code 2, ours 1."""
     set_verbosity(0)
+    Terminal.printed = False
     try:
         command()(prog_name="halfseen")
     except HalfseenError as error:
@@ -142,11 +152,9 @@ def _refuse(sentence: str, code: int = 2) -> NoReturn:
     """Print one sentence and end; the traceback is for those who ask twice for more."""
     if verbosity() > 1:
         traceback.print_exc()
-    rank = os.environ.get("RANK", "0")  # set by torchrun
-    if "--json" in sys.argv and rank == "0":
+    if "--json" in sys.argv and not Terminal.printed:
         typer.echo(json.dumps({"error": sentence}, ensure_ascii=False).translate(ESCAPED))
-    kind = "error" if rank == "0" else f"error in process {rank}"
-    text = Text.assemble((f"{kind}: ", "red"), sentence)
+    text = Text.assemble(("error: ", "red"), sentence)
     make_console(stderr=True).print(text, soft_wrap=True)
     sys.exit(code)
 

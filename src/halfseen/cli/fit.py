@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.fit_config import Config, FitConfig, with_settings
+from halfseen.cli.fit_config import Config, with_settings
 from halfseen.cli.fit_output import check_place, going_on, save_model
+from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets, Unlabelled
 from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
-from halfseen.cli.site_tables import OneSource, OneTarget, Sites, Sources, Targets
 from halfseen.cli.terminal import Force, Json, Terminal
+from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
-    from halfseen.parallel import Ranks
+    from halfseen.data.schema_inference import InferredTables
+    from halfseen.model.model import Model
 
 
 @with_settings()
@@ -27,13 +29,14 @@ def fit(
     target: OneTarget = None,
     sources: Sources = None,
     targets: Targets = None,
+    unlabelled: Unlabelled = None,
     *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
     ] = None,
-    settings: FitConfig,
+    settings: FitSettings,
     config: Config = None,
-    dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Say what the columns are, and stop.")] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -47,101 +50,80 @@ def fit(
 
     Example: halfseen fit source.csv target.csv --label click -o model/
 
+    Few labels: rows whose label is empty teach what the missing columns say; --unlabelled FILE
+    names more of them.
+
     Several sites: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
-
-    Several processes: torchrun --nproc-per-node 2 -m halfseen fit source.csv ...
     """
-    from halfseen.parallel import joined
-
-    sites = Sites.given(source, target, sources, targets)
-    read = sites.read() | {"the settings file": config}
-    with joined() as ranks:
-        terminal = Terminal(as_json=as_json, silent=not ranks.is_first)
-        ranks.from_first(lambda: check_place(output, read, dry_run=dry_run, force=force))
-        _fit(sites, settings, None if dry_run else output, terminal, ranks)
-
-
-def _fit(
-    sites: Sites, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
-) -> None:
-    """Fit every part that was understood; without an output only tell."""
     from halfseen.model.pattern_model import PatternModel
 
-    started = time.perf_counter()
-    config.settings()  # says what contradicts itself, before any table is read
-    parts = ranks.from_first(lambda: sites.understood(config, terminal))
+    started, terminal = time.perf_counter(), Terminal(as_json=as_json)
+    sites = Sites.given(source, target, sources, targets, unlabelled)
+    read = sites.read() | {"the settings file": config}
+    check_place(output, read, dry_run=dry_run, force=force)
+    parts = sites.inferred(settings, terminal)
     models, documents = [], []
-    for number, found in enumerate(parts, start=1):
+    for number, inferred in enumerate(parts, start=1):
         if len(parts) > 1:
-            lacking = ", ".join(column.name for column in found.schema.missing)
+            lacking = ", ".join(column.name for column in inferred.schema.missing)
             terminal.say(f"Part {number} of {len(parts)}, for tables that lack {lacking}:")
-        model, document = _fit_part(found, config, output, terminal, ranks)
-        models.append(model)
+        document = describe(inferred, settings, terminal)
+        if output is not None and not dry_run:
+            model = fit_part(inferred, settings, output, terminal)
+            document |= {"method": model.title, "metrics": model.metrics}
+            document["alarms"] = model.metrics["alarms"]
+            models.append(model)
         documents.append(document)
-    shown = documents[0] if len(parts) == 1 else {"parts": documents}
-    if output is None:
-        terminal.document(shown | {"model": None})
+    whole = documents[0] if len(parts) == 1 else {"parts": documents}
+    if output is None or not models:
+        terminal.document(whole | {"model": None})
         return
-    if not ranks.is_first:
-        return
-    whole = models[0] if len(models) == 1 else PatternModel(tuple(models))
-    terminal.document(shown | save_model(whole, output, started, terminal))
+    fitted = models[0] if len(models) == 1 else PatternModel(tuple(models))
+    terminal.document(whole | save_model(fitted, output, started, terminal))
 
 
-def _fit_part(
-    found: Any, config: FitConfig, output: Path | None, terminal: Terminal, ranks: Ranks
-) -> tuple[Any, dict[str, Any]]:
-    """Fit what was understood of one source and one target; without an output only tell."""
-    from halfseen.alarms import refuse
+def describe(inferred: InferredTables, settings: FitSettings, terminal: Terminal) -> dict[str, Any]:
+    """Say what the columns are and what will be fitted; return the same as data."""
     from halfseen.alarms.table_alarms import table_alarms
-    from halfseen.fitting.member_training import Hooks
-    from halfseen.fitting.pipeline import fit_tables, is_resident
-    from halfseen.members import NETWORKS
-    from halfseen.networks.variants import variant_named
+    from halfseen.fitting.pipeline import is_resident
 
-    settings = config.settings()
-    print_schema(found, terminal.console)
-    alarms = table_alarms(found)
-    if config.strict:
-        refuse(alarms)
+    print_schema(inferred, terminal.console)
+    alarms = table_alarms(inferred)
     show_alarms(alarms, terminal)
-    resident = is_resident(found, settings)
-    options = settings.options_for(variant_named(settings.models[0]), resident=resident)
-    if found.class_counts:
+    variants = settings.variants("table")
+    options = settings.options_for(variants[0])
+    if inferred.class_counts:
         balanced = options.training.balanced
         shown = "equally often, by oversampling" if balanced else "as often as they occur"
         terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
-    where = "in memory" if resident else "streamed from disk"
-    members = settings.members_for("table", found.schema.target_type)
-    models = f" Networks: {', '.join(settings.models)}." if NETWORKS in members else ""
-    terminal.say(f"Members: {', '.join(members)}; tables {where}; seed {settings.seed}.{models}")
-    if ranks.size > 1:
-        terminal.say(f"{ranks.size} processes share every batch.")
+    where = "tables in memory" if is_resident(inferred, settings) else "a sample of large tables"
+    members = settings.members_for("table", classes=inferred.schema.target_type.networks)
+    names = [variant.name for variant in variants]
+    networks = f" Networks: {', '.join(names)}." if "networks" in members else ""
+    terminal.say(f"Members: {', '.join(members)}; {where}; seed {settings.seed}.{networks}")
     terminal.settings(options)
-    document = schema_facts(found) | {"models": settings.models, "seed": settings.seed}
-    document["alarms"] = alarms
-    if output is None:
-        return None, document
+    return schema_facts(inferred) | {"models": names, "seed": settings.seed, "alarms": alarms}
+
+
+def fit_part(
+    inferred: InferredTables, settings: FitSettings, output: Path, terminal: Terminal
+) -> Model:
+    """Fit one set of missing columns, and say how good the model is on held-out rows."""
+    from halfseen.alarms.table_alarms import table_alarms
+    from halfseen.api import fit_domains
+    from halfseen.distillation import few_label_sentences
+    from halfseen.fitting.member_training import Hooks
+
     with going_on(output, terminal) as unfinished, terminal.fit_progress() as bar:
         hooks = Hooks(say=terminal.say, checkpoints=unfinished)
         if bar is not None:
             hooks = replace(hooks, progress=bar.training, part=bar.part)
-        fit = fit_tables(found, settings, hooks)
-    model = fit.model
-    if not ranks.is_first:
-        return model, document
-    if config.strict:
-        refuse(model.alarms)
-    if config.report_data != "none":
-        from halfseen.report.facts import facts_of_fit
-
-        facts = facts_of_fit(found, fit)
+        model = fit_domains(inferred, settings, hooks)
+    if model.report is not None:
         command = shlex.join(["halfseen", *sys.argv[1:]])
-        model.report = facts.model_copy(update={"command": command}).model_dump(mode="json")
+        model.report = {**model.report, "command": command}
     print_metrics(model.metrics, terminal.console)
-    show_alarms(model.alarms[len(alarms) :], terminal)
-    return model, document | {
-        "method": model.title,
-        "alarms": model.metrics["alarms"],
-        "metrics": model.metrics,
-    }
+    for sentence in few_label_sentences(model.metrics):
+        terminal.say(sentence)
+    show_alarms(model.alarms[len(table_alarms(inferred)) :], terminal)
+    return model

@@ -1,226 +1,86 @@
-"""What can be said of a fit, by options of a command and in a TOML file."""
+"""Settings of a fit as options of a command, laid over those of a TOML file."""
 
 from __future__ import annotations
 
 import inspect
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from typer import Argument, Option
-from typer.models import OptionInfo
+from typer import Option
 
 from halfseen.errors import InputError, OptionError
+from halfseen.settings import FitSettings
 
-if TYPE_CHECKING:
-    from halfseen.cli.terminal import Terminal
-    from halfseen.data.column_spec import ColumnSpec
-    from halfseen.data.table_files import TableFiles
-    from halfseen.model.model import Model
-    from halfseen.model.pattern_model import PatternModel
-    from halfseen.settings import FitSettings
-
-Names = list[str] | None
-Effort = Literal["quick", "default", "best"]
-"""As :data:`halfseen.settings.Effort`, which help must not wait for."""
-
-ModelFolder = Annotated[Path, Argument(help="Folder that `halfseen fit` wrote.")]
-Rename = Annotated[
-    Names, Option(metavar="OLD=NEW", help="Another name for a column of either table.")
-]
-Models = Annotated[
-    Names,
-    Option(
-        help="The paper's models to choose from or to rehearse; Adaptation-Imputation by default."
-    ),
-]
+Config = Annotated[Path | None, Option(help="TOML file with these settings and any other.")]
 Set = Annotated[
-    Names,
+    list[str] | None,
     Option(
         "--set",
         metavar="NAME=VALUE",
         help="Any option of the networks by its dotted name: training.joint_epochs=50.",
     ),
 ]
-Seed = Annotated[int | None, Option(min=0, help="Same seed, same model.")]
-Seeds = Annotated[
-    int | None,
-    Option(min=1, help="With how many seeds members are trained, which answer together."),
-]
-Config = Annotated[Path | None, Option(help="TOML file with these settings and any other.")]
-
-
-class FitConfig(BaseModel):
-    """Everything that can be said of a fit but the tables and the output; None is not said.
-
-    What has no option of a command can be said in a file alone.
-    """
-
-    model_config = ConfigDict(extra="forbid")
-
-    label: Annotated[str | None, Option(help="Column of the source to predict.")] = None
-    task: Annotated[
-        Literal["auto", "classification", "regression"] | None,
-        Option(
-            help="What the label is: classification (classes), regression (an amount), or auto, "
-            "which takes fractions of many values for amounts."
-        ),
-    ] = None
-    missing: Annotated[
-        Names, Option(help="Columns never measured on the target, beside those found.")
-    ] = None
-    keep: Annotated[
-        Names, Option(help="Columns measured on the target, although they look otherwise.")
-    ] = None
-    categorical: Annotated[
-        Names, Option(help="Columns of numbers that are names of categories.")
-    ] = None
-    numeric: Annotated[Names, Option(help="Columns of numbers in which texts stand for gaps.")] = (
-        None
-    )
-    rename: Rename = None
-    dates: Annotated[
-        Names,
-        Option(
-            metavar="COLUMN=PART,PART",
-            help="Parts to read of a column of dates: year, month, day, weekday, hour, days.",
-        ),
-    ] = None
-    drop: Annotated[Names, Option(help="Columns not to use.")] = None
-    id: Annotated[Names, Option(help="Columns to carry through to predictions.")] = None
-    positive: Annotated[
-        str | int | bool | None, Option(help="The class of two that metrics speak of.")
-    ] = None
-    models: Models = None
-    members: Annotated[
-        Names,
-        Option(
-            help="What learns beside each other: networks, boosted_trees, forest, regression; all "
-            "by default."
-        ),
-    ] = None
-    effort: Annotated[
-        Effort | None,
-        Option(
-            help="How long it may take: quick (trees and regression), default (also teachers) or "
-            "best (also networks, of five folds)."
-        ),
-    ] = None
-    seed: Seed = None
-    target_labels: Annotated[
-        bool | None,
-        Option(
-            "--target-labels/--no-target-labels",
-            help="Whether labels of target rows are used; by default where some rows have none.",
-        ),
-    ] = None
-    weight: Annotated[
-        str | None, Option(help="Column of the source that says how much each row counts.")
-    ] = None
-    class_weight: Annotated[
-        list[str] | dict[str, float] | str | None,
-        Option(
-            metavar="balanced|CLASS=WEIGHT",
-            help="How much rows of each class count: balanced, or class by class.",
-        ),
-    ] = None
-    time_limit: Annotated[
-        float | None,
-        Option(
-            min=0.001,
-            metavar="SECONDS",
-            help="Leave out what would take longer; trees and regression are always fitted.",
-        ),
-    ] = None
-    seeds: Seeds = None
-    report_data: Annotated[
-        Literal["aggregates", "none"] | None,
-        Option(
-            help="What the model keeps for `halfseen report`: aggregates (never a single row), or "
-            "none."
-        ),
-    ] = None
-    strict: Annotated[bool | None, Option("--strict", help="Take every alarm as an error.")] = None
-    align: bool | None = None
-    preset: str | None = None
-    divergence: str | None = None
-    refine: bool | None = None
-    memory_mib: Annotated[int, Field(ge=0)] | None = None
-    options: dict[str, Any] = {}
-
-    def spec(self) -> ColumnSpec:
-        from halfseen.data.column_spec import ColumnSpec
-        from halfseen.data.dates import read_dates
-        from halfseen.targets import class_name
-
-        positive = None if self.positive is None else class_name(self.positive)
-        own = {"positive": positive, "dates": read_dates(self.dates or ())}
-        return ColumnSpec(**self._said_of(ColumnSpec) | own)
-
-    def open(self, path: Path) -> TableFiles:
-        """Open a table, with the names that are said for its columns."""
-        return open_renamed(path, self.rename)
-
-    def settings(self) -> FitSettings:
-        from halfseen.members import NETWORKS
-        from halfseen.settings import TREES_AND_LINES, FitSettings
-
-        said = self._said_of(FitSettings) | {"class_weight": _class_weight(self.class_weight)}
-        if self.models is not None:
-            said["models"] = tuple(dict.fromkeys(self.models))
-            if self.members is None and self.preset in (None, "default"):
-                said["members"] = (NETWORKS, *TREES_AND_LINES)
-        if self.memory_mib is not None:
-            said["memory"] = self.memory_mib * 2**20
-        settings = FitSettings(**said)
-        settings.check()
-        return settings
-
-    def _said_of(self, kind: type) -> dict[str, Any]:
-        """Return what is said of the fields of a dataclass."""
-        said = {each.name: getattr(self, each.name, None) for each in fields(kind)}
-        return {n: tuple(v) if isinstance(v, list) else v for n, v in said.items() if v is not None}
-
-
+FLAGS = {
+    "target_labels": "--target-labels/--no-target-labels",
+    "strict": "--strict",
+}
+"""How options of yes and no are written."""
+AS_TYPED = {"positive": str, "class_weight": list[str], "dates": list[str]}
+"""Types of options whose settings may be of more types in a file."""
+WHOLE = ("rename", "dates", "class_weight")
+"""Lists whose entries may hold commas."""
 FIT_ALONE = ("target_labels", "time_limit", "seeds", "report_data", "strict")
 """Settings that are no options of `tune` and `rehearse`."""
-_AS_OPTIONS = {"positive": str, "class_weight": list[str]}
-"""Types of options whose settings may be of more types in a file."""
+FOR_IMAGES = ("models", "effort", "seed", "seeds", "time_limit")
+
+
+def option_of(name: str) -> Any:
+    """Return the annotation of a command's option for a setting: its type and its help.
+
+    Examples
+    --------
+    >>> option_of("drop").__metadata__[0].help
+    'Columns not to use.'
+    """
+    field = FitSettings.model_fields[name]
+    extra: Any = field.json_schema_extra or {}
+    kind: Any = AS_TYPED.get(name, field.annotation)
+    if any("tuple" in str(each) for each in (kind, *get_args(kind))):
+        kind = list[str]
+    flags = [FLAGS[name]] if name in FLAGS else []
+    option = Option(*flags, metavar=extra.get("metavar"), help=field.description)
+    return Annotated[kind | None, option]
 
 
 def with_settings(
     *, leave_out: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of :class:`FitConfig` in place of its parameter `settings`.
+    """Give a command the options of :class:`FitSettings` in place of its parameter `settings`.
 
     The command has a parameter ``config`` for the file that options are laid over.
     """
-    shared = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[_AS_OPTIONS.get(name, field.annotation), option],
-        )
-        for name, field in FitConfig.model_fields.items()
-        for option in field.metadata
-        if isinstance(option, OptionInfo) and name not in leave_out
+    names = [
+        name
+        for name, field in FitSettings.model_fields.items()
+        if field.json_schema_extra and name not in leave_out
     ]
-    set_ = inspect.Parameter("set_", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Set)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    shared = [
+        inspect.Parameter(name, keyword, default=None, annotation=option_of(name)) for name in names
+    ]
+    shared.append(inspect.Parameter("set_", keyword, default=None, annotation=Set))
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         def run(**values: Any) -> None:
-            given = {option.name: values.pop(option.name) for option in (*shared, set_)}
-            command(settings=read_config(values["config"], given), **values)
+            given = {option.name: values.pop(option.name) for option in shared}
+            command(settings=read_settings(values["config"], given), **values)
 
         parameters: list[inspect.Parameter] = []
         for each in inspect.signature(command, eval_str=True).parameters.values():
-            keyword = each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            parameters += [*shared, set_] if each.name == "settings" else [keyword]
+            own = each.replace(kind=keyword)
+            parameters += shared if each.name == "settings" else [own]
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return run
@@ -228,13 +88,13 @@ def with_settings(
     return decorate
 
 
-def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
+def read_settings(path: Path | None, given: Mapping[str, Any]) -> FitSettings:
     """Return the file's settings, replaced by those given on the command line.
 
     Examples
     --------
-    >>> read_config(None, {"label": "click", "seed": 3, "drop": ["a,b"]}).drop
-    ['a', 'b']
+    >>> read_settings(None, {"label": "click", "seed": 3, "drop": ["a,b"]}).drop
+    ('a', 'b')
     """
     from halfseen.options import dotted
 
@@ -246,29 +106,28 @@ def read_config(path: Path | None, given: Mapping[str, Any]) -> FitConfig:
             raise InputError(f"{path} cannot be read: {error.strerror}.") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(f"{path} is not TOML: {error}.") from None
-    said = {name: value for name, value in given.items() if value is not None}
-    options = dotted(settings.get("options") or {}) | parsed_options(said.pop("set_", ()))
-    for name, value in said.items():
-        is_list = isinstance(value, list) and name not in ("rename", "dates")
-        settings[name] = split_names(value) if is_list else value
-    try:
-        found = FitConfig(**settings | ({"options": options} if options else {}))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
+        unknown = [name for name in settings if name not in FitSettings.model_fields]
+        if unknown:
             raise OptionError(
-                f"{path} sets {field!r}, which is no setting; there are "
-                f"{', '.join(FitConfig.model_fields)}."
-            ) from None
-        raise OptionError(f"{field}={first['input']!r}: {first['msg']}.") from None
-    if found.label is None:
+                f"{path} sets {unknown[0]!r}, which is no setting; there are "
+                f"{', '.join(FitSettings.model_fields)}."
+            )
+    named = {name: value for name, value in given.items() if value is not None}
+    options = dotted(settings.get("options") or {}) | parsed_options(named.pop("set_", ()))
+    for name, value in named.items():
+        is_list = isinstance(value, list) and name not in WHOLE
+        settings[name] = split_names(value) if is_list else value
+    settings["class_weight"] = _class_weight(settings.get("class_weight"))
+    read = FitSettings(**settings | {"options": options})
+    if read.label is None:
         raise OptionError("Say which column to predict: --label COLUMN.")
-    return found
+    read.check()  # says what contradicts itself, before any table is read
+    return read
 
 
-def split_names(given: list[str]) -> list[str]:
-    return [name.strip() for entry in given for name in entry.split(",") if name.strip()]
+def split_names(given: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in lists that commas part."""
+    return tuple(name.strip() for entry in given for name in entry.split(",") if name.strip())
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
@@ -279,16 +138,16 @@ def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
     >>> parsed_options(["training.joint_epochs=3", "objective.divergence=transport"])
     {'training.joint_epochs': 3, 'objective.divergence': 'transport'}
     """
-    found: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
         if not equals or not name.strip():
             raise OptionError(f"--set {entry}: write it as NAME=VALUE.")
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            parsed[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
-            found[name.strip()] = value.strip()
-    return found
+            parsed[name.strip()] = value.strip()
+    return parsed
 
 
 def _class_weight(given: Any) -> Any:
@@ -303,49 +162,13 @@ def _class_weight(given: Any) -> Any:
         return given
     if given == ["balanced"]:
         return given[0]
-    found = {}
+    weights = {}
     for entry in given:
         name, _, text = entry.rpartition("=")
         try:
-            found[name] = float(text)
+            weights[name] = float(text)
         except ValueError:
             raise OptionError(
                 f"--class-weight {entry}: write balanced, or CLASS=WEIGHT for some classes."
             ) from None
-    return found
-
-
-def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
-    """Open a table whose columns get other names, each said as old=new."""
-    from halfseen.data.table_files import open_table
-
-    found = {}
-    parts = ",(?=[^,=]+=)"  # a name may have a comma
-    for entry in (part for given in renames or () for part in re.split(parts, given)):
-        old, equals, new = entry.partition("=")
-        if not equals or not new.strip():
-            raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
-        found[old] = new.strip()
-    return open_table(path).renamed(found)
-
-
-def part_and_table(
-    model: Model | PatternModel,
-    folder: Path,
-    data: Path,
-    renames: Sequence[str] | None,
-    terminal: Terminal,
-) -> tuple[Model, TableFiles]:
-    """Open a table for a model of tables, and return the part of it that its columns call for."""
-    from halfseen.model.loading import table_model
-    from halfseen.model.pattern_model import PatternModel
-
-    parts = model.parts if isinstance(model, PatternModel) else (table_model(model, folder),)
-    with terminal.status("Reading the table"):
-        table = open_renamed(data, renames)
-    if not isinstance(model, PatternModel):
-        return parts[0], table
-    place = model.part_for(table)
-    lacks = ", ".join(model.patterns[place])
-    terminal.say(f"Part {place + 1} of {len(parts)}, which does without {lacks}.")
-    return parts[place], table
+    return weights

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from halfseen.cli.fit_config import Effort, Seed, Seeds, Set, parsed_options, split_names
+from halfseen.cli.fit_config import Set, option_of, parsed_options, split_names
 from halfseen.cli.fit_output import check_place, going_on, save_model
-from halfseen.cli.image_models import Skipped
-from halfseen.cli.printing import print_metrics
+from halfseen.cli.inputs import Skipped
+from halfseen.cli.printing import image_sentence, print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, OptionError
+from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
     from halfseen.blocks import Blocks
     from halfseen.data.image_folders import ImageFolder
     from halfseen.data.preprocessors import ImagePreprocessor
     from halfseen.model.model import Model
-    from halfseen.settings import FitSettings
 
 MOST_BYTES = 4 * 2**30
 """Prepared images of both folders, which are held in memory."""
@@ -56,27 +56,11 @@ def fit_images(
         typer.Option(min=8, max=256, help="Side that images are resized to; 16, 32 or 64 if not."),
     ] = None,
     strict: Strict = False,
-    models: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="The paper's models, whose networks answer together; by default "
-            "Adaptation-Imputation and Adaptation-IgnoreComponent.",
-        ),
-    ] = None,
-    effort: Annotated[
-        Effort,
-        typer.Option(
-            help="How long it may take: quick (400 steps), default or best (five folds).",
-            show_default=False,
-        ),
-    ] = "default",
-    seed: Seed = 0,
-    seeds: Seeds = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(min=0.001, metavar="SECONDS", help="Train for as many steps as fit into it."),
-    ] = None,
+    models: option_of("models") = None,  # type: ignore[valid-type]
+    effort: option_of("effort") = None,  # type: ignore[valid-type]
+    seed: option_of("seed") = None,  # type: ignore[valid-type]
+    seeds: option_of("seeds") = None,  # type: ignore[valid-type]
+    time_limit: option_of("time_limit") = None,  # type: ignore[valid-type]
     set_: Set = None,
     dry_run: Annotated[bool, typer.Option(help="Say what was understood, and stop.")] = False,
     force: Force = False,
@@ -112,12 +96,18 @@ def fit_images(
     folders = looked[0].large_enough(hidden, skipped), looked[1].large_enough(hidden, skipped)
     _check_enough(*folders, listed[0].classes)
     preprocessor = _preprocessor(*folders, hidden)
-    settings = _settings(preprocessor, models, effort, seed or 0, seeds or 1, time_limit, set_)
+    named = {"effort": effort, "seed": seed, "seeds": seeds, "time_limit": time_limit}
+    given = {name: value for name, value in named.items() if value is not None}
+    if models:
+        given["models"] = tuple(dict.fromkeys(split_names(models)))
+    settings = FitSettings(**given, options=parsed_options(set_ or []))
+    settings.check("image")
     for title, folder in zip(("Source", "Target"), folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(preprocessor)}.")
-    together = ", which answer together" if len(settings.models) > 1 else ""
-    terminal.say(f"Models: {' and '.join(settings.models)}{together}; seed {settings.seed}.")
+    variants = [variant.name for variant in settings.variants("image")]
+    together = ", which answer together" if len(variants) > 1 else ""
+    terminal.say(f"Models: {' and '.join(variants)}{together}; seed {settings.seed}.")
     document: dict[str, Any] = {
         "source": {"path": source, "images": len(folders[0].files)},
         "target": {"path": target, "images": len(folders[1].files)},
@@ -138,17 +128,6 @@ def fit_images(
     terminal.document(document)
 
 
-def image_sentence(preprocessor: ImagePreprocessor) -> str:
-    """Say what images become, and how much of them is missing."""
-    channels, height, width = preprocessor.blocks.shape
-    hidden, all_of = int(preprocessor.blocks.mask.sum()), height * width
-    colour = "grey" if channels == 1 else f"{channels} channels"
-    return (
-        f"Images of {width} × {height} pixels, {colour}; {hidden:,} of the {all_of:,} pixels "
-        f"({hidden / all_of:.0%}) are missing on the target"
-    )
-
-
 def _check_apart(source: Path, target: Path) -> None:
     """Refuse folders of which one holds the other: images would be of both."""
     if source == target:
@@ -164,8 +143,8 @@ def _hidden(
 ) -> Blocks:
     """Return what the target lacks, of images of the size that they are resized to."""
     from halfseen.blocks import Blocks
-    from halfseen.data.image_blocks import mixed_cells, side_blocks
-    from halfseen.data.image_folders import chosen_size, read_mask
+    from halfseen.data.image_folders import chosen_size, mixed_cells, read_mask
+    from halfseen.data.preprocessors import side_blocks
 
     side = size or chosen_size(folders)
     shape = (3 if any(folder.is_colour for folder in folders) else 1, side, side)
@@ -183,7 +162,7 @@ def _hidden(
 
 def _preprocessor(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImagePreprocessor:
     from halfseen.blocks import Blocks
-    from halfseen.data.image_blocks import mixed_cells
+    from halfseen.data.image_folders import mixed_cells
     from halfseen.data.preprocessors import ImagePreprocessor
 
     shape = cast(tuple[int, int, int], hidden.shape)
@@ -215,32 +194,14 @@ def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[st
         )
 
 
-def _settings(
-    preprocessor: ImagePreprocessor, models: list[str] | None, effort: Effort, seed: int,
-    seeds: int, time_limit: float | None, set_: list[str] | None,
-) -> FitSettings:  # fmt: skip
-    from halfseen.options.presets import encoder_for
-    from halfseen.settings import OF_IMAGES, FitSettings, needs_complete_target
-
-    chosen = tuple(dict.fromkeys(split_names(models or []))) or OF_IMAGES
-    if needs_complete_target(chosen):
-        raise OptionError("Full models are for benchmarks: they need the target's missing part.")
-    options = encoder_for(preprocessor.blocks.shape[1]) | parsed_options(set_ or [])
-    settings = FitSettings(
-        chosen, effort=effort, options=options, seed=seed, seeds=seeds, time_limit=time_limit
-    )
-    settings.check("image")
-    return settings
-
-
 def _fit(
     folders: tuple[ImageFolder, ImageFolder], preprocessor: ImagePreprocessor,
     settings: FitSettings, output: Path, terminal: Terminal, skipped: Skipped,
 ) -> Model:  # fmt: skip
     import numpy as np
 
+    from halfseen.api import ImageDomains, fit_domains
     from halfseen.fitting.member_training import Hooks
-    from halfseen.fitting.pipeline import fit_images as fit
     from halfseen.members import Sample
 
     with terminal.status("Reading the images"):
@@ -254,7 +215,9 @@ def _fit(
     with going_on(output, terminal) as unfinished:
         hooks = Hooks(terminal.progress, terminal.say, unfinished)
         hidden = preprocessor.blocks.hide(others)
-        return fit(preprocessor, Sample(pixels, labels), hidden, settings, hooks, data).model
+        return fit_domains(
+            ImageDomains(preprocessor, Sample(pixels, labels), hidden, data), settings, hooks
+        )
 
 
 def _described(folder: ImageFolder) -> str:

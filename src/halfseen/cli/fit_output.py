@@ -18,7 +18,7 @@ def check_place(
     output: Path | None, read: Mapping[str, Path | None], *, dry_run: bool, force: bool
 ) -> None:
     """Refuse a place for the model that would destroy something, and none where one is needed."""
-    from halfseen.saving.model_folder import DESCRIPTION, PATTERNS, check_replaceable
+    from halfseen.saving import DESCRIPTION, PATTERNS, check_replaceable
 
     if output is None:
         if dry_run:

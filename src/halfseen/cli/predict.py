@@ -1,4 +1,4 @@
-"""`halfseen predict`: a model folder and a table in, scores out."""
+"""Commands that ask a model about rows: `halfseen predict`, `evaluate` and `explain`."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from halfseen.cli.fit_config import ModelFolder, Rename, part_and_table
-from halfseen.cli.image_models import Skipped, takes_images
-from halfseen.cli.printing import show_alarms
+from halfseen.cli.inputs import ModelFolder, Rename, open_rows
+from halfseen.cli.printing import (
+    print_evaluation,
+    print_explanation,
+    print_image_explanation,
+    show_alarms,
+)
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import OptionError
-from halfseen.outputs import Output, check_outputs
+from halfseen.errors import OptionError, installed_by
+from halfseen.outputs import Output, check_outputs, is_page
 
 STANDARD_OUTPUT = Path("-")
+Rows = Annotated[
+    Path, typer.Argument(help="Rows to ask about: a file or a folder; images for their models.")
+]
 
 
 def predict(
     model: ModelFolder,
-    data: Annotated[
-        Path, typer.Argument(help="Rows to score: a file or a folder; images for their models.")
-    ],
+    data: Rows,
     output: Annotated[
         Path,
         typer.Option(
@@ -37,9 +41,6 @@ def predict(
             help="File to write: .parquet, .csv or .arrow; - is CSV on standard output.",
         ),
     ] = STANDARD_OUTPUT,
-    use_missing: Annotated[
-        bool, typer.Option(help="Score rows that have the missing block with it.")
-    ] = False,
     class_share: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,8 +65,7 @@ def predict(
 
     In a pipe: halfseen predict model/ new.csv | head
     """
-    from halfseen.model.pattern_model import load
-    from halfseen.model.table_scoring import check_output, is_scores, score_table
+    from halfseen.model.table_scoring import is_scores, score_images, score_table
 
     piped = output == STANDARD_OUTPUT
     if piped and as_json:
@@ -74,34 +74,29 @@ def predict(
     if not piped:
         inputs = {"the model": model, "the table": data}
         check_outputs([Output(output, "the scores", is_scores)], inputs, force=force)
-    whole = load(model)
-    of_tables = {"--use-missing": use_missing, "--class-share": class_share, "--rename": rename}
-    if takes_images(whole, of_tables):
-        with _written(output) as file:
-            _predict_images(whole, data, file, Skipped(strict=strict), terminal)
-        return
-    loaded, table = part_and_table(whole, model, data, rename, terminal)
-    shares = _shares(loaded, class_share) if class_share else None
-    with _written(output) as file, _progress(terminal, "rows") as advance:
-        check_output(file, table)
-        scored = score_table(
-            loaded,
-            table,
-            file,
-            use_missing=use_missing,
-            target_prior=None if shares is None else list(shares.values()),
-            strict=strict,
-            on_rows=advance,
-        )
+    of_tables = {"--class-share": class_share}
+    asked = open_rows(model, data, rename, terminal, of_tables=of_tables, strict=strict)
+    shares = _shares(class_share) if class_share else None
+    with _written(output) as file, terminal.counter("scoring") as advance:
+        if asked.table is not None:
+            scored = score_table(
+                asked.model, asked.table, file, class_shares=shares, strict=strict, on_rows=advance
+            )
+        else:
+            scored = score_images(
+                asked.model, asked.folder, file, refuse=asked.skipped, on_rows=advance
+            )
     for note in scored.notes:
         terminal.say(f"Note: {note}")
+    skipped = asked.skipped.tell(terminal)
     show_alarms(scored.alarms, terminal)
-    rate = scored.rows / max(scored.seconds, 1e-9)
-    took = f"{scored.rows:,} rows in {scored.seconds:.2f} s, {rate:,.0f} rows a second."
-    terminal.result(f"{_named(output)}: {took}")
-    told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
-    told |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": shares}
-    terminal.document(told)
+    unit, rate = "rows" if asked.table else "images", scored.rows / max(scored.seconds, 1e-9)
+    name = "Standard output" if piped else output
+    took = f"{scored.rows:,} {unit} in {scored.seconds:.2f} s, {rate:,.0f} {unit} a second."
+    terminal.result(f"{name}: {took}")
+    found = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    found |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": scored.class_shares}
+    terminal.document(found if asked.table else found | skipped)
 
 
 @contextmanager
@@ -120,62 +115,90 @@ def _written(output: Path) -> Iterator[Path]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-@contextmanager
-def _progress(terminal: Terminal, unit: str) -> Iterator[Callable[[int], None]]:
-    """Show how many were scored; give the function that is told of more."""
-    columns = (
-        TextColumn("scoring"),
-        BarColumn(),
-        TextColumn(f"{{task.completed:,.0f}} {unit}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=terminal.errors, transient=True) as progress:
-        task = progress.add_task("scoring", total=None)
-        yield lambda count: progress.advance(task, count)
+def _shares(given: list[str]) -> dict[str, float]:
+    try:
+        return {name: float(share) for name, _, share in (e.rpartition("=") for e in given)}
+    except ValueError:
+        raise OptionError(
+            f"--class-share {' '.join(given)}: write CLASS=SHARE, a share from 0 to 1."
+        ) from None
 
 
-def _named(output: Path) -> str:
-    return "Standard output" if output == STANDARD_OUTPUT else str(output)
-
-
-def _predict_images(
-    model: Any, data: Path, output: Path, skipped: Skipped, terminal: Terminal
+def evaluate(
+    model: ModelFolder,
+    labelled: Annotated[
+        Path,
+        typer.Argument(
+            help="Rows of the target with their labels; of images a folder for each class."
+        ),
+    ],
+    label: Annotated[
+        str | None, typer.Option(help="Column of the labels, where it is not called as at fit.")
+    ] = None,
+    rename: Rename = None,
+    as_json: Json = False,
 ) -> None:
-    from halfseen.data.image_folders import open_folder
-    from halfseen.model.table_scoring import check_output, score_images
+    """Measure a model on labelled rows: a few dozen of the target's are worth every estimate.
 
-    check_output(output)
-    folder = skipped.note(open_folder(data), terminal)
-    with _progress(terminal, "images") as advance:
-        scored = score_images(model, folder, output, refuse=skipped, on_rows=advance)
-    skipped.tell(terminal)
-    if folder.left_out:
-        terminal.say(f"{folder.left_out:,} other files were left alone.")
-    terminal.result(f"{_named(output)}: {scored.rows:,} images in {scored.seconds:.2f} s.")
-    told = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
-    terminal.document(told | {"skipped": skipped.sentences, "notes": skipped.notes})
+    Rows without a label are left out. Intervals are 95% bootstrap intervals; expected is what the
+    fit measured, on labelled target rows where it had some and else on held-out source rows.
+
+    Example: halfseen evaluate model/ held_out.csv
+    """
+    from halfseen.model.table_scoring import evaluate_images, evaluate_table
+
+    terminal = Terminal(as_json=as_json)
+    of_tables = {"--label": label}
+    asked = open_rows(model, labelled, rename, terminal, of_tables=of_tables, labelled=True)
+    with terminal.status("Scoring"):
+        if asked.table is not None:
+            found = evaluate_table(asked.model, asked.table, label)
+        else:
+            found = evaluate_images(asked.model, asked.folder, asked.skipped)
+            found |= asked.skipped.tell(terminal)
+    print_evaluation(found, asked.model, terminal)
 
 
-def _shares(model: Any, given: list[str]) -> dict[str, float]:
-    """Return each class's share: those said, and the rest as on the source."""
-    names, said = list(model.schema.class_names), {}
-    if not names:
-        raise OptionError("--class-share is for models of classes; this one predicts amounts.")
-    for entry in given:
-        name, _, text = entry.rpartition("=")
-        try:
-            said[name] = float(text)
-        except ValueError:
-            said[name] = -1.0
-        if name not in names or not 0.0 <= said[name] <= 1.0:
-            raise OptionError(
-                f"--class-share {entry}: write CLASS=SHARE, with a class of the model "
-                f"({', '.join(names)}) and a share from 0 to 1."
-            )
-    source = zip(names, model.class_prior.tolist(), strict=True)
-    others = {name: share for name, share in source if name not in said}
-    rest = 1.0 - sum(said.values())
-    if rest < -1e-6 or (not others and rest > 1e-6):
-        raise OptionError(f"--class-share: the shares sum to {1.0 - rest:.4g}, not to 1.")
-    scale = max(rest, 0.0) / max(sum(others.values()), 1e-300)
-    return {name: said.get(name, others.get(name, 0.0) * scale) for name in names}
+def explain(
+    model: ModelFolder,
+    data: Rows,
+    rows: Annotated[int, typer.Option(min=1, help="How many rows to explain, the first.")] = 50,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Page to write: .html.")
+    ] = None,
+    rename: Rename = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample of orders and rows.")] = 0,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Say which columns move each row's answer, and which move the model overall.
+
+    Contributions are Shapley values of the whole model in log-odds of a class, or in the unit of
+    an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
+    causes what. Of images it says by how much covering each region moves the answer.
+
+    Example: halfseen explain model/ new.csv -o reasons.html
+    """
+    from halfseen.model.explanations import explain_images
+    from halfseen.model.table_scoring import explain_table
+
+    terminal = Terminal(as_json=as_json)
+    if output is not None:
+        if output.suffix.lower() != ".html":
+            raise OptionError(f"{output} must end in .html (--json gives everything as data).")
+        inputs = {"the model": model, "the rows": data}
+        check_outputs([Output(output, "the page", is_page)], inputs, force=force)
+    asked = open_rows(model, data, rename, terminal, of_tables={"--output": output})
+    if asked.table is None:
+        with terminal.status("Explaining"):
+            tiles, files = explain_images(asked.model, asked.folder, rows, asked.skipped)
+        print_image_explanation(tiles, files, asked.skipped.tell(terminal), terminal)
+        return
+    with terminal.status("Explaining"):
+        found = explain_table(asked.model, asked.table, rows=rows, seed=seed)
+    if output is not None:
+        with installed_by("report", "A page"):
+            from halfseen.report.html import write_page
+            from halfseen.report.reasons import reasons_page
+        write_page(output, reasons_page(found, model.resolve().name, data.name))
+    print_explanation(found, output, terminal)

@@ -1,9 +1,11 @@
-"""What commands say of two tables and of a model: columns, classes, alarms, metrics."""
+"""What commands print of what they found; where it is data, ``--json`` prints the same."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -13,24 +15,59 @@ from halfseen.cli.terminal import Terminal, new_table, plain
 
 if TYPE_CHECKING:
     from halfseen.alarms import Alarm
+    from halfseen.data.preprocessors import ImagePreprocessor
+    from halfseen.data.schema import TableSchema
+    from halfseen.data.schema_inference import InferredTables
+    from halfseen.explain import Explanation
+    from halfseen.model.explanations import CoveredTiles
+    from halfseen.model.model import Model
 
 MOST_COLUMNS = 60
 """Columns that are listed; of more,"""
 MANY_COLUMNS = 20
 """the first so many, and how many there are of each kind."""
+MOST_IMPORTANT = 15
+MOST_TOLD = 3
+"""Rows whose reasons are told on the screen."""
 
 
-def print_schema(found: Any, console: Console) -> None:
+def number(value: Any, sign: str = "") -> str:
+    """Return a number in three places, or a long one in five digits; a dash for none."""
+    if value is None or value != value:
+        return "–"
+    return f"{value:{sign}.3f}" if abs(value) < 100 else f"{value:{sign}.5g}"
+
+
+# --- tables and models ---------------------------------------------------------------------
+
+
+def print_schema(inferred: InferredTables, console: Console) -> None:
     """Print each column's role, kind and preparation, the classes, and the notes."""
     from halfseen.data.label_column import label_words
 
-    schema = found.schema
-    plain(console, f"Source: {found.source.table.where}, {found.source.rows:,} rows.")
-    plain(console, f"Target: {found.target.table.where}, {found.target.rows:,} rows.")
+    schema = inferred.schema
+    plain(console, f"Source: {inferred.source.table.where}, {inferred.source.rows:,} rows.")
+    plain(console, f"Target: {inferred.target.table.where}, {inferred.target.rows:,} rows.")
     print_columns(schema, console)
-    plain(console, f"Label: {schema.label}, {label_words(schema, found.class_counts)}.")
-    for note in found.notes:
+    plain(console, f"Label: {schema.label}, {label_words(schema, inferred.class_counts)}.")
+    for note in inferred.notes:
         plain(console, f"Note: {note}")
+
+
+def schema_facts(inferred: InferredTables) -> dict[str, Any]:
+    """Return the same as plain data."""
+    schema = inferred.schema
+    return {
+        "source": {"path": inferred.source.table.where, "rows": inferred.source.rows},
+        "target": {"path": inferred.target.table.where, "rows": inferred.target.rows},
+        "label": schema.label,
+        "task": schema.target_type.task,
+        "classes": dict(zip(schema.class_names, inferred.class_counts, strict=True)),
+        "columns": [{"name": c.name, "role": c.role, "kind": c.kind} for c in schema.columns],
+        "id": schema.id,
+        "dropped": schema.dropped,
+        "notes": inferred.notes,
+    }
 
 
 def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
@@ -41,26 +78,7 @@ def show_alarms(alarms: Sequence[Alarm], terminal: Terminal) -> None:
         terminal.result(f"Alarm: {sentence}")
 
 
-def schema_facts(found: Any) -> dict[str, Any]:
-    """Return what was understood of two tables as plain data."""
-    schema = found.schema
-    return {
-        "source": {"path": found.source.table.where, "rows": found.source.rows},
-        "target": {"path": found.target.table.where, "rows": found.target.rows},
-        "label": schema.label,
-        "task": schema.target_type.task,
-        "classes": dict(zip(schema.class_names, found.class_counts, strict=True)),
-        "columns": [
-            {"name": column.name, "role": column.role, "kind": column.kind}
-            for column in schema.columns
-        ],
-        "id": schema.id,
-        "dropped": schema.dropped,
-        "notes": found.notes,
-    }
-
-
-def print_columns(schema: Any, console: Console) -> None:
+def print_columns(schema: TableSchema, console: Console) -> None:
     table = new_table("column", "role", "kind", "preparation")
     shown = schema.columns
     if len(shown) > MOST_COLUMNS:
@@ -81,7 +99,29 @@ def print_columns(schema: Any, console: Console) -> None:
         plain(console, f"{rest:,} more columns (--json lists all); in all: {words}.")
 
 
-def print_metrics(metrics: Any, console: Console) -> None:
+def _preparation(column: Any) -> str:
+    fill, steps = column.fill, ["log"] if column.kind != "categorical" and column.log else []
+    if column.kind == "categorical":
+        steps += [f"{len(column.categories)} categories"]
+        steps += ["rare and unseen ones together"] if column.other else []
+    else:
+        steps += [f"mean {column.mean:.4g}, scale {column.scale:.4g}"]
+        fill = f"{fill:g}"
+    return "; ".join([*steps, *([f"gaps marked, {fill} for them"] if column.indicator else [])])
+
+
+def image_sentence(preprocessor: ImagePreprocessor) -> str:
+    """Say what images become, and how much of them is missing."""
+    channels, height, width = preprocessor.blocks.shape
+    hidden, all_of = int(preprocessor.blocks.mask.sum()), height * width
+    colour = "grey" if channels == 1 else f"{channels} channels"
+    return (
+        f"Images of {width} × {height} pixels, {colour}; {hidden:,} of the {all_of:,} pixels "
+        f"({hidden / all_of:.0%}) are missing on the target"
+    )
+
+
+def print_metrics(metrics: Mapping[str, Any], console: Console) -> None:
     """Print what was measured on held-out source rows, where some were held out."""
     from halfseen.model.summaries import told
 
@@ -93,27 +133,23 @@ def print_metrics(metrics: Any, console: Console) -> None:
         plain(console, f"Trained on {metrics['trained_on']}.")
 
 
-def _print_measured(metrics: Any, console: Console) -> None:
+def _print_measured(metrics: Mapping[str, Any], console: Console) -> None:
     from halfseen.model.summaries import member_words
     from halfseen.targets import target_type_of
 
-    kind = target_type_of(metrics)
+    kind, measured = target_type_of(metrics), metrics["held_out_source"]
     words = {name: measure.words for name, measure in kind.measures.items()}
-    headings = [
-        words.get(name, name.replace("_", " "))
-        for name in metrics["held_out_source"]["without_missing_block"]
-    ]
+    names = measured["without_missing_block"]
+    headings = [words.get(name, name.replace("_", " ")) for name in names]
     table = new_table("", *headings, title="Held-out source rows", numbers=True)
-    rows = {
-        "missing block hidden, as on the target": "without_missing_block",
-        "missing block shown": "with_missing_block",
-    }
-    shown = [(title, metrics["held_out_source"].get(key)) for title, key in rows.items()]
     alone = metrics["members"] if len(metrics["members"]) > 1 else {}
-    shown += [(f"{member_words(name, kind)} alone", found) for name, found in alone.items()]
-    for title, measured in shown:
-        if measured:
-            table.add_row(title, *("–" if v is None else f"{v:g}" for v in measured.values()))
+    rows = {
+        "missing block hidden, as on the target": names,
+        "missing block shown": measured.get("with_missing_block"),
+    } | {f"{member_words(name, kind)} alone": found for name, found in alone.items()}
+    for title, found in rows.items():
+        if found:
+            table.add_row(title, *("–" if v is None else f"{v:g}" for v in found.values()))
     console.print(table, highlight=False)
     plain(
         console,
@@ -122,12 +158,189 @@ def _print_measured(metrics: Any, console: Console) -> None:
     )
 
 
-def _preparation(column: Any) -> str:
-    if column.kind == "categorical":
-        steps = [f"{len(column.categories)} categories"]
-        steps += ["rare and unseen ones together"] if column.other else []
+def print_model(model: Model, terminal: Terminal) -> None:
+    """Print what a model expects, what it was trained on, and how good it was."""
+    from halfseen.data.label_column import label_words
+    from halfseen.data.preprocessors import ImagePreprocessor
+
+    preprocessor = model.preprocessor
+    terminal.result(f"{model.title}, trained with seed {model.seed}.")
+    if isinstance(preprocessor, ImagePreprocessor):
+        terminal.result(f"Predicts the class: {', '.join(map(str, preprocessor.classes))}.")
+        origin = {
+            "bytes": "from files or bytes",
+            "unit": "given as numbers from -1 to 1",
+            "own": "given as numbers, as in training",
+        }[preprocessor.scale]
+        terminal.result(f"{image_sentence(preprocessor)}; {origin}.")
     else:
-        steps = ["log"] if column.log else []
-        steps += [f"mean {column.mean:.4g}, scale {column.scale:.4g}"]
-    fill = column.fill if column.kind == "categorical" else f"{column.fill:g}"
-    return "; ".join([*steps, *([f"gaps marked, {fill} for them"] if column.indicator else [])])
+        schema = preprocessor.schema
+        names = ", ".join(schema.class_names) or label_words(schema, ())
+        terminal.result(f"Predicts {schema.label}: {names}.")
+        print_columns(schema, terminal.results)
+    for role, table in model.training_data.items():
+        files = table["files"] or [{"name": "in memory", "sha256": table["sha256"]}]
+        names = ", ".join(file["name"] for file in files)
+        hashes = ", ".join(file["sha256"][:12] for file in files)
+        terminal.result(f"Trained on {role} {names}: {table['rows']:,} rows, SHA-256 {hashes}.")
+    if model.metrics:
+        print_metrics(model.metrics, terminal.results)
+    versions = ", ".join(f"{name} {version}" for name, version in model.versions.items())
+    terminal.result(f"Versions: {versions}.")
+    for networks in model.networks_members[:1]:
+        terminal.settings(networks.options)
+
+
+# --- what a model says of rows ---------------------------------------------------------------
+
+
+def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) -> None:
+    """Print what was measured on labelled rows, beside simpler predictions."""
+    from halfseen.targets import class_name
+
+    kind = model.target_type
+    if found["unlabelled"]:
+        terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
+    headings = ("", "value", "95% interval", "expected at fit")
+    table = new_table(*headings, title=f"{found['rows']:,} labelled rows", numbers=True)
+    for name, (words, _) in kind.measures.items():
+        measured = found["metrics"][name]
+        interval = " to ".join(map(number, measured["interval"] or [None]))
+        table.add_row(words, number(measured["value"]), interval, number(measured.get("expected")))
+    terminal.results.print(table, highlight=False)
+    columns = [measure.words for measure in kind.measures.values()]
+    above = f"its {kind.row_loss_words} above the model's"
+    table = new_table(
+        "instead of the model", *columns, above, title="Simpler predictions", numbers=True
+    )
+    for name, other in {kind.baseline_words: found["baseline"], **found["others"]}.items():
+        value, ends = other["gain"]["value"], other["gain"]["interval"]
+        above = f"{number(value, '+')} ({' to '.join(number(end, '+') for end in ends)})"
+        table.add_row(name, *(number(other[measure]) for measure in kind.measures), above)
+    terminal.results.print(table, highlight=False)
+    if names := [class_name(value) for value in model.preprocessor.classes]:
+        pairs = zip(names, found["predicted"], found["observed"], strict=True)
+        told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in pairs)
+        terminal.result(f"Class shares as predicted (and as they are): {told}.")
+    for verdict in found["verdicts"]:
+        terminal.result(verdict)
+    show_alarms(found["alarms"], terminal)
+    terminal.document(found)
+
+
+def print_explanation(found: Explanation, page: Path | None, terminal: Terminal) -> None:
+    """Print what moves a table's answers, and those of the first rows."""
+    moves = found.moved.replace("_", "-")
+    table = new_table("column", f"moves the {moves} by, on average", numbers=True)
+    for name, value in list(found.importance.items())[:MOST_IMPORTANT]:
+        table.add_row(escape(name), number(value))
+    terminal.results.print(table, highlight=False)
+    terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
+    for place in range(min(len(found), MOST_TOLD)):
+        terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
+    if page is not None:
+        terminal.result(f"Page: {page}")
+    terminal.document(found.to_dict() | {"page": page})
+
+
+def print_image_explanation(
+    found: CoveredTiles, files: list[str], skipped: dict[str, Any], terminal: Terminal
+) -> None:
+    """Print which regions move the answers about images, and about the first ones."""
+    down, across = ([f"{a}-{b - 1}" for a, b in pairwise(edges)] for edges in found.edges)
+    title = "Covering a region moves the log-odds by, on average (– is missing)"
+    table = new_table("pixel rows", *across, title=title, numbers=True)
+    for name, values in zip(down, found.importance, strict=True):
+        table.add_row(name, *("–" if value != value else f"{value:.2f}" for value in values))
+    terminal.results.print(table, highlight=False)
+    terminal.say(f"{len(files):,} images, regions covered with the mean of what is observed.")
+    for place, file in enumerate(files[:MOST_TOLD]):
+        terminal.result(f"{file}: {found.told(place)}")
+    terminal.document(found.to_dict() | {"files": files} | skipped)
+
+
+# --- what several fits say ------------------------------------------------------------------
+
+
+def print_rehearsals(by_site: Mapping[str, Any], terminal: Terminal) -> dict[str, Any]:
+    """Print what was found with each site as the target, and on average; return it as data."""
+    from halfseen.rehearsal import shown
+
+    for site, result in by_site.items():
+        if site:
+            terminal.result(f"{site} as the target:")
+        loss, *others = result.measures
+        table = new_table("", *result.measures.values(), title="Models on the slice", numbers=True)
+        for name in result.models:
+            deviation = result.deviation(name)
+            cost = shown(result.loss(name))
+            cost += "" if deviation != deviation else f" ± {shown(deviation)}"
+            table.add_row(name, cost, *(shown(result.mean(name, metric)) for metric in others))
+        terminal.results.print(table, highlight=False)
+        judged = ("", "would have chosen", f"{result.measures[loss]} lost")
+        table = new_table(*judged, title="Scores without labels")
+        for choice in result.choices:
+            table.add_row(choice.score, choice.model, shown(choice.lost))
+        terminal.results.print(table, highlight=False)
+        terminal.result(result.verdict)
+        terminal.result(result.trust)
+    first = next(iter(by_site.values()))
+    if len(by_site) == 1:
+        found: dict[str, Any] = first.to_dict()
+        return found
+    words = next(iter(first.measures.values()))
+    title = f"{words[0].upper()}{words[1:]} by site"
+    table = new_table("", *by_site, "mean", title=title, numbers=True)
+    means = {}
+    for name in first.models:
+        losses = [result.loss(name) for result in by_site.values()]
+        means[name] = sum(losses) / len(losses)
+        table.add_row(name, *(shown(loss) for loss in (*losses, means[name])))
+    terminal.results.print(table, highlight=False)
+    best = min(means, key=means.__getitem__)
+    terminal.result(f"{best} would have won on average over the sites, with {shown(means[best])}.")
+    return {"sites": {site: result.to_dict() for site, result in by_site.items()}}
+
+
+def trial_words(trial: Any) -> str:
+    """Say what came of one trial of a search."""
+    settings = ", ".join(
+        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in trial.params.items()
+    )
+    value = "–" if trial.value is None else f"{trial.value:.4g}"
+    note = trial.user_attrs.get("error", "")
+    seconds = trial.duration.total_seconds() if trial.duration else 0.0
+    return f"{value}{' (failed)' if note else ''}, {settings}, {seconds:.0f} s {note}".rstrip()
+
+
+def print_searches(studies: Mapping[str, Any], score: str, terminal: Terminal) -> dict[str, Any]:
+    """Print, for every model, its score as given and at its best; return all trials as data."""
+    from halfseen.evidence.risk import SCORES
+    from halfseen.tuning import ended_trials
+
+    trials = []
+    title = f"{score} without target labels, {SCORES[score].better} is better"
+    table = new_table("model", "as given", "best", "trials", "failed", title=title, numbers=True)
+    for name, study in studies.items():
+        own = ended_trials(study)
+        failed = [trial for trial in own if trial.value is None]
+        counts = map(str, (len(own), len(failed)))
+        best = study.best_value if len(failed) < len(own) else None
+        table.add_row(escape(name), *(number(v) for v in (own[0].value, best)), *counts)
+        trials += [
+            {
+                "model": name,
+                "settings": trial.params,
+                "value": trial.value,
+                "error": trial.user_attrs.get("error"),
+                "seconds": trial.duration and trial.duration.total_seconds(),
+            }
+            for trial in own
+        ]
+    terminal.results.print(table, highlight=False)
+    terminal.result(
+        "The best of many scores is better than it will turn out to be: small differences are "
+        "chance."
+    )
+    return {"score": score, "trials": trials}

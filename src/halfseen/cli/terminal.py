@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from rich.console import Console
@@ -109,14 +109,17 @@ class Terminal:
     """Where one command says what.
 
     `results` is the console for what the command was asked for, `console` for everything around it
-    and `errors` for progress; the last two are silent with ``--quiet``. With `silent` another
-    process speaks for this one; with `as_json` or `piped` standard output is for data alone.
+    and `errors` for progress; the last two are silent with ``--quiet``. With `as_json` or
+    `piped` standard output is for data alone.
     """
 
-    def __init__(self, *, as_json: bool = False, silent: bool = False, piped: bool = False) -> None:
-        quiet = silent or verbosity() < 0
-        self.as_json = as_json and not silent
-        self.results = make_console(stderr=as_json or piped, quiet=silent)
+    printed: ClassVar[bool] = False
+    """Whether the document is there; what goes wrong after it is said on standard error alone."""
+
+    def __init__(self, *, as_json: bool = False, piped: bool = False) -> None:
+        quiet = verbosity() < 0
+        self.as_json = as_json
+        self.results = make_console(stderr=as_json or piped)
         self.console = make_console(stderr=as_json or piped, quiet=quiet)
         self.errors = make_console(stderr=True, quiet=quiet)
 
@@ -140,6 +143,7 @@ class Terminal:
         if self.as_json:
             text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
             typer.echo(text.translate(ESCAPED))
+            Terminal.printed = True
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
         return self.errors.status(doing)
@@ -148,6 +152,17 @@ class Terminal:
         from halfseen.progress import FitBar
 
         return nullcontext() if self.errors.quiet else FitBar()
+
+    @contextmanager
+    def counter(self, doing: str) -> Iterator[Callable[[int], None]]:
+        """Show how many rows were worked on; give the function that is told of more."""
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        text = TextColumn("{task.completed:,.0f}")
+        columns = (TextColumn(doing), BarColumn(), text, TimeElapsedColumn())
+        with Progress(*columns, console=self.errors, transient=True) as progress:
+            task = progress.add_task(doing, total=None)
+            yield lambda count: progress.advance(task, count)
 
     def progress(self, title: str) -> Progress:
         from halfseen.progress import Progress, ProgressBar

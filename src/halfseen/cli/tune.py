@@ -1,26 +1,31 @@
-"""`halfseen tune`: search settings without a target label, for `halfseen fit --config`."""
+"""Commands that fit many times: `halfseen tune` and `halfseen rehearse`."""
 
 from __future__ import annotations
 
-import csv
 import json
-import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
-from halfseen.atomic_files import atomic_write, write_text
-from halfseen.cli.fit_config import FIT_ALONE, Config, FitConfig, with_settings
-from halfseen.cli.printing import print_schema, schema_facts
-from halfseen.cli.site_tables import Sites
-from halfseen.cli.terminal import Force, Json, Terminal, new_table, plain
+from halfseen.atomic_files import write_text
+from halfseen.cli.fit_config import FIT_ALONE, Config, with_settings
+from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets
+from halfseen.cli.printing import (
+    print_rehearsals,
+    print_schema,
+    print_searches,
+    schema_facts,
+    trial_words,
+)
+from halfseen.cli.terminal import Force, Json, Terminal, plain, plain_data
+from halfseen.errors import HalfseenError, InputError
 from halfseen.outputs import Output, check_outputs, derived_path, head
+from halfseen.settings import FitSettings
 
-_FOUND = "# Found by halfseen tune:"
+_TUNED = "# Found by halfseen tune:"
+_REHEARSED = b'{\n "source": {\n  "path": '
+"""How the JSON file begins."""
 
 
 @with_settings(leave_out=FIT_ALONE)
@@ -39,15 +44,14 @@ def tune(
         ),
     ] = "dev",
     trials: Annotated[int, typer.Option(min=1, help="Fits of every model.")] = 20,
-    jobs: Annotated[int, typer.Option(min=1, help="Fits at the same time.")] = 1,
     storage: Annotated[
         str | None,
         typer.Option(
-            help="File or database address that keeps the trials, which several machines may "
-            "share; a file beside the output by default."
+            help="File or database address that keeps the trials, which several processes or "
+            "machines may share; a file beside the output by default."
         ),
     ] = None,
-    settings: FitConfig,
+    settings: FitSettings,
     config: Config = None,
     force: Force = False,
     as_json: Json = False,
@@ -61,143 +65,128 @@ def tune(
 
     Example: halfseen tune source.csv target.csv --label click -o best.toml
     """
-    from halfseen.fitting.pipeline import is_resident
-    from halfseen.members import NETWORKS
-    from halfseen.networks.variants import variant_named
-    from halfseen.tuning.spaces import MEMBERS
-    from halfseen.tuning.table_search import MOST_ROWS, search_tables
+    from halfseen.tuning import search_tables, with_params
 
-    kept = storage or str(derived_path(output, ".journal"))
-    sites = Sites.given(source, target)
-    inputs = sites.read() | {"the settings file": config}
-    check_outputs(_outputs(output, storage, kept), inputs, force=force)
-    training, terminal = settings.settings(), Terminal(as_json=as_json)
-    (found,) = sites.understood(settings, terminal)
-    print_schema(found, terminal.console)
-    if not is_resident(found, training):
-        terminal.say(
-            f"The tables are large: about {MOST_ROWS:,} rows of each stand for all in the search."
-        )
-    networks = NETWORKS in training.members_for("table", found.schema.target_type)
-    names = ", ".join(training.models if networks else [MEMBERS])
-    terminal.say(f"{trials} fits of each of {names}, kept in {kept}.")
-    terminal.settings(training.options_for(variant_named(training.models[0]), resident=True))
-
-    def tell(trial: Any) -> None:
-        value = "–" if trial.value is None else f"{trial.value:.4g}"
-        state = "" if trial.state == "complete" else f" ({trial.state})"
-        plain(
-            terminal.errors,
-            f"{trial.model}: {score} {value}{state}, {_words(trial.settings)}, "
-            f"{trial.seconds:.0f} s {trial.note}".rstrip(),
-        )
-
-    budget: dict[str, Any] = {"score": score, "trials": trials, "n_jobs": jobs}
+    kept, sites = storage or str(derived_path(output, ".db")), Sites.given(source, target)
+    outputs = [Output(output, "the settings", lambda path: head(path).startswith(_TUNED.encode()))]
+    if "://" not in kept:
+        option = "-o" if storage is None else "--storage"
+        ours = b"SQLite format 3\0"
+        outputs.append(
+            Output(Path(kept), "the database of trials", lambda path: head(path).startswith(ours),
+                   option=option, is_continued=True)
+        )  # fmt: skip
+    check_outputs(outputs, sites.read() | {"the settings file": config}, force=force)
+    terminal = Terminal(as_json=as_json)
+    (inferred,) = sites.inferred(settings, terminal)
+    print_schema(inferred, terminal.console)
+    networks = "networks" in settings.members_for(
+        "table", classes=inferred.schema.target_type.networks
+    )
+    variants = settings.variants("table") if networks else ()
+    each = {v.name: settings.model_copy(update={"models": (v.name,)}) for v in variants}
+    each = each or {"Trees and regression": settings}
+    terminal.say(f"{trials} fits of each of {', '.join(each)}, kept in {kept}.")
+    studies = {}
     try:
-        result = search_tables(found, training, **budget, storage=kept, on_trial=tell)
+        for name, own in each.items():
+            studies[name] = search_tables(
+                inferred,
+                own,
+                score=score,
+                trials=trials,
+                storage=kept,
+                on_trial=lambda trial, name=name: plain(  # type: ignore[misc]
+                    terminal.errors, f"{name}: {score} {trial_words(trial)}"
+                ),
+            )
     except KeyboardInterrupt:
         plain(terminal.errors, f"Stopped; {kept} keeps the trials. Run the command again to go on.")
         raise
-    print_result(result, terminal.results)
-    table = derived_path(output, ".csv")
-    write_table(result, table)
-    write_text(output, best_config(settings, result))
-    terminal.say(f"All trials: {table}")
+    found = print_searches(studies, score, terminal)
+    complete = [trial for trial in found["trials"] if trial["value"] is not None]
+    if not complete:
+        raise HalfseenError(f"Every trial failed, the last so: {found['trials'][-1]['error']}")
+    direction = 1.0 if studies[complete[0]["model"]].direction.name == "MINIMIZE" else -1.0
+    best = min(complete, key=lambda trial: direction * trial["value"])
+    comment = f"{_TUNED} {score} {best['value']:.6g}, the best of {len(found['trials'])} trials."
+    write_text(output, f"{comment}\n{_toml(with_params(each[best['model']], best['settings']))}")
     terminal.result(f"Settings: {output}, for halfseen fit --config {output}")
-    outcome = {"score": result.score, "best": result.best, "trials": result.trials}
-    terminal.document(schema_facts(found) | outcome | {"settings": output, "table": table})
+    terminal.document(schema_facts(inferred) | found | {"best": best, "settings": output})
 
 
-def _outputs(output: Path, storage: str | None, kept: str) -> list[Output]:
-    """Return what a search writes: settings, trials, and the journal where it is a file."""
-
-    def is_table(path: Path) -> bool:
-        return re.match(rb"model,\w+,state\b", head(path)) is not None
-
-    found = [
-        Output(output, "the settings", lambda path: head(path).startswith(_FOUND.encode())),
-        Output(derived_path(output, ".csv"), "the table of trials", is_table),
-    ]
-    if "://" in kept:
-        return found
-    journal = Output(
-        Path(kept),
-        "the journal of trials",
-        lambda path: head(path).startswith(b'{"op_code"'),
-        option="-o" if storage is None else "--storage",
-        is_continued=True,
-    )
-    return [*found, journal]
-
-
-def print_result(result: Any, console: Console) -> None:
-    """Print, for every model, its score as given and at its best."""
-    from halfseen.selection import SCORES
-
-    better = SCORES[result.score].better
-    title = f"{result.score} without target labels, {better} is better"
-    headings = ("model", "as given", "best", "trials", "failed")
-    table = new_table(*headings, title=title, numbers=True)
-    for name in dict.fromkeys(trial.model for trial in result.trials):
-        own = [trial for trial in result.trials if trial.model == name]
-        states = [trial.state for trial in own]
-        best = result.best_of(name)
-        given = "–" if own[0].value is None else f"{own[0].value:.4g}"
-        counts = (len(own), states.count("failed"))
-        style = "bold" if best is result.best else None
-        table.add_row(escape(name), given, f"{best.value:.4g}", *map(str, counts), style=style)
-    console.print(table, highlight=False)
-    plain(console, f"Best: {result.best.model} with {_words(result.best.settings)}.")
-    plain(
-        console,
-        "The best of many scores is better than it will turn out to be: small differences are "
-        "chance.",
-    )
-
-
-def write_table(result: Any, path: Path) -> None:
-    rows = result.table()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    with atomic_write(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def best_config(config: FitConfig, result: Any) -> str:
-    """Return the settings of the best trial as TOML that ``halfseen fit --config`` reads."""
+def _toml(settings: FitSettings) -> str:
+    """Return settings as TOML that ``halfseen fit --config`` reads."""
     from halfseen.options import dotted
-    from halfseen.tuning.spaces import MEMBERS, members_of
 
-    best = result.best
-    chosen = members_of(best.settings)
-    settings = config.model_dump(exclude_none=True, exclude={"options"})
-    settings |= {} if best.model == MEMBERS else {"models": [best.model]}
-    if isinstance(config.class_weight, dict):
-        settings["class_weight"] = [f"{name}={w}" for name, w in config.class_weight.items()]
-    settings |= {n: v for n, v in chosen.items() if n in type(config).model_fields}
-    found = {n: v for n, v in chosen.items() if n not in settings}
-    lines = [
-        f"{_FOUND} {result.score} {best.value:.6g}, the best of {len(result.trials)} trials.",
-        *_toml(settings),
-        "",
-        "[options]",
-        *_toml(dotted(config.options) | dotted(found)),
-    ]
-    return "\n".join(lines) + "\n"
+    given = settings.model_dump(exclude_unset=True, exclude={"options"}, exclude_none=True)
+    for name in ("class_weight", "dates"):
+        if isinstance(given.get(name), dict):
+            given[name] = [
+                f"{key}={','.join(value) if isinstance(value, list | tuple) else value}"
+                for key, value in given[name].items()
+            ]
+    # A JSON text, number, boolean or list of them is TOML too, but for DEL.
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in given.items()]
+    options = dotted(settings.options).items()
+    lines += ["", "[options]", *(f"{name} = {json.dumps(value)}" for name, value in options)]
+    return "\n".join(lines).replace("\x7f", "\\u007f") + "\n"
 
 
-def _toml(settings: Mapping[str, Any]) -> list[str]:
-    # A JSON text, number, boolean or list of them is TOML too, but for null and DEL.
-    return [
-        f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
-        for name, value in settings.items()
-        if value is not None
-    ]
+@with_settings(leave_out=FIT_ALONE)
+def rehearse(
+    source: OneSource = None,
+    target: OneTarget = None,
+    sources: Sources = None,
+    targets: Targets = None,
+    *,
+    settings: FitSettings,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Trainings of each model, with a seed each.")
+    ] = 3,
+    share: Annotated[
+        float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
+    ] = 1 / 3,
+    rows: Annotated[int, typer.Option(min=100, help="Most rows of each table to read.")] = 10_000,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="JSON file to write everything found into."),
+    ] = None,
+    config: Config = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Rehearse on your own data which model, and which way of choosing one, would have won.
 
+    What `halfseen fit` would fit stands beside simpler tools. The source rows that look like the
+    target play it: their labels and missing block are known, and hidden from the models. No label
+    of the target is needed, nor used. Of several sources
+    (--source) each plays the target in turn, and the others are learned from.
 
-def _words(settings: Mapping[str, Any]) -> str:
-    return ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in settings.items()
-    )
+    Example: halfseen rehearse source.csv target.csv --label click
+    """
+    from halfseen.rehearsal import rehearse as run
+
+    sites = Sites.given(source, target, sources, targets)
+    if output is not None:
+        ours = Output(output, "what is found", lambda path: head(path).startswith(_REHEARSED))
+        check_outputs([ours], sites.read() | {"the settings file": config}, force=force)
+    terminal = Terminal(as_json=as_json)
+    inferred, *others = sites.inferred(settings, terminal)
+    if others:
+        raise InputError(
+            "The targets lack different columns: rehearse for those that lack the same ones, one "
+            "set at a time."
+        )
+    print_schema(inferred, terminal.console)
+    how: dict[str, Any] = {"repeats": repeats, "share": share, "rows": rows}
+    try:
+        by_site = run(inferred, settings, **how, progress=terminal.progress, say=terminal.say)
+    except KeyboardInterrupt:
+        plain(terminal.errors, "Nothing was written; the runs finished so far stand above.")
+        raise
+    document = schema_facts(inferred) | print_rehearsals(by_site, terminal)
+    if output is not None:
+        write_text(output, json.dumps(plain_data(document), indent=1) + "\n")
+        terminal.say(f"Everything found: {output}")
+    terminal.document(document)

@@ -1,8 +1,13 @@
-"""The scikit-learn faces of the one model: of classes, and of amounts."""
+"""The scikit-learn faces: the whole model of classes and of amounts, and the paper's method."""
 
 from __future__ import annotations
 
-from halfseen.estimators.classifier import AdaptationImputationClassifier
-from halfseen.estimators.regressor import AdaptationImputationRegressor
+from halfseen.estimators.classifier import AdaptationImputationClassifier, HalfSeenClassifier
+from halfseen.estimators.regressor import AdaptationImputationRegressor, HalfSeenRegressor
 
-__all__ = ["AdaptationImputationClassifier", "AdaptationImputationRegressor"]
+__all__ = [
+    "AdaptationImputationClassifier",
+    "AdaptationImputationRegressor",
+    "HalfSeenClassifier",
+    "HalfSeenRegressor",
+]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import RegressorMixin
 
-from halfseen.estimators.base import FrameEstimator
+from halfseen.estimators.base import FrameEstimator, with_parameters
 
-if TYPE_CHECKING:
-    from halfseen.data.column_spec import Missing
-    from halfseen.settings import Effort
+COLUMNS = ("missing", "keep", "categorical", "drop")
 
 
-class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ignore[misc]
+@with_parameters(
+    *COLUMNS, "members", "effort", "time_limit", "seeds", "memory_mib", random_state=None
+)
+class HalfSeenRegressor(RegressorMixin, FrameEstimator):  # type: ignore[misc]
     """Predict amounts on a shifted target in which some inputs are never measured.
 
     Boosted trees, a forest and ridge regression on the observed columns, taught by teachers that
@@ -25,28 +26,11 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
 
     Parameters
     ----------
-    missing : names, indices, boolean mask or Blocks, optional
-        The block that the target lacks. By default: the columns that `X_target` does not have or
-        has entirely empty.
-    keep, categorical, drop : lists of names or indices, optional
-        Columns that the target has although they look otherwise, numbers that are names of
-        categories, and columns not to use.
-    members : list of {"boosted_trees", "forest", "regression"}, optional
-        What learns beside each other; by default all of them.
-    effort : {"quick", "default", "best"}
-        How long a fit may take. ``quick`` leaves teachers out; ``best`` holds rows out in five
-        folds, however many there are.
-    time_limit : float, optional
-        Seconds to keep to: what would take longer is left out, all but trees and regression;
-        ``model_.metrics["time_limit"]`` names it.
-    seeds : int
-        With how many seeds trees are grown, which answer together.
-    random_state : int or RandomState, optional
-        Same seed, same machine: identical model.
+    {parameters}
 
     Attributes
     ----------
-    model_ : halfseen.model.Model
+    model_ : halfseen.model.model.Model
         What predicts, saves and exports: preprocessor, members and weights.
     blocks_ : Blocks
         Which prepared inputs are observed and which are missing.
@@ -62,7 +46,7 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
     >>> amount = 3 * source[:, 0] + source[:, 3]
     >>> target = random.normal(size=(150, 4)) + 0.5
     >>> target[:, 3] = np.nan                               # never measured there
-    >>> model = AdaptationImputationRegressor(effort="quick", random_state=0)
+    >>> model = HalfSeenRegressor(effort="quick", random_state=0)
     >>> model = model.fit(source, amount, X_target=target)
     >>> model.predict(target).shape, model.predict_interval(target).shape
     ((150,), (150, 2))
@@ -70,34 +54,19 @@ class AdaptationImputationRegressor(RegressorMixin, FrameEstimator):  # type: ig
 
     task = "regression"
 
-    def __init__(
-        self,
-        *,
-        missing: Missing = None,
-        keep: Sequence[Any] | None = None,
-        categorical: Sequence[Any] | None = None,
-        drop: Sequence[Any] | None = None,
-        members: Sequence[str] | None = None,
-        effort: Effort = "default",
-        time_limit: float | None = None,
-        seeds: int = 1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.missing = missing
-        self.keep = keep
-        self.categorical = categorical
-        self.drop = drop
-        self.members = members
-        self.effort = effort
-        self.time_limit = time_limit
-        self.seeds = seeds
-        self.random_state = random_state
-
-    def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the amount of each row."""
-        predicted: npt.NDArray[np.float64] = self._asked(X).predict(X)
-        return predicted
-
     def predict_interval(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the ends of each amount's 90 % interval."""
-        return self._asked(X).predict_interval(X)
+        return self._model_for(X).predict_interval(X)
+
+
+class AdaptationImputationRegressor(HalfSeenRegressor):
+    """The former name of :class:`HalfSeenRegressor`: the paper's method knows no amounts."""
+
+    def fit(self, *given: Any, **named: Any) -> Any:
+        """Fit as :class:`HalfSeenRegressor`, with a warning of the name."""
+        warnings.warn(
+            "AdaptationImputationRegressor is now called HalfSeenRegressor.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return super().fit(*given, **named)

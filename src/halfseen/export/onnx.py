@@ -21,7 +21,7 @@ from halfseen.data.frames import scaled_bytes
 from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.values import Unread
-from halfseen.errors import HalfseenError
+from halfseen.errors import HalfseenError, InputError
 from halfseen.model.model import Model
 from halfseen.onnx_graph import GraphBuilder
 from halfseen.targets import IntervalReach, Scalar, class_name
@@ -47,6 +47,11 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     A model of images has one input, ``images`` of shape (rows, channels, height, width): bytes
     where it learned from files or bytes, otherwise single precision on the scale of training.
     """
+    if model.needs_complete_target:
+        raise InputError(
+            f"{model.title} needs the missing block at prediction, which the target never "
+            "has; it serves comparisons and is not exported."
+        )
     preprocessor = model.preprocessor
     builder, refused = GraphBuilder(reserved=[model.target_type.graph_output, PREDICTION]), None
     described: dict[str, Any]

@@ -39,7 +39,7 @@ class TableGraph:
 def open_graph(path: Path) -> TableGraph:
     """Open a graph that ``halfseen export`` wrote, or the one of a model folder."""
     if path.is_dir():
-        return graph_of(loading.load(path), path)
+        return graph_of(loading.load_one(path), path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -18,7 +18,10 @@ from halfseen.distillation import (
     SoftLabels,
     is_student,
     of_all_rows,
+    of_soft_labels,
     soft_labels_of,
+    soft_labels_of_few,
+    student_job,
     taught,
     what_was_taught,
 )
@@ -33,9 +36,9 @@ from halfseen.members import (
     TrainingJob,
     words_of,
 )
-from halfseen.networks.variants import NetworkVariant, variant_named
+from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Inputs
-from halfseen.parallel import at_once_workers, present_ranks, run_parallel
+from halfseen.parallel import at_once_workers, run_parallel
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
@@ -74,10 +77,25 @@ def _inner(learner: Learner) -> str:
     return learner.name.partition(",")[0]
 
 
+@dataclass(frozen=True)
+class Distilled:
+    """Fits a student: a member that learns from soft labels of rows with and without a label."""
+
+    learner: Learner
+
+    @property
+    def name(self) -> str:
+        return f"{self.learner.name}, distilled"
+
+    def fit(self, task: TrainingJob) -> Member:
+        """Learn from the rows of a task."""
+        return of_soft_labels(self.learner).fit(task)
+
+
 class MemberTraining:
     """Fits members on parts of the rows, none twice.
 
-    `identity` tells the rows from others, beside their fingerprint; where it `teaches`, teachers on
+    `identity` tells the rows from others, beside their fingerprint; where it `distils`, teachers on
     the complete source give soft labels; `seeds` is with how many each member is trained that
     depends on one.
     """
@@ -90,15 +108,16 @@ class MemberTraining:
         inputs: Inputs,
         identity: Mapping[str, Any],
         *,
-        teaches: bool,
+        distils: bool,
         seeds: int = 1,
     ) -> None:
         self.rows, self.settings, self.hooks, self._inputs = rows, settings, hooks, inputs
-        self._identity, self._teaches, self._seeds = identity, teaches, seeds
-        self._ranks = present_ranks()
+        self._identity, self._distils, self.seeds = identity, distils, seeds
+        self._variants = settings.variants(inputs)
         self._others: dict[_Key, Member] = {}
         self._begun = 0
         self._gains: list[Floats] = []
+        self._soft: dict[int | None, SoftLabels] = {}
 
     def members(
         self, learners: Sequence[Learner], fold: int | None, source: Sample
@@ -108,14 +127,13 @@ class MemberTraining:
         They are as many as seeds, or one; networks of images as many for each model.
         """
         if not self._others:
-            fit_others = partial(self._fit_others, learners)
-            self._others, self._gains = self._ranks.from_first(fit_others)
+            self._others, self._gains = self._fit_others(learners)
 
         def member(learner: Learner, seed: int) -> Member:
             if learner.name != NETWORKS:
                 return self._others[learner.name, fold, seed]
             networks = cast("NetworksLearner", learner)
-            task = self.task(networks.method, fold, source, seed)
+            task = self.job(networks.method, fold, source, seed)
             self._begin(learner, task)
             return networks.fit(task)
 
@@ -127,7 +145,7 @@ class MemberTraining:
     def _seeds_of(self, learner: Learner) -> range:
         """Return the seeds that a learner is trained with; regression has nothing to draw."""
         first = self.settings.seed
-        return range(first, first + (1 if _inner(learner) == Regression.kind else self._seeds))
+        return range(first, first + (1 if _inner(learner) == Regression.kind else self.seeds))
 
     def unaffordable(self, learners: Sequence[Learner], seconds: float) -> frozenset[str]:
         """Return the members, and ``teachers``, that would not be fitted within so many seconds.
@@ -142,7 +160,7 @@ class MemberTraining:
             return frozenset()
         sample = rows.folds[0].training if rows.folds else rows.whole
         assert sample is not None
-        task = self.task(variant_named(self.settings.models[0]), 0, sample)
+        task = self.job(self._variants[0], 0, sample)
         parts = (len(rows.folds) + (rows.whole is not None)) / at_once_workers()
         cost = {learner.name: parts * len(self._seeds_of(learner)) for learner in others}
         always = [learner for learner in others if _inner(learner) in ALWAYS] or others[:1]
@@ -162,8 +180,8 @@ class MemberTraining:
                 left -= needed
         # Teachers are two sets, of smaller trees, in three folds of every part.
         students = [each for each in others if is_student(each) and each.name not in left_out]
-        if students and self._teaches and left < TEACHERS * sum(taken.values()):
-            self._teaches = False
+        if students and self._distils and left < TEACHERS * sum(taken.values()):
+            self._distils = False
             left_out.add("teachers")
         return frozenset(left_out)
 
@@ -172,13 +190,15 @@ class MemberTraining:
 
         Return them, and what x2 taught a student about the rows of each fold.
         """
-        method, rows = variant_named(self.settings.models[0]), self.rows
+        method, rows = self._variants[0], self.rows
         parts: dict[int | None, TrainingJob] = {
-            number: self.task(method, number, fold.training)
+            number: self.job(method, number, fold.training)
             for number, fold in enumerate(rows.folds)
         }
         if rows.whole is not None:
-            parts[None] = self.task(method, None, rows.whole)
+            parts[None] = self.job(method, None, rows.whole)
+        if self.distils_few:
+            return self._fit_few(learners, parts)
         every = parts[None] if None in parts else parts[0]
         others = [
             learner.selected(every) if isinstance(learner, BoostedTreesLearner) else learner
@@ -187,7 +207,7 @@ class MemberTraining:
         ]
         large = any(isinstance(each, BoostedTreesLearner) and each.large for each in others)
         students = [learner for learner in others if is_student(learner)]
-        given = self._lessons(parts, large) if students and self._teaches else {}
+        given = self._lessons(parts, large) if students and self._distils else {}
         first = self.settings.seed
         calls: dict[_Key, Callable[[], Member]] = {}
         for part, task in parts.items():
@@ -216,6 +236,73 @@ class MemberTraining:
             for part in compared
         ]
         return found, gains
+
+    @property
+    def distils_few(self) -> bool:
+        """Whether teachers label complete rows, which students learn from beside labelled ones."""
+        return self._distils and self.rows.unlabelled is not None
+
+    def start(self, learners: Sequence[Learner]) -> tuple[float, ...] | None:
+        """Return the shares of members before held-out rows speak, where students are among them.
+
+        Teachers' evidence says how far students are believed beside members on labels alone.
+        """
+        if not self._soft:
+            return None
+        believed = float(np.mean([soft.believed for soft in self._soft.values()]))
+        students = [isinstance(learner, Distilled) for learner in learners]
+        shares = np.where(students, believed, 1.0 - believed)
+        return tuple((shares / shares.sum()).tolist())
+
+    def _fit_few(
+        self, learners: Sequence[Learner], parts: Mapping[int | None, TrainingJob]
+    ) -> tuple[dict[_Key, Member], list[Floats]]:
+        """Fit members on labelled rows alone, and students on all complete rows.
+
+        The control of a student learns in the same way from teachers that see x1 alone.
+        """
+        unlabelled, first = self.rows.unlabelled, self.settings.seed
+        assert unlabelled is not None
+        others = [learner for learner in learners if learner.name != NETWORKS]
+        calls: dict[_Key, Callable[[], Member]] = {}
+        student = next(learner for learner in others if isinstance(learner, Distilled))
+        for part, job in parts.items():
+            soft = self._soft[part] = soft_labels_of_few(job, unlabelled)
+            own = student_job(job, unlabelled, soft.complete, soft.beyond)
+            for learner in others:
+                given = own if isinstance(learner, Distilled) else job
+                for seed in self._seeds_of(learner):
+                    fit = partial(self._fitted, learner, replace(given, seed=seed))
+                    calls[learner.name, part, seed] = fit
+            if part is not None:
+                control = student_job(job, unlabelled, soft.control, soft.beyond_control)
+                calls[CONTROL, part, first] = partial(student.fit, control)
+        members = dict(zip(calls, run_parallel(list(calls.values())), strict=True))
+        gains = [
+            what_was_taught(
+                members[student.name, part, first],
+                members[CONTROL, part, first],
+                self.rows.folds[part].held_out,
+                job,
+            )
+            for part, job in parts.items()
+            if part is not None
+        ]
+        return members, gains
+
+    @property
+    def few_labels(self) -> dict[str, float]:
+        """How many rows have a label, and how far teachers of the others are believed."""
+        if self.rows.unlabelled is None:
+            return {}
+        facts: dict[str, float] = {
+            "labelled": len(self.rows.sample),
+            "unlabelled": len(self.rows.unlabelled),
+        }
+        if self._soft:
+            whole = self._soft.get(None) or next(iter(self._soft.values()))
+            facts |= {"lead": float(whole.lead), "believed": float(whole.believed)}
+        return facts
 
     def _fitted(self, learner: Learner, task: TrainingJob) -> Member:
         self._begin(learner, task)
@@ -254,17 +341,18 @@ class MemberTraining:
 
     def _begin(self, learner: Learner, task: TrainingJob) -> None:
         """Tell that a member is next: one of each kind for every fold and model, then the last."""
-        kinds = self.settings.members_for(self._inputs, self.rows.target_type)
-        models, last = len(self.settings.models), 1
+        classes = self.rows.target_type.networks
+        kinds = self.settings.members_for(self._inputs, classes=classes)
+        models, last = len(self._variants), 1
         if self._inputs == "image":
             last = models if self.rows.refits_networks else 0
-        everything = len(kinds) * self._seeds * (len(self.rows.folds) * models + last)
+        everything = len(kinds) * self.seeds * (len(self.rows.folds) * models + last)
         words = words_of(learner.name, self.rows.target_type)
         doing = f"{words}, {task.title}" if task.title else words
         self.hooks.part(doing, min(self._begun, everything), everything)
         self._begun += 1
 
-    def task(
+    def job(
         self, method: NetworkVariant, fold: int | None, source: Sample, seed: int | None = None
     ) -> TrainingJob:
         """Return one training, with the file that keeps its state."""
@@ -272,25 +360,20 @@ class MemberTraining:
         part = "all rows" if fold is None else f"part {fold + 1} of {folds}"
         alone = folds + rows.refits_networks == 1
         seed = self.settings.seed if seed is None else seed
-        title = ", ".join(([] if alone else [part]) + ([f"seed {seed}"] if self._seeds > 1 else []))
+        title = ", ".join(([] if alone else [part]) + ([f"seed {seed}"] if self.seeds > 1 else []))
         fingerprint = self._fingerprint(method, seed)
         checkpoint = self.hooks.checkpoints
         if checkpoint is not None:
             checkpoint = checkpoint / f"{fingerprint[:16]}-{fold}.safetensors"
-        stream = None
-        if rows.stream is not None:
-            stream = rows.stream, min(rows.stream.source_rows, rows.stream.target_rows)
         return TrainingJob(
             rows.blocks,
             rows.target_type,
             source,
             rows.target,
             seed,
-            stream,
-            fingerprint,
-            checkpoint,
-            self.hooks.progress,
-            title,
+            checkpoint=checkpoint,
+            progress=self.hooks.progress,
+            title=title,
         )
 
     def _fingerprint(self, method: NetworkVariant, seed: int) -> str:

@@ -1,11 +1,10 @@
-"""Both domains as members learn from them: prepared rows, in memory or streamed, in folds."""
+"""Both domains as members learn from them: prepared rows, or a sample of very many, in folds."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +13,14 @@ from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.column_maps import Continuous
 from halfseen.data.label_column import row_weights
-from halfseen.data.row_stream import Chunk, RowStream
+from halfseen.data.preprocessing import Chunk, RowStream
 from halfseen.data.schema import NumberColumn, TableSchema
 from halfseen.data.schema_inference import InferredTables
-from halfseen.fitting.streamed_batches import StreamedBatches
+from halfseen.errors import InputError
 from halfseen.members.protocol import Sample
-from halfseen.parallel import present_ranks
+from halfseen.settings import FitSettings
 from halfseen.splitting import folds, held_out_count, rarest_class
-from halfseen.targets import ClassWeight, TargetType
+from halfseen.targets import TargetType
 
 HELD_OUT = 0.2
 MOST_HELD_OUT = 100_000
@@ -29,12 +28,14 @@ MOST_HELD_OUT = 100_000
 SMALL = 1_000
 """Source rows below which every fifth is held out in turn, so that all rows are measured on."""
 FOLDS = 5
+FOLDS_OF_FEW = 3
+"""Students of few labels learn from all complete rows in each fold, which takes time."""
 REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
-"""Rows of a streamed table that stand for all where a few will do."""
+"""Target rows that stand for all where memory does not hold them."""
 TRAINING_ROWS = 200_000
-"""Source rows of a streamed table that trees and regression learn from, where memory holds them."""
+"""Source rows that members learn from where memory does not hold all."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +54,28 @@ class PreparedRows:
     blocks: Blocks
     target_type: TargetType
     target: Matrix
-    """Target rows, the missing block hidden; a sample of them where they are streamed."""
+    """Target rows, the missing block hidden; a sample of very many."""
     whole: Sample | None
     """All source rows, where they are at hand."""
     folds: Sequence[Fold] = ()
     """Ways to hold rows out; none where nothing is measured."""
-    stream: StreamedBatches | None = None
-    """All training rows of both domains from disk, where memory does not hold them."""
     fingerprint: str = field(default="", compare=False)
     measured: Continuous | None = None
     """Observed columns of numbers, where the inputs are those of a table."""
     labelled: Sample | None = None
     """Target rows whose labels are known and used; they are among `target` too."""
+    unlabelled: Matrix | None = None
+    """Complete rows without a label."""
+
+    def beside(self, labelled: Sample) -> Matrix:
+        """Return the inputs of labelled rows, and of all complete rows without a label."""
+        inputs = labelled.inputs
+        return inputs if self.unlabelled is None else np.concatenate([inputs, self.unlabelled])
+
+    @property
+    def sample(self) -> Sample:
+        """All source rows, or those to train on where only a sample is at hand."""
+        return self.folds[0].training if self.whole is None else self.whole
 
     @property
     def refits_networks(self) -> bool:
@@ -87,39 +98,63 @@ def prepared_in_memory(
     hold_out: bool,
     seed: int,
     thorough: bool = False,
+    few: bool = False,
 ) -> PreparedRows:
     """Return rows that are in memory, split where some are held out.
 
     Fewer than :data:`SMALL` source rows of a table are held out fold by fold, and any if it is to
-    be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out.
+    be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out. Where
+    `few` have a label, a third is held out in turn, if each class has enough for that.
     """
+    if few and hold_out:
+        hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
-    parts = _folds(source, target_type, seed, in_turn=in_turn) if hold_out else []
+    count = FOLDS_OF_FEW if few else FOLDS
+    parts = _folds(source, target_type, seed, count, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
-    return PreparedRows(blocks, target_type, target, source, parts, None, digest.hexdigest())
+    return PreparedRows(blocks, target_type, target, source, parts, digest.hexdigest())
 
 
-def prepared_tables(
-    found: InferredTables, class_weight: ClassWeight = None, **split: Any
-) -> PreparedRows:
-    """Return both tables in memory, split as by :func:`prepared_in_memory`."""
-    schema = found.schema
-    source = Sample(*RowStream(found.source.table, schema, is_source=True).all())
-    given = None if schema.weight is None else row_weights(found.source.table, schema)
-    weights = schema.target_type.class_weights(source.labels, given, class_weight)
-    source = replace(source, weights=weights)
-    target, labels = _target_stream(found).all()
-    kind = found.schema.target_type
-    rows = prepared_in_memory(found.schema.blocks, kind, source, target, **split)
-    labelled = _labelled([(target, labels)], kind) if found.labelled else None
-    return replace(rows, measured=measured_columns(found.schema), labelled=labelled)
+def prepared_tables(inferred: InferredTables, settings: FitSettings) -> PreparedRows:
+    """Return the rows of both tables, or a sample of those that memory does not hold."""
+    schema, kind = inferred.schema, inferred.schema.target_type
+    every = inferred.source.rows + inferred.unlabelled + inferred.target.rows
+    if every * len(schema.inputs) * np.float32().nbytes > settings.memory:
+        return _sampled(inferred, settings)
+    rows_of = RowStream(inferred.source.table, schema, is_source=True)
+    source = Sample(*rows_of.all())
+    given = None if schema.weight is None else row_weights(inferred.source.table, schema)
+    weights = kind.class_weights(source.labels, given, settings.class_weight)
+    target, labels = _target_stream(inferred).all()
+    rows = prepared_in_memory(
+        schema.blocks,
+        kind,
+        replace(source, weights=weights),
+        target,
+        hold_out=settings.holds_out("table"),
+        seed=settings.seed,
+        thorough=settings.effort == "best",
+        few=bool(inferred.unlabelled),
+    )
+    labelled = _labelled([(target, labels)], kind) if inferred.labelled else None
+    unlabelled = _unlabelled(rows_of, inferred, TRAINING_ROWS)
+    return replace(
+        rows, measured=measured_columns(schema), labelled=labelled, unlabelled=unlabelled
+    )
 
 
-def _target_stream(found: InferredTables) -> RowStream:
-    some = bool(found.labelled)
-    return RowStream(found.target.table, found.schema, is_source=False, some_labelled=some)
+def _unlabelled(stream: RowStream, inferred: InferredTables, most: int) -> Matrix | None:
+    """Return complete rows without a label, a sample of very many."""
+    if not inferred.unlabelled:
+        return None
+    return replace(stream, share=0.0, unlabelled=True).at_most(most, inferred.unlabelled)[0]
+
+
+def _target_stream(inferred: InferredTables) -> RowStream:
+    some = bool(inferred.labelled)
+    return RowStream(inferred.target.table, inferred.schema, is_source=False, some_labelled=some)
 
 
 def _labelled(chunks: Iterable[Chunk], kind: TargetType) -> Sample:
@@ -129,31 +164,29 @@ def _labelled(chunks: Iterable[Chunk], kind: TargetType) -> Sample:
     return Sample(inputs[:MOST_HELD_OUT], labels[:MOST_HELD_OUT])
 
 
-def prepared_streams(found: InferredTables, *, seed: int, memory: int) -> PreparedRows:
-    """Return both tables as streams from disk, with samples of them in memory."""
-    at_hand = memory // (2 * np.float32().nbytes * len(found.schema.inputs))
+def _sampled(inferred: InferredTables, settings: FitSettings) -> PreparedRows:
+    """Read both tables in batches, and keep what memory holds: rows to train on and to measure."""
+    schema, kind = inferred.schema, inferred.schema.target_type
+    if schema.weight is not None or settings.class_weight is not None:
+        raise InputError(
+            "Weights of rows and classes need the tables in memory, and these are sampled: give "
+            "more memory, or leave the weights out."
+        )
+    at_hand = settings.memory // (2 * np.float32().nbytes * len(schema.inputs))
     most = max(SAMPLE_ROWS, min(TRAINING_ROWS, at_hand))
-    share, kind = min(HELD_OUT, MOST_HELD_OUT / found.source.rows), found.schema.target_type
-    source = RowStream(found.source.table, found.schema, is_source=True, share=share, seed=seed)
-    target = _target_stream(found)
-
-    def samples() -> tuple[Fold, Matrix, Sample | None]:
-        held_out = Sample(*source.all(held_out=True))
-        training = Sample(*source.at_most(most, found.source.rows))
-        some = target.at_most(SAMPLE_ROWS, found.target.rows)[0]
-        labelled = _labelled(target.chunks(), kind) if found.labelled else None
-        return Fold(training, held_out), some, labelled
-
-    fold, some, labelled = present_ranks().from_first(samples)
-    batches = StreamedBatches(
-        source,
-        target,
-        source_rows=found.source.rows - len(fold.held_out),
-        target_rows=found.target.rows,
-    )
-    measured = measured_columns(found.schema)
+    share = min(HELD_OUT, MOST_HELD_OUT / inferred.source.rows)
+    table, seed = inferred.source.table, settings.seed
+    source = RowStream(table, schema, is_source=True, share=share, seed=seed)
+    held_out = Sample(*source.all(held_out=True))
+    training = Sample(*source.at_most(most, inferred.source.rows))
+    stream = _target_stream(inferred)
+    target = stream.at_most(SAMPLE_ROWS, inferred.target.rows)[0]
+    labelled = _labelled(stream.chunks(), kind) if inferred.labelled else None
+    folds = [Fold(training, held_out)]
+    measured = measured_columns(schema)
+    unlabelled = _unlabelled(source, inferred, most)
     return PreparedRows(
-        found.schema.blocks, kind, some, None, [fold], batches, "", measured, labelled
+        schema.blocks, kind, target, None, folds, "", measured, labelled, unlabelled
     )
 
 
@@ -173,10 +206,10 @@ def measured_columns(schema: TableSchema) -> Continuous:
     )
 
 
-def _folds(source: Sample, kind: TargetType, seed: int, *, in_turn: bool) -> list[Fold]:
+def _folds(source: Sample, kind: TargetType, seed: int, count: int, *, in_turn: bool) -> list[Fold]:
     strata = kind.strata(source.labels)
     if in_turn and rarest_class(strata) >= 2:
-        splits = list(folds(strata, FOLDS, seed).split(source.inputs, strata))
+        splits = list(folds(strata, count, seed).split(source.inputs, strata))
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(strata)), int(strata.max()) + 1))
         splits = [held_out_count(strata, size, seed)]

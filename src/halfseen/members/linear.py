@@ -13,7 +13,6 @@ from halfseen.arrays import Floats, Tensor
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.members.protocol import Sample, TrainingJob
-from halfseen.parallel import present_ranks
 from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
@@ -112,10 +111,8 @@ class RegressionLearner:
     name: str = Regression.kind
 
     def fit(self, task: TrainingJob) -> Regression:
-        """Fit on the observed inputs; one process fits for all."""
-        return present_ranks().from_first(
-            lambda: fit_regression(task.source, task.blocks, task.target_type, self.penalty)
-        )
+        """Fit on the observed inputs."""
+        return fit_regression(task.source, task.blocks, task.target_type, self.penalty)
 
     @staticmethod
     def tuned(task: TrainingJob) -> RegressionLearner:

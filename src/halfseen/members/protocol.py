@@ -16,7 +16,6 @@ from halfseen.progress import Progress
 from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
-    from halfseen.networks.training.batches import Batches
     from halfseen.onnx_graph import GraphBuilder
 
 Labels = npt.NDArray[Any]
@@ -44,11 +43,8 @@ class Sample:
 class TrainingJob:
     """One training: the rows, and where its state is kept between epochs.
 
-    `source` and `target` are rows in memory: all that are trained on, or a sample of them where
-    there is a `stream`, batches of all rows with how many there are of the smaller domain. The
-    same rows, settings and `seed` give the same member; `fingerprint` tells the rows from others,
-    and `checkpoint` is the file that keeps the state of a long training. `progress` makes the
-    display of one training, by its title.
+    The same rows, settings and `seed` give the same member. `checkpoint` is the file that keeps the
+    state of a long training, and `progress` makes the display of one training, by its title.
     """
 
     blocks: Blocks
@@ -56,8 +52,6 @@ class TrainingJob:
     source: Sample
     target: Matrix
     seed: int
-    stream: tuple[Batches, int] | None = None
-    fingerprint: str = ""
     checkpoint: Path | None = None
     progress: Callable[[str], Progress] = field(default=lambda title: Progress())
     title: str = ""

@@ -22,7 +22,7 @@ from halfseen.errors import InputError
 from halfseen.members.linear import Regression, fit_regression
 from halfseen.members.protocol import Sample, TrainingJob
 from halfseen.members.tree_arrays import TreeArrays
-from halfseen.parallel import present_ranks, run_parallel, threads
+from halfseen.parallel import run_parallel, threads
 from halfseen.splitting import folds, rarest_class
 from halfseen.targets import TargetType
 
@@ -172,10 +172,6 @@ class BoostedTreesLearner:
     large: bool = False
     name: str = BoostedTrees.kind
 
-    def fit(self, task: TrainingJob) -> BoostedTrees:
-        """Grow trees on the observed inputs; one process grows them for all."""
-        return present_ranks().from_first(lambda: self._grown(task))
-
     def selected(self, task: TrainingJob) -> BoostedTreesLearner:
         """Return it with large trees, if those are clearly better on rows held out of a task."""
         source, kind = task.source, task.target_type
@@ -201,7 +197,8 @@ class BoostedTreesLearner:
         error = gain.std(ddof=1) / np.sqrt(len(gain))
         return replace(self, large=bool(gain.mean() > CLEAR * error))
 
-    def _grown(self, task: TrainingJob) -> BoostedTrees:
+    def fit(self, task: TrainingJob) -> BoostedTrees:
+        """Grow trees on the observed inputs."""
         (rows, shares, weights), start = _drawn(task), None
         if task.target_type.bounds_inputs:
             start = fit_regression(task.source, task.blocks, task.target_type)
@@ -288,10 +285,7 @@ class ForestLearner:
     name: str = Forest.kind
 
     def fit(self, task: TrainingJob) -> Forest:
-        """Grow trees on the observed inputs; one process grows them for all."""
-        return present_ranks().from_first(lambda: self._grown(task))
-
-    def _grown(self, task: TrainingJob) -> Forest:
+        """Grow trees on the observed inputs."""
         import lightgbm
 
         rows, shares, weights = _drawn(task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from halfseen.members.aligned import Aligned
 from halfseen.targets import class_name
 
 if TYPE_CHECKING:
+    from halfseen.data.image_folders import ImageFolder, Refuse
     from halfseen.model.model import Model
 
 TILES = 8
@@ -175,3 +176,15 @@ def cover_tiles(model: Model, images: Matrix) -> CoveredTiles:
     names = tuple(class_name(value) for value in model.preprocessor.classes)
     edges = tuple(down.tolist()), tuple(across.tolist())
     return CoveredTiles(names, model.score(rows), best, edges, moves)
+
+
+def explain_images(
+    model: Model, folder: ImageFolder, rows: int, refuse: Refuse
+) -> tuple[CoveredTiles, list[str]]:
+    """Explain the first `rows` images of a folder; return also which those are."""
+    from halfseen.model.table_scoring import image_batches
+
+    some = replace(folder, files=folder.files[:rows])
+    places, images = zip(*image_batches(model, some, refuse), strict=True)
+    names = [some.names[place] for batch in places for place in batch]
+    return cover_tiles(model, np.concatenate(images)), names

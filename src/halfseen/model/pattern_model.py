@@ -1,41 +1,22 @@
-"""Several missing patterns in one model: a part for each, chosen by the columns of the rows.
-
-A folder of this kind holds ``patterns.json`` and one ordinary model folder for each pattern
-(``part-1``, ``part-2``, ...), which every command also takes by itself.
-"""
+"""Several missing patterns in one model: a part for each, chosen by the columns of the rows."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
-from halfseen.atomic_files import atomic_folder
 from halfseen.data.dates import expanded
 from halfseen.data.frames import read_frame
-from halfseen.data.sites import empty_columns
-from halfseen.data.tables import ArrowTable, Table
+from halfseen.data.tables import ArrowTable, Table, empty_columns
 from halfseen.errors import InputError, capitalized
 from halfseen.explain import Explanation
-from halfseen.model import loading
 from halfseen.model.model import Model
-from halfseen.saving.model_folder import (
-    PATTERNS,
-    check_replaceable,
-    fill_folder,
-    part_folder,
-    read_patterns,
-)
-
-if TYPE_CHECKING:
-    from torch import nn
-
-    from halfseen.networks.nets.encoders import EncoderFactory
+from halfseen.saving import write_patterns
 
 
 @dataclass(frozen=True)
@@ -47,7 +28,6 @@ class Choice:
     observed: tuple[frozenset[str], ...]
     losses: tuple[float, ...]
     """On held-out source rows: they decide between parts that observe equally many columns."""
-
     known: tuple[str, ...]
     """The columns that some part observes."""
 
@@ -84,17 +64,22 @@ class PatternModel:
     @property
     def patterns(self) -> list[tuple[str, ...]]:
         """The columns that each part does without."""
-        return [missing_of(part) for part in self.parts]
+        return [tuple(column.name for column in part.schema.missing) for part in self.parts]
 
     @property
     def choice(self) -> Choice:
         """The rule by which one of the parts is chosen."""
         observed = [frozenset(c.name for c in part.schema.observed) for part in self.parts]
         known = frozenset.union(*observed)
+        measured = [
+            part.metrics.get("held_out_source", {}).get("without_missing_block", {})
+            for part in self.parts
+        ]
+        loss = self.parts[0].target_type.loss
         return Choice(
             tuple(self.patterns),
             tuple(observed),
-            tuple(_loss(part) for part in self.parts),
+            tuple(float(found.get(loss, 0.0)) for found in measured),
             tuple(c.name for c in self.parts[0].schema.columns if c.name in known),
         )
 
@@ -141,55 +126,5 @@ class PatternModel:
 
     def save(self, folder: str | Path) -> None:
         """Write all parts and what each does without, whole or not at all."""
-        folder = Path(folder)
-        check_replaceable(folder)
-        with atomic_folder(folder) as partial:
-            parts = []
-            for number, part in enumerate(self.parts, start=1):
-                place = part_folder(partial, number)
-                place.mkdir()
-                described = fill_folder(
-                    place, part.description(), part.tensors(), report=part.report
-                )
-                lacks, seal = missing_of(part), described.seal
-                parts.append({"folder": place.name, "lacks": lacks, "seal": seal})
-            text = json.dumps({"format": 1, "parts": parts}, indent=2, ensure_ascii=False)
-            (partial / PATTERNS).write_text(text + "\n", encoding="utf-8")
-
-
-def missing_of(model: Model) -> tuple[str, ...]:
-    """Return the columns that a model does without."""
-    return tuple(column.name for column in model.schema.missing)
-
-
-def _loss(model: Model) -> float:
-    measured = model.metrics.get("held_out_source", {}).get("without_missing_block", {})
-    return float(measured.get(model.target_type.loss, 0.0))
-
-
-def load(
-    folder: str | Path, *, encoder: nn.Module | EncoderFactory | None = None
-) -> Model | PatternModel:
-    """Return the model that ``save`` wrote into a folder; it predicts bit for bit the same.
-
-    The folder is verified, as :func:`halfseen.model.loading.load` says. One with several missing
-    patterns gives a :class:`PatternModel`.
-
-    Parameters
-    ----------
-    folder
-        The model folder.
-    encoder
-        The encoder that the model was given, where it was given one.
-    """
-    parts = read_patterns(folder)
-    if parts is None:
-        return loading.load(folder, encoder=encoder)
-    models = tuple(loading.load(part, encoder=encoder) for part in parts)
-    _check_alike(models, folder)
-    return PatternModel(models)
-
-
-def _check_alike(models: Sequence[Model], folder: str | Path) -> None:
-    if len({(p.schema.label, p.schema.classes, p.target_type.task) for p in models}) > 1:
-        raise InputError(f"The parts of {folder} predict different things: fit it again.")
+        parts = [(part.description(), part.tensors(), part.report) for part in self.parts]
+        write_patterns(folder, parts, self.patterns)

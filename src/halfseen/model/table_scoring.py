@@ -1,11 +1,11 @@
-"""Scores of a whole table, streamed from file to file."""
+"""Scores of a whole table or a folder of images, streamed from file to file."""
 
 from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
 from halfseen.data.values import check_text_bytes
-from halfseen.errors import InputError
+from halfseen.errors import InputError, OptionError, one_line
+from halfseen.explain import Explanation
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
 
@@ -39,22 +40,16 @@ PREDICTION, FILE = "prediction", "file"
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of scoring a table.
-
-    Parameters
-    ----------
-    rows, seconds
-        How many, and how long it took.
-    notes
-        Sentences for the user.
-    alarms
-        What looks wrong with the rows (the first 100,000) and with their scores.
-    """
+    """What came of scoring a table or a folder of images."""
 
     rows: int
     seconds: float
     notes: tuple[str, ...] = ()
+    """Sentences for the user."""
     alarms: tuple[Alarm, ...] = ()
+    """What looks wrong with the rows (the first 100,000) and with their scores."""
+    class_shares: dict[str, float] | None = None
+    """That the probabilities were corrected for."""
 
 
 def score_table(
@@ -62,8 +57,7 @@ def score_table(
     table: TableFiles,
     output: Path,
     *,
-    use_missing: bool = False,
-    target_prior: npt.ArrayLike | None = None,
+    class_shares: Mapping[str, float] | None = None,
     strict: bool = False,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Scored:
@@ -75,42 +69,33 @@ def score_table(
 
     Parameters
     ----------
-    model, table
-        What scores what.
-    output
-        A file that ends in .parquet, .csv or .arrow.
-    use_missing
-        Whether rows that have the missing block are scored with it.
-    target_prior
-        Known class proportions of the table that the probabilities are corrected for.
+    model, table, output
+        What scores what; a file that ends in .parquet, .csv or .arrow.
+    class_shares
+        Known shares of classes in the table that the probabilities are corrected for; the other
+        classes share the rest as on the source.
     strict
         Whether an alarm is an error, so that nothing is written.
     on_rows
         Told after each batch how many rows it had.
     """
     check_output(output, table)
-    scorer = TableScorer.of(
-        model,
-        table.names,
-        use_missing=use_missing,
-        target_prior=target_prior,
-        where=str(table.path),
-    )
-    rows, started = 0, time.perf_counter()
-    watch = Watch(model.schema, model.metrics)
-    with atomic_write(output) as partial:
-        with _writer(partial) as write:
-            for batch in table.batches(scorer.columns):
-                shown, read = scorer.scored(batch, first_row=rows + 1)
-                write(scorer.columns_of(batch, shown))
-                watch.add(read, shown)
-                rows += batch.num_rows
-                on_rows(batch.num_rows)
-        alarms = watch.alarms()
+    shares = None if class_shares is None else _all_shares(model, class_shares)
+    prior = None if shares is None else list(shares.values())
+    scorer, watch = TableScorer(model, table), Watch(model.schema, model.metrics)
+
+    def scores() -> Iterator[pa.Table]:
+        for batch, shown, read in scorer.scored(target_prior=prior):
+            watch.add(read, shown)
+            yield scorer.with_ids(batch, shown)
         if strict:
-            refuse(alarms)
+            refuse(watch.alarms())
+
+    started = time.perf_counter()
+    rows = _write(output, scores(), on_rows)
+    seconds = time.perf_counter() - started
     notes = (*table.notes, *scorer.notes)
-    return Scored(rows, time.perf_counter() - started, notes, tuple(alarms))
+    return Scored(rows, seconds, notes, tuple(watch.alarms()), shares)
 
 
 def evaluate_table(model: Model, table: TableFiles, label: str | None = None) -> dict[str, Any]:
@@ -124,13 +109,11 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
             f"{table.where} has no column {name!r} to take labels from"
             f"{similar(name, table.names)}: --label names another."
         )
-    scorer = TableScorer.of(model, table.names, where=table.where)
     watch = Watch(model.schema, model.metrics)
     rows, prepared, labels = 0, [], []
-    for batch in table.batches(list(dict.fromkeys([*scorer.inputs, name]))):
+    for batch, shown, read in TableScorer(model, table).scored(name):
         found = some_labels(model.schema, batch.column(name), name, table.where)
         known = model.target_type.known(found)
-        shown, read = scorer.scored(batch, first_row=rows + 1)
         watch.add(read, shown)
         prepared.append(inputs_of(model.schema, read)[known])
         labels.append(found[known])
@@ -138,6 +121,23 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     known_rows = np.concatenate(prepared)
     measured = model.evaluate_rows(known_rows, np.concatenate(labels))
     return measured | {"unlabelled": rows - len(known_rows), "alarms": watch.alarms()}
+
+
+def explain_table(model: Model, table: TableFiles, *, rows: int, seed: int = 0) -> Explanation:
+    """Explain the first `rows` of a table (:meth:`Model.explain`)."""
+    TableScorer(model, table)  # says what a table lacks
+    known = _first(table.batches(list(model.schema.cells())), rows)
+    return model.explain(known, seed=seed, where=table.where)
+
+
+def _first(batches: Iterator[Any], rows: int) -> pa.Table:
+    taken = []
+    for batch in batches:
+        taken.append(batch.slice(0, rows))
+        rows -= taken[-1].num_rows
+        if rows <= 0:
+            break
+    return pa.Table.from_batches(taken)
 
 
 def score_images(
@@ -152,17 +152,29 @@ def score_images(
 
     The output holds the path inside the folder as ``file``, then the same as :func:`score_table`.
     """
-    batches = image_batches(model, folder, refuse)
-    names, rows, started = folder.names, 0, time.perf_counter()
-    with atomic_write(output) as partial, _writer(partial) as write:
-        for places, images in batches:
-            files = {FILE: pa.array([names[place] for place in places])}
-            write(pa.table(files | model.target_type.columns(model.predictions(images))))
-            rows += len(places)
-            on_rows(len(places))
-        if not rows:
-            raise InputError(f"No image of {folder.path} can be read.")
+    check_output(output)
+    names, kind, started = folder.names, model.target_type, time.perf_counter()
+    scores = (
+        pa.table(
+            {FILE: pa.array([names[place] for place in places])}
+            | kind.columns(model.predictions(images))
+        )
+        for places, images in image_batches(model, folder, refuse)
+    )
+    rows = _write(output, scores, on_rows)
     return Scored(rows, time.perf_counter() - started)
+
+
+def evaluate_images(model: Model, folder: ImageFolder, refuse: Refuse) -> dict[str, Any]:
+    """Measure a model on a folder of class folders (:meth:`Model.evaluate`)."""
+    positions = model.positions(folder.labels)
+    batches = [
+        (model.predictions(images), positions[places])
+        for places, images in image_batches(model, folder, refuse)
+    ]
+    shown, labels = (np.concatenate(each) for each in zip(*batches, strict=True))
+    measured = evaluation(shown, labels, model.metrics, model.target_type)
+    return measured | {"unlabelled": 0, "alarms": ()}
 
 
 def image_batches(
@@ -175,118 +187,84 @@ def image_batches(
             "The model was fitted in Python on numbers, whose scale files do not have: score "
             "arrays with halfseen.load, or fit it on bytes (uint8)."
         )
-    hidden = None if model.needs_complete_target else preprocessor.hidden or preprocessor.blocks
-    return folder.batches(preprocessor.blocks.shape, refuse, hidden)
-
-
-def evaluate_images(model: Model, folder: ImageFolder, refuse: Refuse) -> dict[str, Any]:
-    """Measure a model on a folder of class folders (:meth:`Model.evaluate`)."""
-    shown, labels = [], []
-    positions = model.positions(folder.labels)
-    for places, images in image_batches(model, folder, refuse):
-        shown.append(model.predictions(images))
-        labels.append(positions[places])
-    if not shown:
+    hidden = preprocessor.hidden or preprocessor.blocks
+    batch = None
+    for batch in folder.batches(preprocessor.blocks.shape, refuse, hidden):
+        yield batch
+    if batch is None:
         raise InputError(f"No image of {folder.path} can be read.")
-    measured = evaluation(
-        np.concatenate(shown), np.concatenate(labels), model.metrics, model.target_type
-    )
-    return measured | {"unlabelled": 0, "alarms": ()}
 
 
-@dataclass(frozen=True)
 class TableScorer:
-    """A model that scores the batches of one table: Arrow in, Arrow out.
+    """A model that scores one table, or says what it lacks.
 
     Parameters
     ----------
-    model
-        What scores.
-    ids, inputs
-        Columns that are carried through, and those that are looked at.
-    use_missing
-        Whether rows that have the missing block are scored with it.
-    target_prior
-        The class shares that probabilities shall speak of, where they are not the source's.
-    where
-        What messages call the table.
+    model, table
+        What scores what.
+
+    Attributes
+    ----------
+    inputs, ids
+        Columns that are looked at, and those that are carried through.
     notes
         Sentences for the user.
     """
 
-    model: Model
-    ids: tuple[str, ...]
-    inputs: tuple[str, ...]
-    use_missing: bool = False
-    target_prior: npt.ArrayLike | None = None
-    where: str = "the table"
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        model: Model,
-        names: Sequence[str],
-        *,
-        use_missing: bool = False,
-        target_prior: npt.ArrayLike | None = None,
-        where: str = "the table",
-    ) -> TableScorer:
-        """Return the scorer for a table with columns of these names, or say what it lacks."""
-        schema = model.schema
-        inputs = list(schema.cells())
-        absent = [name for name in inputs if name not in names]
+    def __init__(self, model: Model, table: TableFiles) -> None:
+        self.model, self.table = model, table
+        self.inputs = list(model.schema.cells())
+        absent = [name for name in self.inputs if name not in table.names]
         if absent:
             raise InputError(
-                f"{where} lacks column {absent[0]!r}, which the model observes"
+                f"{table.path} lacks column {absent[0]!r}, which the model observes"
                 + (f" (and {len(absent) - 1} more)" if len(absent) > 1 else "")
-                + _meant(absent[0], names)
+                + _meant(absent[0], table.names)
             )
-        if use_missing:
-            whole = schema.cells(complete=True)
-            blocks = [name for name in whole if name in names and name not in inputs]
-            if not blocks:
-                raise InputError(
-                    f"{where} has no column of the missing block, so there is nothing to use."
-                )
-            inputs += blocks
-        ids = [name for name in schema.id if name in names]
-        notes = _notes(model, names, used={*inputs, *ids})
-        return cls(model, tuple(ids), tuple(inputs), use_missing, target_prior, where, notes)
+        self.ids = [name for name in model.schema.id if name in table.names]
+        self.notes = _notes(model, table.names, used={*self.inputs, *self.ids})
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that a batch must have."""
-        return list(dict.fromkeys([*self.ids, *self.inputs]))
+    def scored(
+        self, *more: str, target_prior: npt.ArrayLike | None = None
+    ) -> Iterator[tuple[Any, Floats, ReadRows]]:
+        """Give each batch, with some columns more; its predictions, and the rows as read."""
+        first, where = 1, str(self.table.path)
+        for batch in self.table.batches(list(dict.fromkeys([*self.ids, *self.inputs, *more]))):
+            shown, read = self.model.scored(
+                batch, target_prior=target_prior, where=where, first_row=first
+            )
+            assert read is not None
+            yield batch, shown, read
+            first += batch.num_rows
 
-    def __call__(self, batch: Any, *, first_row: int = 1) -> Any:
-        """Return the scores of a record batch or table, as a table."""
-        return self.columns_of(batch, self.scored(batch, first_row=first_row)[0])
-
-    def scored(self, batch: Any, *, first_row: int) -> tuple[Floats, ReadRows]:
-        """Return probabilities, or amounts with their intervals; and the rows as they were read."""
-        shown, read = self.model.scored(
-            batch,
-            use_missing=self.use_missing,
-            target_prior=self.target_prior,
-            where=self.where,
-            first_row=first_row,
-        )
-        assert read is not None
-        return shown, read
-
-    def columns_of(self, batch: Any, shown: Floats) -> Any:
+    def with_ids(self, batch: Any, shown: Floats) -> pa.Table:
         """Return ids and what is shown of each row, as a table."""
-        columns = {name: self._plain(batch.column(name), name) for name in self.ids}
+        columns = {name: batch.column(name) for name in self.ids}
+        for name, column in columns.items():
+            if pa.types.is_dictionary(column.type):  # which may differ from batch to batch
+                check_text_bytes(column, name, self.table.where)
+                columns[name] = column.cast(column.type.value_type)
         return pa.table(columns | self.model.target_type.columns(shown))
 
-    def _plain(self, column: Any, name: str) -> Any:
-        """Return an id column as its values: dictionaries may differ from batch to batch."""
-        if not pa.types.is_dictionary(column.type):
-            return column
-        whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        check_text_bytes(whole, name, self.where)
-        return whole.cast(column.type.value_type)
+
+def _all_shares(model: Model, given: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of each class: those given, and the rest as on the source."""
+    names = model.schema.class_names
+    if not names:
+        raise OptionError("Shares are of classes, and this model predicts amounts.")
+    for name, share in given.items():
+        if name not in names or not 0.0 <= share <= 1.0:
+            raise OptionError(
+                f"The class share {name}={share:g} is not one of a class of the model "
+                f"({', '.join(names)}) and a share from 0 to 1."
+            )
+    source = dict(zip(names, model.class_prior.tolist(), strict=True))
+    others = {name: share for name, share in source.items() if name not in given}
+    rest = 1.0 - sum(given.values())
+    if rest < -1e-6 or (not others and rest > 1e-6):
+        raise OptionError(f"The class shares sum to {1.0 - rest:.4g}, not to 1.")
+    scale = max(rest, 0.0) / max(sum(others.values()), 1e-300)
+    return {name: given.get(name, source[name] * scale) for name in names}
 
 
 def check_output(output: Path, table: TableFiles | None = None) -> None:
@@ -316,9 +294,8 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     missing = [column.name for column in schema.missing]
     unused = [name for name in missing if name in names and name not in used]
     if unused:
-        how = " (--use-missing scores with them where a row has them all)"
-        names_of_them = f"{', '.join(unused)}{how if model.imputes else ''}"
-        notes.append(f"Not looked at, because the model takes them for missing: {names_of_them}.")
+        listed = ", ".join(unused)
+        notes.append(f"Not looked at, because the model takes them for missing: {listed}.")
     expected = {*missing, *schema.dropped, schema.label}
     extra = [name for name in names if name not in used and name not in expected]
     if extra:
@@ -346,29 +323,26 @@ def score_names(model: Model) -> list[str]:
     return list(kind.columns(kind.to_predictions(np.empty((0, kind.outputs)), model.metrics)))
 
 
-@contextmanager
-def _writer(path: Path) -> Iterator[Callable[[Any], None]]:
-    """Give a function that writes a table as the next rows of a file."""
-    kind = FORMATS[path.suffix.lower()]
-    writers: list[Any] = []
-    schemas: list[Any] = []
-
-    def write(table: Any) -> None:
-        if not writers:
-            schemas.append(table.schema)
-            make = {
-                "CSV": pa.csv.CSVWriter,
-                "Parquet": pa.parquet.ParquetWriter,
-                "Arrow": pa.ipc.new_file,
-            }[kind]
-            writers.append(make(str(path), table.schema))
-        writers[0].write_table(table.cast(schemas[0]))  # files may differ in the type of an id
-
-    try:
-        yield write
-    except pa.ArrowException as error:
-        text = " ".join(str(error).split()).rstrip(".")
-        raise InputError(f"The scores cannot be written as {kind}: {text[:300]}.") from None
-    finally:
-        for writer in writers:
-            writer.close()
+def _write(output: Path, tables: Iterator[pa.Table], on_rows: Callable[[int], None]) -> int:
+    """Write tables as the rows of one file, whole or not at all; return how many there are."""
+    kind, rows = FORMATS[output.suffix.lower()], 0
+    new: Any = {
+        "CSV": pa.csv.CSVWriter,
+        "Parquet": pa.parquet.ParquetWriter,
+        "Arrow": pa.ipc.new_file,
+    }[kind]
+    with atomic_write(output) as partial, ExitStack() as opened:
+        writer = schema = None
+        try:
+            for table in tables:
+                if writer is None:
+                    schema = table.schema
+                    writer = opened.enter_context(new(str(partial), schema))
+                writer.write_table(table.cast(schema))  # files may differ in the type of an id
+                rows += table.num_rows
+                on_rows(table.num_rows)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"The scores cannot be written as {kind}: {one_line(error)}."
+            ) from None
+    return rows

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from halfseen.arrays import Floats
-from halfseen.data.preprocessing import signed_log
-from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema
+from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema, signed_log
 from halfseen.errors import HalfseenError
 from halfseen.evidence import (
     FeatureShift,
@@ -32,10 +31,10 @@ from halfseen.evidence.risk import deep_embedded_validation, source_validation
 from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
-    from halfseen.data.column_summary import ColumnSummary
+    from halfseen.data.column_types import ColumnSummary
     from halfseen.data.schema_inference import InferredTables
     from halfseen.data.table_summary import TableSummary
-    from halfseen.fitting.pipeline import Fit
+    from halfseen.fitting.pipeline import FitResult
 
 FORMAT = 3
 MOST_ENTRIES = 10_000
@@ -145,9 +144,9 @@ class ReportFacts(_Fact):
     left_out: dict[str, str] = {}
 
 
-def facts_of_fit(found: InferredTables, fit: Fit) -> ReportFacts:
+def facts_of_fit(found: InferredTables, fit: FitResult) -> ReportFacts:
     """Return what a report will show of a fit that has just ended."""
-    held_out, schema = fit.chosen.held_out, fit.model.schema
+    held_out, schema = fit.candidate.held_out, fit.model.schema
     assert held_out is not None
     predicted, labels = held_out.to_predictions(), held_out.labels
     kind, left_out = schema.target_type, dict[str, str]()
@@ -249,8 +248,8 @@ def _column(
     ]
     return ColumnFacts(
         name=column.name,
-        source_known=1.0 - source.gap_share,
-        target_known=1.0 - target.gap_share,
+        source_known=1.0 - source.gaps / max(1, source.rows),
+        target_known=1.0 - target.gaps / max(1, target.rows),
         source_mean=means[0] if np.isfinite(means[0]) else None,
         target_mean=means[1] if np.isfinite(means[1]) else None,
         histogram=histogram,

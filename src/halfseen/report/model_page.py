@@ -32,7 +32,7 @@ from halfseen.report.html import (
     number,
 )
 from halfseen.report.svg import HOW_TRAINING, bars, loss_figures
-from halfseen.saving.model_folder import REPORT, Description, read_description, read_report
+from halfseen.saving import REPORT, Description, read_description, read_report
 from halfseen.targets import LABEL_KINDS, target_type_of
 
 MOST_NAMES = 12

@@ -20,14 +20,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.arrays import Floats
 from halfseen.fitting import drift
 from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.data.pairs import Labels
-
-__all__ = ["BASELINES", "OURS", "Predict"]
 
 Predict = Callable[[pd.DataFrame, Labels, pd.DataFrame, int], Floats]
 """From source, labels and target, with a seed, to the target's class probabilities."""
@@ -139,7 +137,7 @@ def ours(*without: Callable[[], Any], **settings: Any) -> Predict:
     """Return our estimator with some settings, and without parts that no setting switches off."""
 
     def predict(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
-        model = AdaptationImputationClassifier(random_state=seed, **settings)
+        model = HalfSeenClassifier(random_state=seed, **settings)
         with contextlib.ExitStack() as changed:
             for part in without:
                 changed.enter_context(part())
