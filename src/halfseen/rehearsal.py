@@ -8,7 +8,7 @@ target in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -311,10 +311,13 @@ def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings
 
 def baselines(kind: TargetType) -> dict[str, FitSettings]:
     """Return what a user would pick instead: one member alone, taught by nobody."""
-    alone = FitSettings(effort="quick", align=False)
+    names = {
+        kind.linear_words.capitalize(): "regression",
+        "Gradient-boosted trees": "boosted_trees",
+    }
     return {
-        kind.linear_words.capitalize(): replace(alone, members=("regression",)),
-        "Gradient-boosted trees": replace(alone, members=("boosted_trees",)),
+        name: FitSettings(members=(member,), effort="quick", align=False)
+        for name, member in names.items()
     }
 
 
