@@ -25,7 +25,7 @@ from halfseen.evidence.features import carve_pseudo_target
 from halfseen.evidence.risk import deep_embedded_validation
 from halfseen.fitting.pipeline import fit_tables
 from halfseen.metrics import row_losses
-from halfseen.report import facts as gathering
+from halfseen.report.facts import LEVEL, as_read, expectation, on_target
 from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.panel.problems import DEVELOPMENT
@@ -116,9 +116,7 @@ def _read(path: Path) -> dict[str, Any]:
     rows = int(found["target_rows"])
     found["probability"] = probability / probability.sum(1, keepdims=True)
     classes = ClassTarget.of(probability.shape[1])
-    found["expected"] = gathering.expectation(
-        found["probability"], found["labels"], weight, rows, classes
-    )
+    found["expected"] = expectation(found["probability"], found["labels"], weight, rows, classes)
     found["problem"], found["kind"] = str(found["problem"]), str(found["kind"])
     return found
 
@@ -129,8 +127,8 @@ def covered(run: dict[str, Any], measure: str, other: float | None = None) -> bo
     if other is not None:
         classes = ClassTarget.of(run["probability"].shape[1])
         found = classes.expected(run["probability"], run["labels"])[measure]
-        estimate = gathering.on_target(found.losses, run["weight"], int(run["target_rows"]), other)
-        estimate = gathering.as_read(estimate, found.read)
+        risk = on_target(found.losses, run["weight"], int(run["target_rows"]), other)
+        estimate = as_read(*risk, found.read)
     return bool(estimate.low <= run[measure] <= estimate.high)
 
 
@@ -140,7 +138,7 @@ def plainly(run: dict[str, Any], measure: str) -> bool:
     truth = 1.0 - float(run["accuracy"])
     if measure == "cross_entropy":
         loss, truth = row_losses(run["probability"], run["labels"]), float(run[measure])
-    low, high = deep_embedded_validation(loss, run["weight"], level=gathering.LEVEL).interval
+    low, high = deep_embedded_validation(loss, run["weight"], level=LEVEL).interval
     return low <= truth <= high
 
 
@@ -152,7 +150,7 @@ def left_out(runs: list[dict[str, Any]], measure: str) -> list[bool]:
         enough = [
             other
             for other in GRID
-            if np.mean([covered(run, measure, other) for run in others]) >= gathering.LEVEL
+            if np.mean([covered(run, measure, other) for run in others]) >= LEVEL
         ]
         own = [run for run in runs if run["problem"] == problem]
         found += [covered(run, measure, min(enough, default=GRID[-1])) for run in own]

@@ -1,4 +1,4 @@
-"""Why a model answers as it does: what each column adds, what is missing, how far a row is.
+"""Why a model answers as it does: what each column adds to the answer about each row.
 
 Columns are compared with those of typical rows, which are made of the source's quantiles that a
 model's schema holds: no row of anybody is kept for it.
@@ -6,7 +6,6 @@ model's schema holds: no row of anybody is kept for it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +15,9 @@ import pyarrow as pa
 
 from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.data.preprocessing import ReadRows, inputs_of, outside
-from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema
+from halfseen.data.schema import NumberColumn, Shape, TableSchema
 from halfseen.data.values import Unread
 from halfseen.errors import InputError
-from halfseen.evidence.distances import neighbours_of
 
 MOST_ASKED = 10_000
 """Changed copies of one row that a model is asked about where columns are many."""
@@ -28,14 +26,7 @@ MOST_NUMBERS = 10_000_000
 FEWEST_PAIRS = 2
 TYPICAL = 19
 """Typical rows: one for each twentieth between the ends."""
-MOST_COMPARED = 5_000
-"""Source rows at most that distances are measured to."""
-DISTANT = 2.0
-"""Times the usual distance from which the answer about a row is called a guess."""
 SMALLEST = 1e-9
-PENALTIES = (1e-1, 1.0, 1e1, 1e2, 1e3, 1e4)
-TELLS = 0.02
-"""Share of a column's variance from which it can be said to be told."""
 
 
 # --- what each column adds ----------------------------------------------------------------------
@@ -64,17 +55,15 @@ def shapley_values(
 ) -> Contributions:
     r"""Return what each column adds to the answer about each row.
 
-    A row of the background is turned into the explained row, column by column in random order;
-    what the answer changes by when a column's turn comes is noted. The mean over all orders is
-    the column's Shapley value,
+    A row of the background is turned into the explained row, column by column in random order. The
+    mean over all orders of what a column's turn changes the answer by is its Shapley value,
 
     .. math:: \phi_j = \frac{1}{d!} \sum_{\pi} \left[ v(S_{\pi j} \cup \{j\}) - v(S_{\pi j})
               \right] ,
 
-    with :math:`v(S)` the mean answer where the columns of S are the row's and the others the
-    background's. Each background row is used with one random order and its reverse, whose errors
-    cancel in part. Steps of one order add up, so the values do, exactly. `columns` are the inputs
-    that each column of the user became.
+    with :math:`v(S)` the mean answer where the columns of S are the row's. Each background row is
+    used with one random order and its reverse, whose errors cancel in part. The values add up
+    exactly, as the steps of an order do. `columns` are the inputs that each column became.
 
     References
     ----------
@@ -86,8 +75,6 @@ def shapley_values(
 
     Examples
     --------
-    Of a sum, each column adds its own part:
-
     >>> rows, background = np.array([[3.0, 5.0]]), np.array([[1.0, 1.0], [1.0, 3.0]])
     >>> found = shapley_values(lambda x: x.sum(1, keepdims=True), rows, background, [[0], [1]])
     >>> found.base, found.values[0, :, 0]
@@ -123,15 +110,14 @@ def shapley_values(
     return Contributions(base, paired.mean(1), spread / np.sqrt(len(shown)))
 
 
-# --- rows beside the source ---------------------------------------------------------------------
+# --- typical rows, and what they never had -----------------------------------------------------
 
 
 def typical_rows(schema: TableSchema, *, seed: int = 0) -> Matrix:
     """Return made-up rows in which every column is spread as it is in the source.
 
-    Each column holds the source's quantiles (5 %, 10 %, ... 95 %), or its categories in their
-    shares, and gaps as often as the source has them, in an order of its own: the rows are
-    nobody's, and columns are independent of each other.
+    Each column holds the source's quantiles or categories in their shares, and as many gaps, in an
+    order of its own: the rows are nobody's, and columns are independent of each other.
     """
     random = np.random.default_rng(seed)
     columns: dict[str, Any] = {}
@@ -175,74 +161,6 @@ def outside_columns(schema: TableSchema, read: ReadRows) -> list[tuple[str, ...]
     return [tuple(names) for names in found]
 
 
-def distances(rows: Matrix, source: Matrix) -> Floats:
-    """Return how many times farther rows are from source rows than those are from each other.
-
-    The distance to the fifth neighbour among source rows, over its median for source rows.
-    """
-    some = source[np.random.default_rng(0).permutation(len(source))[:MOST_COMPARED]]
-    within, across = neighbours_of(some, rows)
-    found: Floats = across.distance / max(float(np.median(within.distance)), SMALLEST)
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectedColumn:
-    """A missing column as it would be expected in some rows; its values are None if nothing tells.
-
-    `explained` is the share of its variance that is told on source rows that had no part in it.
-    """
-
-    name: str
-    explained: float
-    values: tuple[Any, ...]
-
-
-def expected_columns(
-    schema: TableSchema, seen: Floats, source: Matrix, asked: Floats
-) -> list[ExpectedColumn]:
-    """Regress the missing columns of source rows on what is known of them, and predict others.
-
-    Ridge regression on one half of the source rows says how much is told of the other, then all
-    of them predict. `seen` and `asked` are what is known of source rows and of those to say
-    something about: imputed latents or observed inputs.
-    """
-    from sklearn.linear_model import RidgeCV  # which takes its time to import, and few fits need
-
-    half = np.random.default_rng(0).permutation(len(source)) % 2 == 0
-    found, start = [], 0
-    for column in schema.columns:
-        stop = start + len(column.inputs)
-        if column.role == "missing":
-            width = 1 if isinstance(column, NumberColumn) else stop - start - column.indicator
-            truth = source[:, start : start + width].astype(np.float64)
-            guess = RidgeCV(PENALTIES).fit(seen[half], truth[half]).predict(seen[~half])
-            rest = truth[~half]
-            total = float(np.square(rest - rest.mean(0)).sum())
-            error = float(np.square(rest - guess.reshape(-1, width)).sum())
-            explained = 1.0 - error / total if total > 0 else 0.0
-            values: tuple[Any, ...] = (None,) * len(asked)
-            if explained >= TELLS:
-                all_rows = RidgeCV(PENALTIES).fit(seen, truth)
-                guess = all_rows.predict(asked).reshape(-1, width)
-                values = _values(column, np.clip(guess, truth.min(0), truth.max(0)))
-            found.append(ExpectedColumn(column.name, explained, values))
-        start = stop
-    return found
-
-
-def _values(column: NumberColumn | CategoryColumn, guess: Floats) -> tuple[Any, ...]:
-    """Return scaled inputs as a person would write them."""
-    if isinstance(column, CategoryColumn):
-        names = [*column.categories, *(["another"] if column.other else [])]
-        return tuple(names[k] for k in guess.argmax(1))
-    numbers = guess[:, 0] * column.scale + column.mean
-    if column.log:
-        return tuple(float(f"{np.sign(n) * np.expm1(abs(n)):.3g}") for n in numbers)
-    decimals = 2 - math.floor(math.log10(column.scale))  # what is finer means nothing
-    return tuple(round(float(number), decimals) + 0.0 for number in numbers)
-
-
 # --- an explanation as data, and as sentences ---------------------------------------------------
 
 
@@ -252,10 +170,8 @@ class Explanation:
 
     `contributions` are what each of the observed `columns` adds to the log-odds of a class, or to
     the amount, (rows, columns), beginning with `base`, those of typical rows. They speak of one
-    class in each row (`spoken_of`): the positive one of two, or the predicted. `outside` names the
-    columns whose value the source never had, or never as extreme; `distances` say how many times
-    farther a row is from source rows than those are from each other. Without source rows there are
-    no `distances` and no `missing`, which is what the missing columns would have held.
+    class in each row (`spoken_of`): the positive one of two, or the predicted. `outside` names
+    columns whose value the source never had, or never as extreme.
     """
 
     columns: tuple[str, ...]
@@ -267,10 +183,7 @@ class Explanation:
     contributions: Floats
     errors: Floats
     outside: Sequence[tuple[str, ...]]
-    distances: Floats | None
-    missing: Sequence[ExpectedColumn] | None
     compared_with: str
-    missing_by: str
 
     def __len__(self) -> int:
         return len(self.shown)
@@ -295,7 +208,7 @@ class Explanation:
         answer = {"amount": value}
         if self.class_names:
             answer = {"class": self.class_names[place], "probability": value}
-        told: dict[str, Any] = {
+        return {
             **answer,
             "base": float(self.base[number]),
             "contributions": [
@@ -309,21 +222,11 @@ class Explanation:
             ],
             "outside": list(self.outside[number]),
         }
-        if self.distances is not None:
-            told["distance"] = float(self.distances[number])
-        if self.missing is not None:
-            told["missing"] = {column.name: column.values[number] for column in self.missing}
-        return told
 
     def to_dict(self) -> dict[str, Any]:
-        explained = None
-        if self.missing is not None:
-            explained = {column.name: column.explained for column in self.missing}
         return {
             "compared_with": self.compared_with,
             "importance": self.importance,
-            "missing_by": self.missing_by,
-            "missing_explained": explained,
             "rows": [self.row(number) for number in range(len(self))],
         }
 
@@ -348,15 +251,6 @@ class Explanation:
         sentences = [f"{says}: {moves or 'no column matters'}{more}."]
         if row["outside"]:
             sentences.append(f"Outside of what the source had: {', '.join(row['outside'])}.")
-        if row.get("distance", 0.0) >= DISTANT:
-            sentences.append(
-                f"It is {row['distance']:.1f} times as far from source rows as those usually are "
-                "from each other: take the answer for a guess."
-            )
-        known = {name: v for name, v in row.get("missing", {}).items() if v is not None}
-        if known:
-            held = ", ".join(f"{name} about {shown(value)}" for name, value in known.items())
-            sentences.append(f"Missing columns, as {self.missing_by}: {held}.")
         return sentences
 
 

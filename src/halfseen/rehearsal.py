@@ -8,7 +8,7 @@ target in turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -241,16 +241,39 @@ def rehearse(
     source = Sample(inputs, labels, _weights(found, settings, labels))
     target, _ = _rows(found.target.table, found, rows, is_source=False)
     both = source.inputs[:, observed], target[:, observed]
-    if not isinstance(table, PooledTable):
-        carving = carve_pseudo_target(*both, share=share, random_state=settings.seed)
-        return {"": _rehearsed(found, source, carving, settings, repeats, progress, say)}
-    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    slices: dict[str, npt.NDArray[np.bool_] | None] = {"": None}
+    if isinstance(table, PooledTable):
+        owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        slices = {site: owner == number for number, site in enumerate(table.sites)}
     results = {}
-    for number, site in enumerate(table.sites):
-        say(f"{site} plays the target:")
-        carving = carve_pseudo_target(*both, chosen=owner == number, random_state=settings.seed)
-        result = _rehearsed(found, source, carving, settings, repeats, progress, say)
-        results[site] = replace(result, site=site)
+    for site, chosen in slices.items():
+        if site:
+            say(f"{site} plays the target:")
+        carving = carve_pseudo_target(*both, share=share, chosen=chosen, random_state=settings.seed)
+        stage = RehearsalStage.of(found.schema, source, carving.chosen, settings.seed)
+        say(
+            f"{len(stage.slice):,} source rows play the target, {len(stage.fold.training):,} are "
+            f"trained on and {len(stage.fold.held_out):,} held out. A classifier tells slice from "
+            f"rest with an AUC of {carving.obtained.auc:.3f}, and target from source with "
+            f"{carving.wanted.auc:.3f}."
+        )
+        kind, runs = found.schema.target_type, list[RehearsedRun]()
+        own_models, predicted = candidates(settings, kind), dict[str, list[Floats]]()
+        for seed in range(settings.seed, settings.seed + repeats):
+            for name, own in (own_models | baselines(kind)).items():
+                hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
+                model = stage.fit(own.model_copy(update={"seed": seed}), hooks)
+                run = stage.measured(name, seed, model)
+                say(
+                    f"{name}, seed {seed}: {kind.measures[kind.loss].words} "
+                    f"{shown(run.measured[kind.loss])} on the slice."
+                )
+                runs.append(run)
+                if name in own_models and kind.answers_tell:
+                    answer = stage.observed(model).target_probabilities
+                    predicted.setdefault(name, []).append(answer)
+        choices = _choices(runs, predicted, kind.loss)
+        results[site] = Rehearsal(carving, tuple(runs), choices, site, kind.task)
     return results
 
 
@@ -272,41 +295,6 @@ def _weights(found: InferredTables, settings: FitSettings, labels: Any) -> Float
     return schema.target_type.class_weights(labels, given, settings.class_weight)
 
 
-def _rehearsed(
-    found: InferredTables,
-    source: Sample,
-    carving: Carving,
-    settings: FitSettings,
-    repeats: int,
-    progress: Callable[[str], Progress],
-    say: Callable[[str], None],
-) -> Rehearsal:
-    """Train every model on the rest, and measure models and scores on the slice."""
-    stage = RehearsalStage.of(found.schema, source, carving.chosen, settings.seed)
-    say(
-        f"{len(stage.slice):,} source rows play the target, {len(stage.fold.training):,} are "
-        f"trained on and {len(stage.fold.held_out):,} held out. A domain classifier tells the "
-        f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
-        f"source with {carving.wanted.auc:.3f}."
-    )
-    kind, runs = found.schema.target_type, list[RehearsedRun]()
-    own_models, predicted = candidates(settings, kind), dict[str, list[Floats]]()
-    for seed in range(settings.seed, settings.seed + repeats):
-        for name, own in (own_models | baselines(kind)).items():
-            hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
-            model = stage.fit(own.model_copy(update={"seed": seed}), hooks)
-            run = stage.measured(name, seed, model)
-            say(
-                f"{name}, seed {seed}: {kind.measures[kind.loss].words} "
-                f"{shown(run.measured[kind.loss])} on the slice."
-            )
-            runs.append(run)
-            if name in own_models and kind.answers_tell:
-                target = stage.observed(model).target_probabilities
-                predicted.setdefault(name, []).append(target)
-    return Rehearsal(carving, tuple(runs), _choices(runs, predicted, kind.loss), task=kind.task)
-
-
 def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings]:
     members = settings.members_for("table", classes=kind.networks)
     if NETWORKS in members:
@@ -323,10 +311,13 @@ def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings
 
 def baselines(kind: TargetType) -> dict[str, FitSettings]:
     """Return what a user would pick instead: one member alone, taught by nobody."""
-    alone = FitSettings(effort="quick", align=False)
+    names = {
+        kind.linear_words.capitalize(): "regression",
+        "Gradient-boosted trees": "boosted_trees",
+    }
     return {
-        kind.linear_words.capitalize(): replace(alone, members=("regression",)),
-        "Gradient-boosted trees": replace(alone, members=("boosted_trees",)),
+        name: FitSettings(members=(member,), effort="quick", align=False)
+        for name, member in names.items()
     }
 
 

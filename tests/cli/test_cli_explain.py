@@ -13,7 +13,7 @@ import halfseen as library
 def test_the_command_says_what_python_says(tables, tmp_path):
     page = tmp_path / "reasons.html"
     arguments = ("explain", tables / "model", tables / "target.parquet", "--rows", 4, "--json")
-    run = halfseen(*arguments, "--source", tables / "source.parquet", "-o", page)
+    run = halfseen(*arguments, "-o", page)
     assert run.code == 0, run.err
     found = json.loads(run.out)
     model = library.load(tables / "model")
@@ -21,17 +21,15 @@ def test_the_command_says_what_python_says(tables, tmp_path):
     assert len(found["rows"]) == 4
     assert found["rows"][2]["probability"] == python.row(2)["probability"]
     assert set(found["importance"]) == {"visits", "basket", "shop", "member"}
-    assert set(found["rows"][0]["missing"]) == {"spend", "grade"}
     html = page.read_text()
     assert "What the model leans on" in html
     assert "Row by row" in html
 
 
-def test_without_the_source_it_says_what_it_cannot_say(tables):
+def test_the_first_rows_are_told_on_the_screen(tables):
     run = halfseen("explain", tables / "model", tables / "target.parquet", "--rows", 2)
     assert run.code == 0, run.err
     assert "2 rows, compared with rows of the source's quantiles." in run.out
-    assert "--source SOURCE also says what the missing columns would have held" in run.out
     assert "Row 2: Class 'yes' has" in run.out
 
 
@@ -39,7 +37,6 @@ def test_without_the_source_it_says_what_it_cannot_say(tables):
     ("options", "says"),
     [
         (("-o", "reasons.csv"), "reasons.csv must end in .html (--json gives everything as data)"),
-        (("--source", "TARGET"), "has no column 'spend', which the model knows"),
     ],
 )
 def test_what_cannot_be_is_refused(options, says, tables):

@@ -105,8 +105,8 @@ def pages(fitted, tmp_path_factory):
     write_page(folder / "alarms.html", model_page(subject))
     twice = [read_subject(fitted.folder), read_subject(fitted.folder)]
     write_page(folder / "parts.html", patterns_page("<model>", twice))
-    source, target = (pyarrow.parquet.read_table(p) for p in (fitted.source, fitted.target))
-    found = halfseen.load(fitted.folder).explain(target.slice(0, 3), source=source)
+    target = pyarrow.parquet.read_table(fitted.target)
+    found = halfseen.load(fitted.folder).explain(target.slice(0, 3))
     write_page(folder / "reasons.html", reasons_page(found, "<model>", "rows & more"))
     return {"report": fitted.html} | {page.stem: page for page in folder.iterdir()}
 

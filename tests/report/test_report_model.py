@@ -151,7 +151,7 @@ def test_a_folder_that_keeps_no_data_has_a_report_with_fewer_sections(fitted, tm
 
 def test_a_folder_of_an_older_version_is_refused_with_the_remedy():
     with pytest.raises(
-        InputError, match=r"has format 1, of an earlier halfseen, .* does not read: fit"
+        InputError, match="has format 1, and this version of halfseen reads format 4"
     ):
         read_subject(FORMAT_1)
 

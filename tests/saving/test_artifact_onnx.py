@@ -257,6 +257,7 @@ def test_the_check_of_parity_sees_a_difference():
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
+        (lambda: table_model(method="Source-Full"), "needs the missing block at prediction"),
         (lambda: table_model((*NUMERIC, number("prediction"))), "'prediction' cannot name"),
         (lambda: table_model((*NUMERIC, category("halfseen/x"))), "'halfseen/x' cannot name"),
         (lambda: table_model((*NUMERIC, number(""))), "'' cannot name"),

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from halfseen.cli.inputs import ModelFolder, Rename, open_renamed, open_rows
+from halfseen.cli.inputs import ModelFolder, Rename, open_rows
 from halfseen.cli.printing import (
     print_evaluation,
     print_explanation,
@@ -162,13 +162,6 @@ def evaluate(
 def explain(
     model: ModelFolder,
     data: Rows,
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            help="The complete source: rows are compared with its rows, and missing columns shown "
-            "in their units."
-        ),
-    ] = None,
     rows: Annotated[int, typer.Option(min=1, help="How many rows to explain, the first.")] = 50,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Page to write: .html.")
@@ -184,7 +177,7 @@ def explain(
     an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
     causes what. Of images it says by how much covering each region moves the answer.
 
-    Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
+    Example: halfseen explain model/ new.csv -o reasons.html
     """
     from halfseen.model.explanations import explain_images
     from halfseen.model.table_scoring import explain_table
@@ -193,21 +186,19 @@ def explain(
     if output is not None:
         if output.suffix.lower() != ".html":
             raise OptionError(f"{output} must end in .html (--json gives everything as data).")
-        inputs = {"the model": model, "the rows": data, "the source table": source}
+        inputs = {"the model": model, "the rows": data}
         check_outputs([Output(output, "the page", is_page)], inputs, force=force)
-    of_tables = {"--source": source, "--output": output}
-    asked = open_rows(model, data, rename, terminal, of_tables=of_tables)
+    asked = open_rows(model, data, rename, terminal, of_tables={"--output": output})
     if asked.table is None:
         with terminal.status("Explaining"):
             tiles, files = explain_images(asked.model, asked.folder, rows, asked.skipped)
         print_image_explanation(tiles, files, asked.skipped.tell(terminal), terminal)
         return
-    complete = None if source is None else open_renamed(source, rename)
     with terminal.status("Explaining"):
-        found = explain_table(asked.model, asked.table, rows=rows, source=complete, seed=seed)
+        found = explain_table(asked.model, asked.table, rows=rows, seed=seed)
     if output is not None:
         with installed_by("report", "A page"):
             from halfseen.report.html import write_page
             from halfseen.report.reasons import reasons_page
         write_page(output, reasons_page(found, model.resolve().name, data.name))
-    print_explanation(found, output, terminal, has_missing=bool(asked.model.schema.missing))
+    print_explanation(found, output, terminal)

@@ -228,9 +228,7 @@ def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) ->
     terminal.document(found)
 
 
-def print_explanation(
-    found: Explanation, page: Path | None, terminal: Terminal, *, has_missing: bool
-) -> None:
+def print_explanation(found: Explanation, page: Path | None, terminal: Terminal) -> None:
     """Print what moves a table's answers, and those of the first rows."""
     moves = found.moved.replace("_", "-")
     table = new_table("column", f"moves the {moves} by, on average", numbers=True)
@@ -240,8 +238,6 @@ def print_explanation(
     terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
     for place in range(min(len(found), MOST_TOLD)):
         terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
-    if found.missing is None and has_missing:
-        terminal.say("--source SOURCE also says what the missing columns would have held.")
     if page is not None:
         terminal.result(f"Page: {page}")
     terminal.document(found.to_dict() | {"page": page})

@@ -211,9 +211,9 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the most probable class, or the amount, of each row."""
         return self._model_for(X).predict(X)
 
-    def explain(self, X: Any, *, source: Any = None) -> Explanation:
+    def explain(self, X: Any) -> Explanation:
         """Say which columns move each row's answer; see :meth:`Model.explain`."""
-        return self._model_for(X).explain(X, source=source)
+        return self._model_for(X).explain(X)
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.

@@ -48,6 +48,11 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     A model of images has one input, ``images`` of shape (rows, channels, height, width): bytes
     where it learned from files or bytes, otherwise single precision on the scale of training.
     """
+    if model.needs_complete_target:
+        raise InputError(
+            f"{model.title} needs the missing block at prediction, which the target never "
+            "has; it serves comparisons and is not exported."
+        )
     preprocessor = model.preprocessor
     builder, refused = GraphBuilder(reserved=[model.target_type.graph_output, PREDICTION]), None
     described: dict[str, Any]

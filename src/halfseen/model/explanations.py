@@ -14,8 +14,6 @@ from halfseen.errors import InputError
 from halfseen.explain import (
     TYPICAL,
     Explanation,
-    distances,
-    expected_columns,
     outside_columns,
     shapley_values,
     typical_rows,
@@ -27,14 +25,11 @@ if TYPE_CHECKING:
     from halfseen.data.image_folders import ImageFolder, Refuse
     from halfseen.model.model import Model
 
-MOST_SOURCE = 20_000
-"""Source rows at most that missing columns are learned from."""
-FEWEST_SOURCE = 50
 TILES = 8
 """Regions along each side of an image."""
 
 
-def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Explanation:
+def explain(model: Model, X: Any, *, seed: int, where: str) -> Explanation:
     """Explain a model's answers about rows (:meth:`halfseen.model.model.Model.explain`)."""
     preprocessor = model.preprocessor
     if not isinstance(preprocessor, TablePreprocessor):
@@ -47,13 +42,13 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
     rows = inputs_of(schema, read)
     if not len(rows):
         raise InputError(f"{where} holds no rows to explain.")
-    complete = None if source is None else _source_rows(model, source, seed)
-    background, compared_with = _background(model, rows, complete, seed)
-    columns, start = {}, 0
-    for column in schema.columns:
-        if column.role == "observed":
-            columns[column.name] = range(start, start + len(column.inputs))
-        start += len(column.inputs)
+    background, compared_with = _background(model, rows, seed)
+    ends = np.cumsum([0, *(len(column.inputs) for column in schema.columns)])
+    columns = {
+        column.name: range(start, stop)
+        for column, start, stop in zip(schema.columns, ends[:-1], ends[1:], strict=True)
+        if column.role == "observed"
+    }
     found = shapley_values(
         lambda inputs: model.target_type.explained(model.raw_prediction(inputs.astype(np.float32))),
         rows,
@@ -65,12 +60,6 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
     # The one amount, the second of two classes, or the predicted one of more.
     spoken_of = np.full(len(rows), outputs - 1) if outputs <= 2 else shown.argmax(1)
     place = np.arange(len(rows))
-    observed = list(schema.blocks.observed)
-    missing, missing_by = None, "source rows would tell"
-    if complete is not None and schema.missing:
-        hidden = schema.blocks.hide(complete)
-        seen, asked, missing_by = _known(model, hidden, rows)
-        missing = expected_columns(schema, seen, complete, asked)
     return Explanation(
         tuple(columns),
         tuple(zip(*(_plain(read.columns[name]) for name in columns), strict=True)),
@@ -81,37 +70,23 @@ def explain(model: Model, X: Any, *, source: Any, seed: int, where: str) -> Expl
         found.values[place, :, spoken_of],
         found.errors[place, :, spoken_of],
         outside_columns(schema, read),
-        None if complete is None else distances(rows[:, observed], complete[:, observed]),
-        missing,
         compared_with,
-        missing_by,
     )
 
 
 def _plain(values: Any) -> list[Any]:
     """Return a column that was read as Python's values, None for a gap."""
-    if not isinstance(values, np.ndarray):
-        found: list[Any] = values.to_pylist()
-        return found
-    return [
-        None if value != value else int(value) if value.is_integer() else value
-        for value in values.tolist()
-    ]
+    return (
+        [
+            None if value != value else int(value) if value.is_integer() else value
+            for value in values.tolist()
+        ]
+        if isinstance(values, np.ndarray)
+        else list(values.to_pylist())
+    )
 
 
-def _source_rows(model: Model, source: Any, seed: int) -> Matrix:
-    preprocessor = model.preprocessor
-    rows: Matrix = preprocessor.prepare(source, complete=True, where="the source")
-    if len(rows) < FEWEST_SOURCE:
-        raise InputError(
-            f"The source has {len(rows)} rows to compare with; at least {FEWEST_SOURCE} are needed."
-        )
-    return rows[np.random.default_rng(seed).permutation(len(rows))[:MOST_SOURCE]]
-
-
-def _background(
-    model: Model, rows: Matrix, complete: Matrix | None, seed: int
-) -> tuple[Matrix, str]:
+def _background(model: Model, rows: Matrix, seed: int) -> tuple[Matrix, str]:
     """Return rows to compare with, on the scale that the members expect of a target's rows."""
     if any(isinstance(member, Aligned) for member in model.members):
         # Columns have drifted: members map what they are asked about, and source rows need none.
@@ -121,33 +96,15 @@ def _background(
                 f"other, and {len(rows)} are too few: give at least {TYPICAL}."
             )
         return rows[np.random.default_rng(seed).permutation(len(rows))[:TYPICAL]], "each other"
-    if complete is not None:
-        return model.blocks.hide(complete[:TYPICAL]), f"{TYPICAL} source rows"
     return typical_rows(model.schema, seed=seed), "rows of the source's quantiles"
-
-
-def _known(model: Model, hidden: Matrix, rows: Matrix) -> tuple[Floats, Floats, str]:
-    """Return what is known of source rows and of others, and what that is in words."""
-    networks = [member for member in model.networks_members if member.method.imputes]
-    if not networks:
-        observed = list(model.blocks.observed)
-        seen, asked = (part[:, observed].astype(np.float64) for part in (hidden, rows))
-        return seen, asked, "the observed columns let expect"
-
-    def imputed(part: Matrix) -> Floats:
-        return np.hstack([m.latents(part)[:, -m.networks.missing_size :] for m in networks])
-
-    with model.source_statistics(hidden):
-        seen = imputed(hidden)
-    return seen, imputed(rows), "the imputed latents say"
 
 
 @dataclass(frozen=True)
 class CoveredTiles:
     """By how much each region raises the log-odds of an image's most probable class.
 
-    `moves` is (images, tiles, tiles), NaN where nothing of a region is observed; `edges` are the
-    pixels that regions begin at, down and across, and the last plus one.
+    `moves` is (images, tiles, tiles), NaN where nothing of a region is observed; regions begin at
+    the pixels `edges`, down and across.
     """
 
     names: tuple[str, ...]

@@ -340,20 +340,15 @@ class Model:
         }
         return evaluation(self.score(rows), labels, self.metrics, kind, others=alone)
 
-    def explain(
-        self, X: Any, *, source: Any = None, seed: int = 0, where: str = "X"
-    ) -> Explanation:
-        """Say which columns move each row's answer, how far it is from the source, what is missing.
+    def explain(self, X: Any, *, seed: int = 0, where: str = "X") -> Explanation:
+        """Say which columns move each row's answer.
 
         Parameters
         ----------
         X
             Rows of a table, as for `predict_proba`. It takes some thousand answers per row.
-        source
-            Complete source rows. With them rows are compared with source rows instead of
-            typical ones, distances are measured, and missing columns are shown in their units.
         seed
-            Of the sample of orders and source rows.
+            Of the sample of orders and typical rows.
         where
             What messages call the rows.
 
@@ -364,7 +359,7 @@ class Model:
         """
         from halfseen.model.explanations import explain  # which speaks of models
 
-        return explain(self, X, source=source, seed=seed, where=where)
+        return explain(self, X, seed=seed, where=where)
 
     @property
     def class_prior(self) -> Floats:

@@ -123,18 +123,11 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     return measured | {"unlabelled": rows - len(known_rows), "alarms": watch.alarms()}
 
 
-def explain_table(
-    model: Model, table: TableFiles, *, rows: int, source: TableFiles | None = None, seed: int = 0
-) -> Explanation:
-    """Explain the first `rows` of a table (:meth:`Model.explain`), beside a complete source."""
+def explain_table(model: Model, table: TableFiles, *, rows: int, seed: int = 0) -> Explanation:
+    """Explain the first `rows` of a table (:meth:`Model.explain`)."""
     TableScorer(model, table)  # says what a table lacks
-    names = list(model.schema.cells(complete=True))
-    absent = [name for name in names if source is not None and name not in source.names]
-    if source is not None and absent:
-        raise InputError(f"{source.where} has no column {absent[0]!r}, which the model knows.")
-    known = table.batches(list(model.schema.cells()))
-    complete = None if source is None else pa.Table.from_batches(source.batches(names))
-    return model.explain(_first(known, rows), source=complete, seed=seed, where=table.where)
+    known = _first(table.batches(list(model.schema.cells())), rows)
+    return model.explain(known, seed=seed, where=table.where)
 
 
 def _first(batches: Iterator[Any], rows: int) -> pa.Table:

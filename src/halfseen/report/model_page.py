@@ -15,6 +15,7 @@ from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dic
 from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
+from halfseen.members import NETWORKS
 from halfseen.model.summaries import member_words, told
 from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
 from halfseen.report.html import (
@@ -43,25 +44,22 @@ WORDS = {"balanced_accuracy": "balanced accuracy"} | {
 SHARES = ("accuracy", "balanced_accuracy", "coverage")
 """Measures that are shown in percent."""
 NOT_KEPT = (
-    "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
-    "version or an estimator); `halfseen fit` keeps them."
+    "this model keeps no data for it (it takes images, or was fitted with --report-data none or by "
+    "an estimator); `halfseen fit` keeps them of tables."
 )
 SECTIONS = {
     "expected": (
         "What to expect on the target",
-        "Held-out source rows, weighted to look like the target, stand in for target labels: they "
-        "tell as much as the verdicts allow.",
+        "Held-out source rows, weighted to look like the target, stand in for target labels.",
     ),
     "answer": (
         "How the answer is made",
-        "The answer is the weighted mean of what its members say; each row below is one of them, "
-        "asked about source rows that it had not seen.",
+        "The weighted mean of what its members say, each asked about source rows it had not seen.",
     ),
     "shifted": (
         "What shifted",
         "The further the outline (target) is from the filled shape (source), the less the source "
-        "says about the target; a stability index below 0.1 is commonly read as stable, above "
-        "0.25 as a marked shift.",
+        "says; a stability index below 0.1 is commonly read as stable, above 0.25 as marked.",
     ),
     "training": ("How the networks were trained", HOW_TRAINING),
     "command": (
@@ -113,16 +111,19 @@ def read_subject(folder: Path) -> Subject:
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
+    losses = loss_figures(description.networks.get("history", []))
+    networks = [member for member in description.members if member.get("kind") == NETWORKS]
+    if losses and len(networks) > 1:
+        words = f"Drawn: {networks[0].get('method')}, the first of {len(networks)} networks"
+        losses.append(Paragraph(f"{words} that answer together."))
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
-        "training": loss_figures(description.networks.get("history", [])),
+        "training": losses,
         "command": _command_parts(subject),
     }
-    unkept = NOT_KEPT if subject.schema else "a model of images keeps no data for it."
-    absent = dict.fromkeys(SECTIONS, unkept) | facts.left_out
-    absent["answer"] = "nothing was measured on held-out rows; `halfseen fit` does so."
+    absent = dict.fromkeys(SECTIONS, NOT_KEPT) | facts.left_out
     absent["training"] = "the folder holds no record of the epochs."
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])
@@ -161,10 +162,9 @@ def _tiles(subject: Subject) -> list[Tile]:
     """Return what is most useful and most certain, in that order."""
     facts = subject.facts
     tiles = alarm_tiles(subject.alarms) + expected_tiles(facts, subject.alarms)
-    for column in facts.columns[:1]:
-        if column.shift is not None:
-            words = f"stability index {column.shift.population_stability:.2f}; above 0.25 is marked"
-            tiles.append(Tile("Most shifted column", column.name, words))
+    if facts.columns and facts.columns[0].shift is not None:
+        words = f"stability index {facts.columns[0].shift.population_stability:.2f}"
+        tiles.append(Tile("Most shifted column", facts.columns[0].name, words))
     return [*tiles, _missing_tile(subject)]
 
 
@@ -267,9 +267,8 @@ def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Par
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
             f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
-            "weighted rows). Intervals cover the sampling of source and target rows, and by how "
-            "much labels followed from the observed columns in another way on other problems; on "
-            "yours it may be more."
+            "weighted rows). Intervals cover the sampling of rows, and by how much labels followed "
+            "in another way on other problems; on yours it may be more."
         )
     else:
         unknown = Cell("cannot be told", strong=True)
@@ -314,10 +313,7 @@ def _measured(metrics: Mapping[str, Any]) -> list[Part]:
 
 
 def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
-    """Put the distributions of both domains side by side, the most shifted first.
-
-    What an alarm says of a column stands above, and its kind beside the column.
-    """
+    """Put both domains' distributions side by side, what alarms say of columns above them."""
     of_columns = [alarm for alarm in alarms if alarm.columns]
     warnings = _alarms(of_columns)
     rows = [_shift_row(column) for column in facts.columns if column.shift is not None]
@@ -333,9 +329,9 @@ def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
         *(f"{domain} rows with a value" for domain in ("source", "target")),
     ]
     notes = [
-        "Largest gap: between the cumulative shares of numbers (Kolmogorov-Smirnov), and between "
-        "the shares of any set of categories (total variation). The p-value is Holm's, corrected "
-        "for the number of columns; with many rows, tiny gaps are significant too."
+        "Largest gap: of cumulative shares of numbers (Kolmogorov-Smirnov), of shares of any set "
+        "of categories (total variation). The p-value is Holm's, corrected for the number of "
+        "columns; with many rows, tiny gaps are significant too."
     ]
     if facts.more_columns:
         notes.append(f"{facts.more_columns:,} more columns were left out.")
@@ -371,9 +367,7 @@ def _drawn(name: str, histogram: Histogram | None) -> Cell:
     if target is not None and len(target) != len(source):
         target = None
     if len(labels) == len(source):
-        most = [labels[max(range(len(s)), key=s.__getitem__)] for s in (source, target) if s]
-        words = f"{name}: {most[0]} is the source's most frequent"
-        words += f", {most[1]} the target's." if target else "."
+        words = f"{name}: shares of rows from {labels[0]} to {labels[-1]}."
         drawing = bars(source, target, words, (labels[0], labels[-1]), apart=True)
     elif len(histogram.edges) < 2:
         return Cell("–")
