@@ -31,13 +31,12 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
+from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
-from halfseen.options import Options, make_options, preset
-from halfseen.options.presets import Preset
+from halfseen.options import Options, make_options
+from halfseen.presets import Preset, preset
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair, to_canvas
 from halfseen_bench.data.pairs import Sealed
@@ -270,7 +269,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
             return {}
         predictor = Predictor(objective.networks, options)
         truth = pair.target_test_labels.open("oracle" if oracle else "development")[::LOOK_EVERY]
-        guess = predictor.log_probabilities(test[::LOOK_EVERY]).argmax(1)
+        guess = predictor.raw_prediction(test[::LOOK_EVERY]).argmax(1)
         return {"accuracy": share(guess, truth)} | taken()
 
     def taken() -> dict[str, float]:
@@ -301,7 +300,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
             curve.append(looked)
     seconds = round(past + taken()["cpu"])
     predictor = Predictor(objective.networks, options)
-    answer = predictor.log_probabilities(test)
+    answer = predictor.raw_prediction(test)
     if answers is not None:
         np.save(answers / f"{run.name}.npy", answer.astype(np.float32))
         torch.save(objective.networks.state_dict(), answers / f"{run.name}.pt")
@@ -319,7 +318,7 @@ def train(pair: DomainPair, run: Run, answers: Path | None) -> dict[str, Any]:
         others = np.ascontiguousarray(pair.source_test.inputs[: 2 * SHOWN])
         labels = pair.source_test.labels[: 2 * SHOWN]
         seen = others if method.needs_complete_target else pair.blocks.hide(others)
-        hidden = predictor.log_probabilities(seen)
+        hidden = predictor.raw_prediction(seen)
         found["source_accuracy"] = share(hidden.argmax(1), labels)
         if imputes:
             complete = predictor.raw_prediction_complete(others)

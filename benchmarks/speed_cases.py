@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
 from halfseen import Blocks, preset
+from halfseen.networks.loop import Adam, Phase, Trainer
+from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import build_objective
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches
-from halfseen.networks.training.loop import Trainer
-from halfseen.networks.training.optimizer import make_optimizer
-from halfseen.networks.training.phases import Phase
+from halfseen.networks.terms import Batch
+from halfseen.networks.train import LabelledRows, ResidentBatches
 from halfseen.networks.variants import variant_named
 from halfseen.options import Options, make_options
 
@@ -94,7 +93,7 @@ class OurSteps:
             balanced=options.training.balanced,
         )
         self.phase = Phase("joint", 1, self.batch_size, RATE)
-        self.optimizer = make_optimizer(self.objective, self.phase)
+        self.optimizer = Adam.of(self.objective, self.phase)
         self.trainer = Trainer(self.objective, self.batches, seed=0)
         self.stream = self._stream()
 
@@ -170,7 +169,7 @@ def prediction(domains: Domains, model: nn.Module, options: Options, rows: int) 
     return Case(
         len(inputs),
         lambda: plain.predict(model, inputs),
-        lambda: predictor.log_probabilities(array),
+        lambda: predictor.raw_prediction(array),
     )
 
 

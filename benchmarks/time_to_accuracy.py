@@ -26,12 +26,10 @@ import torch
 
 from halfseen import preset
 from halfseen.atomic_files import atomic_write
+from halfseen.networks.loop import annealed_rate, derived_seed, ramp
+from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.loop import derived_seed
-from halfseen.networks.training.phases import annealed_rate, ramp
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair
@@ -128,7 +126,7 @@ def train_ours(pair: DomainPair, seed: int, level: float, output: Path) -> None:
     def look(objective: Objective, record: Mapping[str, Any]) -> None:
         seconds[record["phase"], record["epoch"]] = record["seconds"]
         predictor = Predictor(objective.networks, objective.options)
-        predicted = predictor.log_probabilities(pair.target_test).argmax(1)
+        predicted = predictor.raw_prediction(pair.target_test).argmax(1)
         accuracy = float((predicted == truth).mean())
         line = {"side": "ours", "seed": seed, "phase": record["phase"], "epoch": record["epoch"]}
         line |= {"seconds": sum(seconds.values()), "epoch_seconds": record["seconds"]}

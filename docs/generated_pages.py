@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from halfseen.cli.app import command
-from halfseen.options import GROUPS, preset
+from halfseen.options import GROUPS
+from halfseen.presets import preset
 
 COMMANDS = """# Every command
 

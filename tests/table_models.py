@@ -10,9 +10,10 @@ from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 from halfseen.data.preprocessors import TablePreprocessor
 from halfseen.members import NetworksMember
 from halfseen.model.model import Model
-from halfseen.networks.nets.modules import build_networks
+from halfseen.networks.modules import build_networks
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 from halfseen.weights import Weights
 from tiny import NETWORKS
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
+from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import build_objective
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.terms.term import Batch
+from halfseen.networks.terms import Batch
 from halfseen.networks.variants import variant_named
 from halfseen_bench.data import Labelled, Sealed
 
@@ -93,7 +93,7 @@ def test_adversarial_steps_and_predictions_are_the_same(benchmarks, case):
     objective = assert_same_step(cases, model, losses, options, domains, method)
     rows = domains.target[:40].double()
     expected = plain.predict(model, rows, batch_size=16)
-    found = Predictor(objective.networks, options).log_probabilities(rows.numpy())
+    found = Predictor(objective.networks, options).raw_prediction(rows.numpy())
     assert np.allclose(np.exp(found), expected, atol=1e-9)
 
 

@@ -15,7 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from halfseen import Blocks, HalfSeenClassifier, InputError, OptionError
+from halfseen import (
+    AdaptationImputationClassifier,
+    Blocks,
+    HalfSeenClassifier,
+    InputError,
+    OptionError,
+)
 from halfseen.data import frames as reading
 from tiny import EPOCHS, TINY, classifier
 
@@ -54,7 +60,7 @@ def estimators_to_check():
     }
     return [
         classifier(missing=[-1], options=options),
-        HalfSeenClassifier(effort="quick", members=["boosted_trees"], random_state=0),
+        HalfSeenClassifier(missing=[-1], effort="quick", members=["regression"]),
     ]
 
 
@@ -157,7 +163,7 @@ def test_labels_of_any_kind(names):
 
 def test_small_images_have_an_encoder_that_fits_them():
     images = np.random.default_rng(0).normal(size=(40, 1, 16, 16)).astype(np.float32)
-    model = HalfSeenClassifier(
+    model = AdaptationImputationClassifier(
         missing="bottom", options={"training.joint_epochs": 1}, random_state=0
     )
     model.fit(images, np.arange(40) % 2, X_target=images)
@@ -216,12 +222,12 @@ def test_images_of_bytes_are_scaled_at_fit_and_predict_alike():
         own.predict_proba(bytes_)
 
 
-def test_full_view_sees_the_targets_missing_block_and_the_others_do_not():
+def test_no_model_sees_the_targets_missing_block():
     source, labels, target = domains()
     changed = target.copy()
     changed[:, 3] += 5
-    full = classifier(model="Adaptation-Full").fit(source, labels, X_target=target)
-    assert not np.array_equal(full.predict_proba(target), full.predict_proba(changed))
+    with pytest.raises(OptionError, match="Full models are for benchmarks"):
+        classifier(model="Adaptation-Full").fit(source, labels, X_target=target)
     for view in ("ZeroImputation", "IgnoreComponent"):
         model = classifier(model=f"Adaptation-{view}", missing=[3])
         model.fit(source, labels, X_target=target)
@@ -291,7 +297,7 @@ def test_unfitted_models_say_so():
 def test_every_preset_runs_on_tables(preset, divergence):
     source, labels, target = domains()
     sizes = {"training.batch_size": 16, "training.warmup_batch_size": 16}
-    model = HalfSeenClassifier(
+    model = AdaptationImputationClassifier(
         preset=preset, divergence=divergence, missing=[3], refine=True, members=["networks"],
         device="cpu", random_state=0, options=EPOCHS | sizes,
     )  # fmt: skip
@@ -348,17 +354,19 @@ def test_texts_categories_booleans_and_gaps_are_taken():
 def test_options_of_groups_are_parameters():
     model = classifier().set_params(training__learning_rate=0.5, refine=True)
     assert model.get_params()["training__learning_rate"] == 0.5
-    assert model.plan()[1].training.learning_rate == 0.5
+    settings = model.settings_of_fit()
+    assert settings.options_for(settings.variants("table")[0]).training.learning_rate == 0.5
     assert clone(model).get_params() == model.get_params()
     with pytest.raises(OptionError, match=r"no option 'training\.speed'"):
         model.set_params(training__speed=1)
     with pytest.raises(OptionError, match=r"images\.channels.* does not apply to tables"):
-        model.set_params(images__channels=(4,)).plan()
+        model.set_params(images__channels=(4,)).settings_of_fit().check()
 
 
 def test_members_are_checked_and_weighed():
     source, labels, target = domains(120)
-    model = classifier(missing=[3], members=None).fit(source, labels, target)
+    model = HalfSeenClassifier(missing=[3], options=TINY, random_state=0)
+    model.fit(source, labels, target)
     kinds = ["networks", "boosted_trees", "forest", "regression"]
     assert list(model.model_.metrics["weights"]) == kinds
     assert 0.0 < sum(model.model_.weights.members) <= 1.0 + 1e-9

@@ -3,7 +3,8 @@
 import pytest
 
 from halfseen import OptionError
-from halfseen.options import GROUPS, Options, dotted, make_options, nested, option_names, preset
+from halfseen.options import GROUPS, Options, dotted, make_options, nested, option_names
+from halfseen.presets import preset
 
 TABLE = preset("default", inputs="table")
 

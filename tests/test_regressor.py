@@ -142,8 +142,8 @@ def test_bad_weights_are_refused(weights, sentence):
     ("given", "sentence"),
     [
         ({5: 1.0}, "names '5', which is none of the classes 0, 1"),
-        ({0: -1.0}, "not negative"),
-        ({0: 0.0, 1: 0.0}, "not zero for every row"),
+        ({0: -1.0}, "must be positive numbers"),
+        ({0: 0.0, 1: 0.0}, "must be positive numbers"),
         ("even", "must be 'balanced' or a mapping"),
     ],
 )
@@ -175,7 +175,7 @@ def test_a_column_of_weights_is_no_input():
     with pytest.raises(InputError, match="given to both drop and weight"):
         halfseen.fit(source, target, "y", weight="cost", drop=["cost"], **how)
     with pytest.raises(InputError, match="need the tables in memory"):
-        halfseen.fit(source, target, "y", weight="cost", memory=0, **how)
+        halfseen.fit(source, target, "y", weight="cost", memory_mib=0, **how)
     with pytest.raises(OptionError, match="amounts have none"):
         halfseen.fit(source, target, "cost", task="regression", class_weight="balanced", **how)
 

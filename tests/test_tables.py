@@ -69,7 +69,7 @@ def test_alarms_are_warnings_or_errors():
 
 def test_what_it_cannot_do_is_refused():
     source, target = tables()
-    with pytest.raises(OptionError, match="There is no setting 'epochs'; there are models"):
+    with pytest.raises(OptionError, match="There is no setting 'epochs'; there are label"):
         halfseen.fit(source, target, "sick", epochs=3)
     with pytest.raises(InputError, match="The source has no column names: give data frames"):
         halfseen.fit(np.zeros((9, 2)), target, "sick")

@@ -12,7 +12,7 @@ from typing import Any
 
 from halfseen import HalfseenError, load
 from halfseen.export.onnx_session import open_graph
-from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
+from halfseen.networks.loop import read_checkpoint, write_checkpoint
 from torture.jobs import check_checkpoint, checkpoint_of
 from torture.kit import Case, Kit, damaged
 

@@ -15,7 +15,7 @@ import torch
 
 from halfseen.data.table_files import open_table
 from halfseen.model.table_scoring import score_table
-from halfseen.networks.training.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from halfseen.networks.loop import Checkpoint, read_checkpoint, write_checkpoint
 from torture.kit import Kit, written
 
 

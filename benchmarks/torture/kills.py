@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from halfseen.networks.training.checkpoints import read_checkpoint, write_checkpoint
+from halfseen.networks.loop import read_checkpoint, write_checkpoint
 from torture.jobs import check_checkpoint, checkpoint_of
 from torture.kit import Case, Kit, ended, forked
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
         HalfSeenRegressor,
     )
     from halfseen.model.loading import load
-    from halfseen.options import Options, preset
+    from halfseen.options import Options
+    from halfseen.presets import preset
 
 __version__ = "0.2.0.dev0"
 
@@ -51,7 +52,7 @@ _HOMES = {
     "TrainingDivergedError": "halfseen.errors",
     "fit": "halfseen.api",
     "load": "halfseen.model.loading",
-    "preset": "halfseen.options",
+    "preset": "halfseen.presets",
 }
 
 

@@ -50,7 +50,7 @@ def fit_domains(
         if settings.strict:
             refuse(table_alarms(domains))
         result = fit_tables(domains, settings, hooks)
-        if settings.report_data != "none":
+        if settings.report_data != "none" and result.candidate.held_out is not None:
             result.model.report = facts_of_fit(domains, result).model_dump(mode="json")
     if settings.strict:
         refuse(result.model.alarms)
@@ -58,7 +58,13 @@ def fit_domains(
 
 
 def fit(
-    source: Any, target: Any, label: str, *, report: bool = True, **settings: Any
+    source: Any,
+    target: Any,
+    label: str,
+    *,
+    unlabelled: Any = None,
+    report: bool = True,
+    **settings: Any,
 ) -> Model | PatternModel:
     """Learn from a complete, labelled table for one that lacks columns and labels.
 
@@ -70,7 +76,10 @@ def fit(
         are several sites: sources are pooled, and each set of columns that targets lack gets a
         model of its own.
     label
-        The source's column to predict. The target may have it too, with values in some rows.
+        The source's column to predict; rows in which it is empty teach what the missing columns
+        say. The target may have it too, with values in some rows.
+    unlabelled
+        More complete rows, from anywhere, without the label: a table or a list of them.
     report
         Whether the model keeps what ``halfseen report`` shows: aggregates, nothing of single rows.
     **settings
@@ -100,7 +109,7 @@ def fit(
     kept = "aggregates" if report else "none"
     chosen = FitSettings(**{"label": label, "report_data": kept} | settings)
     chosen.check()
-    parts = read_tables(source, target, chosen)
+    parts = read_tables(source, target, chosen, unlabelled)
     for note in dict.fromkeys(note for part in parts for note in part.notes):
         warnings.warn(note, stacklevel=2)
     models = [fit_domains(part, chosen) for part in parts]
@@ -109,13 +118,16 @@ def fit(
     return models[0] if len(models) == 1 else PatternModel(tuple(models))
 
 
-def read_tables(source: Any, target: Any, settings: FitSettings) -> list[InferredTables]:
+def read_tables(
+    source: Any, target: Any, settings: FitSettings, unlabelled: Any = None
+) -> list[InferredTables]:
     """Return what the columns of tables are, for each set of columns that targets lack."""
     spec = settings.spec(in_python=True)
     sources, targets = (
         _sites(given, role) for given, role in ((source, "source"), (target, "target"))
     )
-    inferred = infer_sites(sources, targets, spec)
+    more = {} if unlabelled is None else _sites(unlabelled, "unlabelled")
+    inferred = infer_sites(sources, targets, spec, unlabelled=more)
     ambiguous = [part for part in inferred if isinstance(part, AmbiguousColumn)]
     if ambiguous:
         raise ambiguous_columns(ambiguous, spec)

@@ -194,7 +194,7 @@ def evaluate(
     ----------
     model
         As it predicts on the target: a whole model, or networks alone
-        (:class:`~halfseen.networks.predictor.Predictor`).
+        (:class:`~halfseen.networks.modules.Predictor`).
     evidence
         The rows to compare models on.
     names

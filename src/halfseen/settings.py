@@ -279,7 +279,8 @@ class FitSettings(BaseModel):
 
     def options_for(self, variant: NetworkVariant, *, inputs: Inputs = "table") -> Options:
         """Return every setting of the networks of one variant."""
-        from halfseen.options import make_options, preset
+        from halfseen.options import make_options
+        from halfseen.presets import preset
 
         base = preset(
             self.preset,
@@ -295,7 +296,7 @@ class FitSettings(BaseModel):
     def for_side(self, side: int) -> Self:
         """Return the same for images of so many pixels, with encoders that suit them."""
         from halfseen.options import dotted
-        from halfseen.options.presets import encoder_for
+        from halfseen.presets import encoder_for
 
         given = dotted(self.options)
         if self.preset != "default" or any(name.startswith("images.") for name in given):

@@ -36,7 +36,7 @@ from halfseen.fitting.pipeline import fit_rows, is_resident
 from halfseen.fitting.prepared_rows import HELD_OUT, measured_columns, prepared_in_memory
 from halfseen.members import Sample
 from halfseen.model.model import Model
-from halfseen.networks.training.loop import derived_seed
+from halfseen.networks.loop import derived_seed
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options, dotted, option_names
 from halfseen.selection import Evidence, evaluate, scores_for

@@ -49,7 +49,11 @@ class Weights:
 
 
 def across_halves(
-    answers: Sequence[Floats], labels: Labels, kind: TargetType, weights: Floats | None = None
+    answers: Sequence[Floats],
+    labels: Labels,
+    kind: TargetType,
+    weights: Floats | None = None,
+    start: Sequence[float] | None = None,
 ) -> Floats:
     """Return the members' answer about held-out rows; each half by the other's shares."""
     dealt = np.random.default_rng(0).permutation(len(labels))
@@ -58,6 +62,6 @@ def across_halves(
     for rows, others in (halves, halves[::-1]):
         fitted = others if len(others) else rows
         counted = None if weights is None else weights[fitted]
-        shares = kind.fit_shares([m[fitted] for m in answers], labels[fitted], None, counted)
+        shares = kind.fit_shares([m[fitted] for m in answers], labels[fitted], start, counted)
         combined[rows] = kind.mixed(np.array(shares), np.stack([m[rows] for m in answers]))
     return combined

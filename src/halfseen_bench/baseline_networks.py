@@ -15,12 +15,12 @@ from torch import Tensor, nn
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
 from halfseen.members import NetworksLearner, Sample, TrainingJob
-from halfseen.networks.nets.modules import Networks, build_networks
-from halfseen.networks.training.batches import LabelledRows, ResidentBatches
-from halfseen.networks.training.loop import derived_seed
-from halfseen.networks.training.phases import plan_phases
+from halfseen.networks.loop import derived_seed
+from halfseen.networks.modules import Networks, build_networks
+from halfseen.networks.train import LabelledRows, ResidentBatches, plan_phases
 from halfseen.networks.variants import variant_named
-from halfseen.options import Options, make_options, preset
+from halfseen.options import Options, make_options
+from halfseen.presets import preset
 from halfseen.splitting import folds, rarest_class
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled
@@ -138,7 +138,7 @@ def _trained(
         pair.blocks, ClassTarget.of(len(pair.classes)), rows, pair.target_train, seed
     )
     member = NetworksLearner(variant_named(name), options).fit(task)
-    return np.exp(member.log_probabilities(pair.target_test if predict is None else predict))
+    return np.exp(member.raw_prediction(pair.target_test if predict is None else predict))
 
 
 class _SkadaModule(nn.Module):

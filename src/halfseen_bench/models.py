@@ -14,8 +14,8 @@ from halfseen.arrays import normalized
 from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
 from halfseen.members import NetworksLearner, Sample, TrainingJob
+from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
-from halfseen.networks.predictor import Predictor
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
 from halfseen.selection import SCORES, evaluate
@@ -101,7 +101,7 @@ def fit_and_measure(
         if record["phase"] == "warm-up":
             return {}
         predictor = Predictor(objective.networks, options)
-        probability = normalized(np.exp(predictor.log_probabilities(target_test)))
+        probability = normalized(np.exp(predictor.raw_prediction(target_test)))
         found: dict[str, Any] = {"target_test": measured(probability, truth)}
         if regret is not None:
             found["target_test"]["regret"] = regret(probability)

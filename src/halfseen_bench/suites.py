@@ -8,7 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 from halfseen.errors import OptionError
 from halfseen.networks.variants import VARIANTS
-from halfseen.options import Options, Preset, make_options, preset
+from halfseen.options import Options, make_options
+from halfseen.presets import Preset, preset
 from halfseen_bench.budgets import Budget
 from halfseen_bench.problems import BenchProblem
 

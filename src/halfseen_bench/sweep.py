@@ -14,7 +14,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from halfseen.errors import InputError, OptionError
 from halfseen.networks.variants import VARIANTS, variant_named
-from halfseen.options import Options, Preset
+from halfseen.options import Options
+from halfseen.presets import Preset
 from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.budgets import Budget
 from halfseen_bench.epochs import EPOCH_SCORES

@@ -8,7 +8,8 @@ from sklearn.ensemble import RandomForestClassifier
 from small_pair import small_pair
 
 from halfseen import InputError, OptionError
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 from halfseen_bench import baselines
 from halfseen_bench.baselines import BASELINES, baseline_named
 from halfseen_bench.data import Labelled

@@ -6,7 +6,8 @@ from small_pair import small_pair
 
 from halfseen import InputError
 from halfseen.networks.variants import VARIANTS, variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 from halfseen.selection import SCORES
 from halfseen_bench.data import Sealed
 from halfseen_bench.epochs import EPOCH_SCORES, evidence_of

@@ -70,10 +70,10 @@ def found(tmp_path: Path) -> InferredTables:
     return make(tmp_path)
 
 
-@pytest.mark.parametrize("memory", [512 * 2**20, 0], ids=["in memory", "a sample"])
+@pytest.mark.parametrize("memory", [512, 0], ids=["in memory", "a sample"])
 def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, tmp_path):
     settings = FitSettings(
-        **QUICK | {"options": TINY | {"training.joint_epochs": 8}, "memory": memory}
+        **QUICK | {"options": TINY | {"training.joint_epochs": 8}, "memory_mib": memory}
     )
     assert is_resident(found, settings) == (memory > 0)
     model = fit_tables(found, settings).model
@@ -91,11 +91,11 @@ def test_a_model_is_trained_measured_and_comes_back_bit_for_bit(memory, found, t
     assert loaded.training_data["source"]["rows"] == ROWS
 
 
-@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "a sample"])
+@pytest.mark.parametrize("memory", [512, 0], ids=["in memory", "a sample"])
 def test_the_same_seed_gives_the_same_model(memory, found, tmp_path):
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     first, second, other = (
-        fitted(found, seed=seed, memory=memory).predict_proba(target) for seed in (0, 0, 1)
+        fitted(found, seed=seed, memory_mib=memory).predict_proba(target) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
@@ -155,7 +155,7 @@ def test_probabilities_speak_of_the_source_frequencies(tmp_path):
 def test_one_of_several_is_chosen_by_the_stated_rule(found):
     said: list[str] = []
     names = ("Adaptation-Imputation", "Source-IgnoreComponent", "Adaptation-ZeroImputation")
-    fit = fit_tables(found, FitSettings(names, options=TINY), Hooks(say=said.append))
+    fit = fit_tables(found, FitSettings(models=names, options=TINY), Hooks(say=said.append))
     model = fit.model
     risks = model.metrics["choice"]["weighted_cross_entropy"]
     assert set(risks) == set(names)
@@ -168,7 +168,7 @@ def test_one_of_several_is_chosen_by_the_stated_rule(found):
     ("given", "message"),
     [
         ({"options": {"no_such": 1}}, "no_such"),
-        ({"models": ("Source-Full", "Source-IgnoreComponent")}, "together"),
+        ({"models": ("Source-Full", "Source-IgnoreComponent")}, "Full models are for benchmarks"),
         ({"models": ()}, "Name at least one model of"),
         ({"models": ("Magic",)}, "Magic"),
         ({"models": ("Source-IgnoreComponent",), "refine": True}, "does not adapt"),
@@ -235,8 +235,8 @@ def test_members_of_large_tables_learn_from_as_many_rows_as_memory_holds(found, 
     monkeypatch.setattr(prepared_rows, "SAMPLE_ROWS", 20)
     monkeypatch.setattr(prepared_rows, "TRAINING_ROWS", 200)
     few, many = (
-        len(prepared_rows.prepared_samples(found, seed=0, memory=memory).folds[0].training)
-        for memory in (0, 2**30)
+        len(prepared_rows._sampled(found, FitSettings(memory_mib=memory)).folds[0].training)
+        for memory in (0, 1024)
     )
     assert few < 50 < 100 < many < 300
 
@@ -263,11 +263,11 @@ class Stop(Progress):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("memory", [2**29, 0], ids=["in memory", "a sample"])
+@pytest.mark.parametrize("memory", [512, 0], ids=["in memory", "a sample"])
 def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared_rows, "SMALL", 1_000)
     monkeypatch.setattr(prepared_rows, "FOLDS", 2)
-    settings = FitSettings(**QUICK, memory=memory)
+    settings = FitSettings(**QUICK, memory_mib=memory)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
     expected = fit_tables(found, settings).model
     folder = tmp_path / "unfinished"
@@ -281,7 +281,7 @@ def test_a_stopped_fit_goes_on_where_it_was(memory, found, tmp_path, monkeypatch
     # All epochs but the three that were finished before.
     assert -1 - Stop.left == (8 if memory else 4) - 3
     np.testing.assert_array_equal(model.predict_proba(target), expected.predict_proba(target))
-    settings = FitSettings(**QUICK, memory=memory, seed=1)
+    settings = FitSettings(**QUICK, memory_mib=memory, seed=1)
     other = fit_tables(found, settings, Hooks(checkpoints=folder)).model
     assert not np.array_equal(other.predict_proba(target), expected.predict_proba(target))
 

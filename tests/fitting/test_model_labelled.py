@@ -173,7 +173,7 @@ def test_tables_that_memory_does_not_hold_use_labels_too(tmp_path):
     source, target = two_tables(yes=0.15)
     source.to_parquet(tmp_path / "s.parquet")
     some_labels(target, 60).to_parquet(tmp_path / "t.parquet")
-    model = fitted(tmp_path / "s.parquet", tmp_path / "t.parquet", memory=0)
+    model = fitted(tmp_path / "s.parquet", tmp_path / "t.parquet", memory_mib=0)
     assert model.metrics["target_labels"]["rows"] == 60
 
 

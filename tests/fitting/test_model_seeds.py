@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import halfseen
-from halfseen import HalfSeenClassifier, HalfSeenRegressor
+from halfseen import AdaptationImputationClassifier, HalfSeenClassifier, HalfSeenRegressor
 from halfseen.errors import OptionError
 from halfseen.export.onnx import check_parity, onnx_model
 from halfseen.model.summaries import told
@@ -44,7 +44,7 @@ def of_images(**settings):
         **{"images.channels": (4,), "images.pools": 1, "images.padding": "same"},
         **{"training.joint_epochs": 1, "training.warmup_epochs": 0},
     }
-    model = HalfSeenClassifier(missing="bottom", options=options, **settings)
+    model = AdaptationImputationClassifier(missing="bottom", options=options, **settings)
     return model.fit(IMAGES, np.arange(40) % 2, X_target=IMAGES[:20]).model_
 
 

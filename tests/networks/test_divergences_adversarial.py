@@ -13,7 +13,7 @@ from halfseen.networks.divergences import (
     register,
     scale_gradient,
 )
-from halfseen.options import preset
+from halfseen.presets import preset
 
 
 def test_critic_loss_is_the_direct_transcription():

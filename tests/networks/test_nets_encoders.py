@@ -3,8 +3,7 @@ import torch
 from torch import nn
 
 from halfseen import InputError, OptionError
-from halfseen.networks.nets.encoders import ConvEncoder, VectorEncoder, make_encoder
-from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.encoders import ConvEncoder, VectorEncoder, initialize, make_encoder, mlp
 from halfseen.options import make_options
 
 

@@ -7,13 +7,12 @@ import torch
 from torch import nn
 
 from halfseen import Blocks, preset
-from halfseen.networks.nets import encoders as encoders_module
-from halfseen.networks.nets.encoders import ConvEncoder
-from halfseen.networks.nets.fast_convolution import CACHED_IMAGES, channels_last, is_fast
-from halfseen.networks.nets.modules import build_networks
+from halfseen.networks import encoders as encoders_module
+from halfseen.networks.encoders import ConvEncoder
+from halfseen.networks.fast_convolution import CACHED_IMAGES, channels_last, is_fast
+from halfseen.networks.modules import Predictor, build_networks
 from halfseen.networks.objective import build_objective
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.terms.term import Batch
+from halfseen.networks.terms import Batch
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 
@@ -168,7 +167,7 @@ def test_losses_gradients_and_predictions_of_every_model(monkeypatch, method, ma
                 *(p.grad for p in objective.parameters() if p.grad is not None),
                 *objective.buffers(),
                 torch.from_numpy(
-                    Predictor(objective.networks, options).log_probabilities(target.numpy())
+                    Predictor(objective.networks, options).raw_prediction(target.numpy())
                 ).exp(),
             ]
         )

@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from halfseen import Blocks, preset
-from halfseen.networks.nets.modules import build_networks
+from halfseen.networks.modules import build_networks
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 from tiny import NETWORKS

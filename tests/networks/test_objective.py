@@ -7,11 +7,11 @@ import torch
 from halfseen import Blocks, preset
 from halfseen.networks.divergences import transport_cost
 from halfseen.networks.objective import build_objective
+from halfseen.networks.terms import Batch
 from halfseen.networks.terms.paper import (
     reconstruction_loss,
     refinement_losses,
 )
-from halfseen.networks.terms.term import Batch
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 from tiny import NETWORKS

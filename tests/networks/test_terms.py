@@ -10,15 +10,21 @@ from torch import nn
 
 from halfseen import OptionError
 from halfseen.networks import terms
-from halfseen.networks.nets.modules import build_networks
-from halfseen.networks.terms import Part, State, Term, TermSettings, loss_words, register
+from halfseen.networks.modules import build_networks
+from halfseen.networks.terms import (
+    Batch,
+    Part,
+    State,
+    Term,
+    TermSettings,
+    Views,
+    loss_words,
+    register,
+)
 from halfseen.networks.terms.paper import classification_loss
-from halfseen.networks.terms.term import Batch, Views
-from halfseen.networks.training.batches import LabelledRows, ResidentBatches
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.train import LabelledRows, ResidentBatches, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options
-from halfseen.options.making import TERM_SETTINGS
+from halfseen.options import TERM_SETTINGS, make_options
 
 
 @pytest.fixture
@@ -76,8 +82,8 @@ def test_a_registered_term_is_trained_shown_and_told_of_every_step(registry):
     term = objective.terms["scale"]
     assert term.steps.item() == 5 * steps
     assert term.last.item() == pytest.approx((2 * steps - 1) / (2 * steps))
-    assert objective.weights("joint")["scale"] == 0.5
-    assert "scale" not in objective.weights("warm-up")
+    assert objective.total("joint", {"scale": torch.ones(())}) == 0.5
+    assert term not in objective.terms_in("warm-up")
 
 
 def test_a_part_has_its_own_learning_rate(registry):

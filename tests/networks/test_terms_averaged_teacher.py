@@ -10,13 +10,13 @@ from torch import nn
 
 from halfseen import OptionError
 from halfseen.networks.objective import build_objective
+from halfseen.networks.terms import Batch
 from halfseen.networks.terms.averaged_teacher import (
     AveragedTeacher,
     class_balance_loss,
     consistency_loss,
     move_average,
 )
-from halfseen.networks.terms.term import Batch
 from halfseen.networks.variants import variant_named
 from halfseen.options import make_options
 

@@ -7,9 +7,8 @@ from test_training_loop import OPTIONS, fit, problem, same, weights
 
 from halfseen import OptionError
 from halfseen.networks.objective import build_objective
-from halfseen.networks.terms import conditional_alignment
+from halfseen.networks.terms import Batch
 from halfseen.networks.terms.conditional_alignment import entropy_weights, outer_product
-from halfseen.networks.terms.term import Batch
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 
@@ -23,12 +22,6 @@ def objective_with(**settings):
     )
     method = variant_named("Adaptation-Imputation")
     return build_objective(problem().blocks, method, 2, options).double()
-
-
-def project(monkeypatch, size):
-    """Let products of any size be projected."""
-    monkeypatch.setattr(conditional_alignment, "LARGEST_PRODUCT", 0)
-    monkeypatch.setattr(conditional_alignment, "RANDOM_SIZE", size)
 
 
 @pytest.fixture
@@ -55,11 +48,8 @@ def test_entropy_weights_are_their_formula_and_survive_certainty():
     np.testing.assert_allclose(found, expected / expected.sum())
 
 
-@pytest.mark.parametrize("kind", ["outer", "random"])
 @pytest.mark.parametrize("entropy", [True, False])
-def test_the_loss_is_that_of_the_paper(batch, kind, entropy, monkeypatch):
-    if kind == "random":
-        project(monkeypatch, 32)
+def test_the_loss_is_that_of_the_paper(batch, entropy):
     objective = objective_with(entropy=entropy)
     loss = objective("joint", batch)["conditional_alignment"].item()
     term, networks = objective.terms["conditional_alignment"], objective.networks
@@ -67,30 +57,11 @@ def test_the_loss_is_that_of_the_paper(batch, kind, entropy, monkeypatch):
     expected = 0.0
     for sign, latent in ((1, latents.source), (-1, latents.target)):
         p, z = softmax(networks.classifier(latent).detach().numpy()), latent.detach().numpy()
-        if kind == "outer":
-            seen = np.einsum("ik,id->ikd", p, z).reshape(len(z), -1)
-        else:
-            seen = (z @ term.latent_map.numpy()) * (p @ term.class_map.numpy()) / np.sqrt(32)
+        seen = np.einsum("ik,id->ikd", p, z).reshape(len(z), -1)
         logit = sign * term.critic(torch.tensor(seen)).detach().numpy()[:, 0]
         weight = 1 + np.exp((p * np.log(p)).sum(1)) if entropy else np.ones(len(z))
         expected -= (weight * np.log(1 / (1 + np.exp(-logit)))).sum() / weight.sum()
     assert loss == pytest.approx(expected)
-
-
-def test_random_maps_keep_inner_products_on_average(monkeypatch):
-    project(monkeypatch, 20_000)
-    objective = objective_with()
-    term = objective.terms["conditional_alignment"]
-    z, p = torch.rand(2, 16, dtype=torch.float64), torch.rand(2, 2, dtype=torch.float64)
-    exact, random = outer_product(z, p), term._seen(z, p, 1.0)
-    assert (random[0] @ random[1]).item() == pytest.approx((exact[0] @ exact[1]).item(), rel=0.1)
-
-
-def test_what_is_large_is_projected():
-    assert not objective_with().terms["conditional_alignment"].is_random
-    wide = make_options({"tables.latent_size": 2000}, objective_with().options)
-    built = build_objective(problem().blocks, variant_named("Adaptation-Imputation"), 2, wide)
-    assert built.terms["conditional_alignment"].is_random
 
 
 def test_the_critic_learns_and_the_networks_get_the_reverse_ramped(batch):

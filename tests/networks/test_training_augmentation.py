@@ -8,7 +8,7 @@ import torch
 from scipy.stats import ks_2samp
 
 from halfseen import Blocks
-from halfseen.networks.training.augmentation import (
+from halfseen.networks.augmentation import (
     AUGMENTATIONS,
     AffineImages,
     Appearance,
@@ -18,10 +18,10 @@ from halfseen.networks.training.augmentation import (
     make_augmentation,
     nearest_measured,
 )
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.train import TrainingProblem, fit_objective, sample_of
+from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective, sample_of
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 
 
 def test_half_as_wide_is_half_of_every_range():

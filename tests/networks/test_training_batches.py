@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from halfseen import InputError
-from halfseen.networks.training.augmentation import AffineImages, MaskNoise
-from halfseen.networks.training.batches import Batch, LabelledRows, ResidentBatches, balanced_order
-from halfseen.networks.training.train import TrainingProblem
+from halfseen.networks.augmentation import AffineImages, MaskNoise
+from halfseen.networks.terms import Batch
+from halfseen.networks.train import LabelledRows, ResidentBatches, TrainingProblem, balanced_order
 
 
 def batches(source_rows=50, target_rows=20, balanced=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from halfseen.networks.training.loop import is_looked_at
+from halfseen.networks.loop import is_looked_at
 
 
 @pytest.mark.parametrize("epochs", [1, 2, 7, 20, 333])

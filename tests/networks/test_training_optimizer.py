@@ -2,8 +2,8 @@
 
 import torch
 
+from halfseen.networks.loop import Adam, ParameterGroup
 from halfseen.networks.terms import Part
-from halfseen.networks.training.optimizer import Adam, ParameterGroup
 
 
 def test_adam_is_torchs():

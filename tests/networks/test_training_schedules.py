@@ -4,11 +4,13 @@ import pytest
 from torch import nn
 
 from halfseen import Blocks
+from halfseen.networks.loop import annealed_rate, ramp
 from halfseen.networks.objective import build_objective
 from halfseen.networks.terms import Part
-from halfseen.networks.training.phases import annealed_rate, plan_phases, ramp
+from halfseen.networks.train import plan_phases
 from halfseen.networks.variants import variant_named
-from halfseen.options import make_options, preset
+from halfseen.options import make_options
+from halfseen.presets import preset
 
 
 @pytest.mark.parametrize(

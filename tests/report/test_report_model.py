@@ -31,7 +31,7 @@ from halfseen.report.html import Judgements, _words, number, rendered_page
 from halfseen.report.model_columns import _end
 from halfseen.report.model_page import SECTIONS, model_page, read_subject
 from halfseen.report.svg import ticks
-from halfseen.settings import IN_MEMORY, FitSettings
+from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen.targets.classification import OTHER_ACCURACY
 
@@ -120,7 +120,7 @@ def test_facts_are_those_of_the_tables(fitted):
 def test_what_may_not_be_kept_is_not(kept, tmp_path, monkeypatch):
     monkeypatch.setattr(prepared_rows, "SMALL", 0)
     batches = {"training.batch_size": 16, "training.warmup_batch_size": 16}
-    settings = FitSettings(memory=0 if kept else IN_MEMORY, options=TINY | batches)
+    settings = FitSettings(memory_mib=0 if kept else 256, options=TINY | batches)
     found = understood(tmp_path)
     fit = fit_tables(found, settings)  # without memory, a sample is learned from
     model = fit.model

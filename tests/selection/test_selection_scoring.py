@@ -11,10 +11,8 @@ import tiny
 from halfseen import Blocks, InputError, OptionError, preset
 from halfseen.evidence import effective_sample_size
 from halfseen.evidence.risk import deep_embedded_validation as dev
-from halfseen.networks.nets.modules import Networks, build_networks
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.modules import Networks, Predictor, build_networks
+from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
 from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate

@@ -13,7 +13,7 @@ import typer
 
 from halfseen.cli.fit_config import Config, with_settings
 from halfseen.cli.fit_output import check_place, going_on, save_model
-from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets
+from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets, Unlabelled
 from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.settings import FitSettings
@@ -29,6 +29,7 @@ def fit(
     target: OneTarget = None,
     sources: Sources = None,
     targets: Targets = None,
+    unlabelled: Unlabelled = None,
     *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write the model into.")
@@ -49,12 +50,15 @@ def fit(
 
     Example: halfseen fit source.csv target.csv --label click -o model/
 
+    Few labels: rows whose label is empty teach what the missing columns say; --unlabelled FILE
+    names more of them.
+
     Several sites: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
     """
     from halfseen.model.pattern_model import PatternModel
 
     started, terminal = time.perf_counter(), Terminal(as_json=as_json)
-    sites = Sites.given(source, target, sources, targets)
+    sites = Sites.given(source, target, sources, targets, unlabelled)
     read = sites.read() | {"the settings file": config}
     check_place(output, read, dry_run=dry_run, force=force)
     parts = sites.inferred(settings, terminal)
@@ -107,6 +111,7 @@ def fit_part(
     """Fit one set of missing columns, and say how good the model is on held-out rows."""
     from halfseen.alarms.table_alarms import table_alarms
     from halfseen.api import fit_domains
+    from halfseen.distillation import few_label_sentences
     from halfseen.fitting.member_training import Hooks
 
     with going_on(output, terminal) as unfinished, terminal.fit_progress() as bar:
@@ -118,5 +123,7 @@ def fit_part(
         command = shlex.join(["halfseen", *sys.argv[1:]])
         model.report = {**model.report, "command": command}
     print_metrics(model.metrics, terminal.console)
+    for sentence in few_label_sentences(model.metrics):
+        terminal.say(sentence)
     show_alarms(model.alarms[len(table_alarms(inferred)) :], terminal)
     return model

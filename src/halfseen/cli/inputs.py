@@ -46,7 +46,15 @@ Targets = Annotated[
     list[str] | None,
     typer.Option("--target", metavar="[NAME=]PATH", help="A target site, alike."),
 ]
-Paths = list[tuple[str, Path]]
+Unlabelled = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--unlabelled",
+        metavar="[NAME=]PATH",
+        help="More complete rows, from anywhere, without the label (repeatable).",
+    ),
+]
+Paths = Sequence[tuple[str, Path]]
 MOST_NAMED = 20
 """Unreadable files that are named at the terminal; ``--json`` names all."""
 
@@ -57,11 +65,14 @@ class Sites:
 
     sources: Paths
     targets: Paths
+    unlabelled: Paths = ()
+    """Complete rows without a label."""
 
     @classmethod
     def given(
         cls, source: Path | None, target: Path | None,
         sources: list[str] | None = None, targets: list[str] | None = None,
+        unlabelled: list[str] | None = None,
     ) -> Sites:  # fmt: skip
         """Take two tables in their places, or those that options name."""
         if (source is not None) + bool(sources) != 1 or (target is not None) + bool(targets) != 1:
@@ -77,15 +88,23 @@ class Sites:
         from halfseen.data.sites import site_name
 
         one, other = ([(site_name(p), p)] if p is not None else [] for p in (source, target))
-        return cls(one or _expanded(sources, "source"), other or _expanded(targets, "target"))
+        return cls(
+            one or _expanded(sources, "source"),
+            other or _expanded(targets, "target"),
+            _expanded(unlabelled, "unlabelled"),
+        )
 
     def read(self) -> dict[str, Path | None]:
         """Return what is read, by what messages call it."""
-        if len(self.sources) == len(self.targets) == 1:
+        if len(self.sources) == len(self.targets) == 1 and not self.unlabelled:
             return {"the source table": self.sources[0][1], "the target table": self.targets[0][1]}
         return {
             f"the {role} table {number}": path
-            for role, paths in (("source", self.sources), ("target", self.targets))
+            for role, paths in (
+                ("source", self.sources),
+                ("target", self.targets),
+                ("unlabelled", self.unlabelled),
+            )
             for number, (_, path) in enumerate(paths, 1)
         }
 
@@ -104,9 +123,10 @@ class Sites:
         with terminal.status("Reading the tables"):
             sources = _opened(self.sources, settings, "source")
             targets = _opened(self.targets, settings, "target")
+            more = _opened(self.unlabelled, settings, "unlabelled") if self.unlabelled else {}
         while True:
             with terminal.status("Looking at the columns"):
-                inferred = infer_sites(sources, targets, settings.spec())
+                inferred = infer_sites(sources, targets, settings.spec(), unlabelled=more)
             ambiguous = [column for column in inferred if isinstance(column, AmbiguousColumn)]
             if not ambiguous:
                 return [part for part in inferred if isinstance(part, InferredTables)]
@@ -126,7 +146,7 @@ def is_terminal() -> bool:
 def _expanded(given: list[str] | None, role: str) -> Paths:
     from halfseen.data.sites import site_name
 
-    found: Paths = []
+    found: list[tuple[str, Path]] = []
     for entry in given or ():
         name, equals, place = entry.partition("=")
         named = bool(equals) and not Path(entry).exists()

@@ -153,9 +153,11 @@ def label_words(schema: TableSchema, counts: Sequence[int]) -> str:
     )
 
 
-def counted_rows(schema: TableSchema, batch: Any, labels: Labels) -> npt.NDArray[np.bool_]:
-    """Say which source rows are learned from: those that have a label, and a weight if any."""
-    known = schema.target_type.known(labels)
+def counted_rows(
+    schema: TableSchema, batch: Any, labels: Labels, *, unlabelled: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Say which source rows have a label (or none, where `unlabelled`), and a weight if any."""
+    known: npt.NDArray[np.bool_] = schema.target_type.known(labels) != unlabelled
     if schema.weight is not None and schema.weight in batch.schema.names:
         known = known & counts(batch.column(schema.weight)).to_numpy(zero_copy_only=False)
     return known

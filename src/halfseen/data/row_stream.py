@@ -34,6 +34,8 @@ class RowStream:
     share: float = 0.0
     seed: int = 0
     some_labelled: bool = False
+    unlabelled: bool = False
+    """Whether rows of the source are those without a label, in the place of the others."""
 
     def chunks(self, *, held_out: bool = False) -> Iterator[Chunk]:
         """Yield inputs with labels (none for a target), in the table's order."""
@@ -66,7 +68,12 @@ class RowStream:
             chosen = (random.random(batch.num_rows) < self.share) == held_out
             if self.is_source:
                 inputs, labels = labelled_rows(
-                    schema, batch, where=where, first_row=first_row, among=chosen
+                    schema,
+                    batch,
+                    where=where,
+                    first_row=first_row,
+                    among=chosen,
+                    unlabelled=self.unlabelled,
                 )
                 yield inputs, labels
             else:
@@ -85,11 +92,15 @@ def labelled_rows(
     where: str,
     first_row: int = 1,
     among: npt.NDArray[np.bool_] | None = None,
+    unlabelled: bool = False,
 ) -> Chunk:
-    """Return the complete rows of a batch that have a label and count, with their labels."""
+    """Return the complete rows of a batch that have a label and count, with their labels.
+
+    Or those that are `unlabelled`.
+    """
     inputs = transform(schema, batch, complete=True, where=where, first_row=first_row)
     labels = some_labels(schema, batch.column(schema.label), schema.label, where)
-    chosen = counted_rows(schema, batch, labels)
+    chosen = counted_rows(schema, batch, labels, unlabelled=unlabelled)
     chosen = chosen if among is None else chosen & among
     return inputs[chosen], labels[chosen]
 

@@ -25,6 +25,8 @@ from halfseen.data.tables import Table
 from halfseen.data.values import quoted
 from halfseen.errors import InputError, capitalized
 
+FEWEST_OF_FEW = 2
+"""Labelled rows that each class must have beside rows without a label."""
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
 SKEWED = 2.0
@@ -71,6 +73,8 @@ class InferredTables:
     class_counts: tuple[int, ...]
     notes: list[str] = field(default_factory=list)
     labelled: int = 0
+    unlabelled: int = 0
+    """Source rows without a label."""
 
 
 def infer_schema(
@@ -113,8 +117,13 @@ def infer_schema(
     every, seen.rows = seen.rows, seen.labelled
     if not seen.rows:
         raise InputError(f"The label {spec.label!r} of {source.where} is empty in every row.")
-    if every > seen.rows:
-        notes.append(f"Left out, because they have no label: {every - seen.rows:,} source rows.")
+    unlabelled = every - seen.rows
+    if unlabelled:
+        fewest = min(fewest, FEWEST_OF_FEW)
+        notes.append(
+            f"{seen.rows:,} source rows have a label; {unlabelled:,} complete rows have none: "
+            "teachers that see the missing columns label them."
+        )
     there = summarize_as(
         target,
         {n: c for n, c in seen.columns.items() if n in shared and c.values != "nothing"},
@@ -192,7 +201,7 @@ def infer_schema(
     schema, note = select_scales(schema, seen.sample, source.where, seen.rows)
     notes += [note] if note else []
     counts = tuple(seen.labels[value] for value in classes)
-    return InferredTables(schema, seen, there, counts, notes, labelled)
+    return InferredTables(schema, seen, there, counts, notes, labelled, unlabelled)
 
 
 def refuse_all(problems: Sequence[str]) -> None:

@@ -38,9 +38,11 @@ def infer_sites(
     targets: Mapping[str, Table],
     spec: ColumnSpec,
     *,
-    complete: bool = False,
+    unlabelled: Mapping[str, Table] | None = None,
 ) -> list[InferredTables] | list[AmbiguousColumn]:
     """Look at the tables of several sites; return what was understood for each missing pattern.
+
+    Complete rows of `unlabelled` tables join those of the sources; they have no label.
 
     A target's missing pattern are the columns that some source has and that it lacks, or has
     entirely empty. Targets of one pattern are pooled; one that lacks nothing joins every pattern,
@@ -52,13 +54,21 @@ def infer_sites(
                 f"The source {site} ({table.where}) has no column {spec.label!r} to take labels "
                 "from: every source needs it."
             )
-    source = pooled(sources)
+    for site, table in (unlabelled or {}).items():
+        own = {spec.label, spec.weight, *spec.id, *spec.drop}
+        lacking = [n for n in pooled(sources).names if n not in (*table.names, *own)]
+        if lacking:
+            raise InputError(
+                f"The unlabelled table {site} ({table.where}) lacks column {lacking[0]!r}: its "
+                "rows teach only if they are complete, as the source's are."
+            )
+    source = pooled({**sources, **(unlabelled or {})})
     candidates = [name for name in source.names if name not in spec.apart]
     patterns = {site: _pattern(table, candidates, spec) for site, table in targets.items()}
     different = list(dict.fromkeys(pattern for pattern in patterns.values() if pattern))
     whole = [site for site, pattern in patterns.items() if not pattern]
-    if len(targets) == 1 or complete or not different:
-        found = infer_schema(source, pooled(targets), spec, complete=complete)
+    if len(targets) == 1 or not different:
+        found = infer_schema(source, pooled(targets), spec)
         return [found] if isinstance(found, InferredTables) else found
     understood: list[InferredTables] = []
     for pattern in different:

@@ -90,6 +90,7 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
         y: Any = None,
         X_target: Any = None,
         *,
+        X_unlabelled: Any = None,
         y_target: Any = None,
         sample_domain: Any = None,
         sample_weight: Any = None,
@@ -103,10 +104,14 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
             `sample_domain`, both domains stacked. Columns may hold numbers, texts, categories and
             booleans, with gaps.
         y
-            Labels of the source rows; in the stacked form those of target rows are not read.
+            Labels of the source rows; in the stacked form those of target rows are not read. None
+            or NaN where there is none, or -1 where other whole numbers are classes: such complete
+            rows teach what the missing block says.
         X_target
             Target inputs, without the missing block or with it empty. When neither this nor
             `sample_domain` is given, the source's own rows stand in for a target without shift.
+        X_unlabelled
+            More complete rows, from anywhere, without a label.
         y_target
             Labels of the rows of `X_target`, None or NaN where there is none: a few weigh and
             calibrate the members, more are learned from. Ten are needed.
@@ -128,6 +133,7 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
             X_target,
             self.settings_of_fit(self._seed()),
             self._hooks(),
+            X_unlabelled=X_unlabelled,
             y_target=y_target,
             sample_domain=sample_domain,
             sample_weight=sample_weight,

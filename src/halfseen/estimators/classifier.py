@@ -14,7 +14,7 @@ from halfseen.estimators.base import FrameEstimator, with_parameters
 from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
-    from halfseen.networks.nets.modules import Networks
+    from halfseen.networks.modules import Networks
     from halfseen.options import Options
 
 COLUMNS = ("missing", "keep", "categorical", "drop")
@@ -135,13 +135,14 @@ class AdaptationImputationClassifier(TransformerMixin, HalfSeenClassifier):  # t
     def settings_of_fit(self, seed: int = 0) -> FitSettings:
         """Return the parameters as settings, networks among the members."""
         settings = super().settings_of_fit(seed)
-        if "networks" not in (settings.members or ()):
+        members = ("networks",) if settings.members is None else settings.members
+        if "networks" not in members:
             raise OptionError(
-                f"members={settings.members} lacks networks, which AdaptationImputationClassifier "
+                f"members={list(members)} lacks networks, which AdaptationImputationClassifier "
                 "always trains: use HalfSeenClassifier for a model without them."
             )
         models = (self.model,) if isinstance(self.model, str) else tuple(self.model)
-        return settings.model_copy(update={"models": models})
+        return settings.model_copy(update={"models": models, "members": members})
 
     @property
     def networks_(self) -> Networks:

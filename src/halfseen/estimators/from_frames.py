@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from halfseen.api import ImageDomains, fit_domains
 from halfseen.arrays import Floats
@@ -16,6 +17,7 @@ from halfseen.data.frame_pairs import infer_frames
 from halfseen.data.frames import (
     Images,
     label_column,
+    named_like,
     read_frame,
     split_stacked,
     target_label_column,
@@ -50,6 +52,7 @@ def fit_frames(
     settings: FitSettings,
     hooks: Hooks,
     *,
+    X_unlabelled: Any = None,
     y_target: Any = None,
     sample_domain: Any = None,
     sample_weight: Any = None,
@@ -74,9 +77,12 @@ def fit_frames(
         raise OptionError("y_target needs X_target, and tables: images do not use it.")
     if isinstance(source, Images) and task == "regression":
         raise InputError("Amounts are predicted of tables, and the source holds images.")
-    labels, column = label_column(y, len(source), task)
+    known = known_labels(y)
+    labels, column = label_column(np.asarray(y)[known] if not known.all() else y, known.sum(), task)
+    if not known.all():
+        column = _among_unlabelled(column, known)
     weights = None if sample_weight is None else checked_weights(sample_weight, len(source))
-    classes = np.unique(labels)
+    classes = np.unique(labels if weights is None else labels[weights[known] > 0])
     if len(classes) < 2:
         what = "class" if task == "classification" else "amount"
         raise InputError(
@@ -90,6 +96,8 @@ def fit_frames(
             stacklevel=3,
         )
     if isinstance(source, Images):
+        if not known.all() or X_unlabelled is not None:
+            raise InputError("Images without a label are not used yet: give labelled ones alone.")
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
         images = _image_domains(source, target, labels, weights, missing)
@@ -97,16 +105,18 @@ def fit_frames(
         return FrameFit(model, classes, source.array.shape[1], None, [])
     if isinstance(target, Images):
         raise InputError("The source is a table and the target holds images.")
-    known = None
+    if X_unlabelled is not None:
+        source, column, weights = _joined(source, column, weights, X_unlabelled)
+    target_labels = None
     if y_target is not None and target is not None:
-        known = target_label_column(y_target, len(target))
+        target_labels = target_label_column(y_target, len(target))
     inferred = infer_frames(
         source,
         column,
         target,
         missing=missing,
         fewest=FEWEST_ROWS if settings.holds_out("table") else 1,
-        target_labels=known,
+        target_labels=target_labels,
         task=task,
         weights=weights,
         **columns,
@@ -114,6 +124,61 @@ def fit_frames(
     model = fit_domains(inferred, settings, hooks)
     names = None if source.positional else source.names
     return FrameFit(model, classes, len(source.names), names, inferred.notes)
+
+
+def known_labels(y: Any) -> npt.NDArray[np.bool_]:
+    """Say which labels are there: not None or NaN, nor -1 where other whole numbers are classes.
+
+    Examples
+    --------
+    >>> known_labels([1, None, 0]).tolist(), known_labels([0, -1, 1]).tolist()
+    ([True, False, True], [True, False, True])
+    >>> known_labels([1, -1, 1]).tolist()
+    [True, True, True]
+    """
+    labels: npt.NDArray[Any] = np.asarray(y)
+    if labels.dtype.kind in "iu":
+        others = np.unique(labels[labels != -1])
+        known = labels != -1 if len(others) > 1 and others[0] >= 0 else np.ones(labels.shape, bool)
+        return np.asarray(known, dtype=bool)
+    if labels.dtype.kind == "f":
+        known = ~np.isnan(labels)
+        return np.asarray(known, dtype=bool)
+    return np.array([label is not None and label == label for label in labels.ravel().tolist()])
+
+
+def _among_unlabelled(column: pa.Array, known: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return labels in the places of those that are known, null in the others."""
+    places = np.where(known, np.cumsum(known) - 1, -1)
+    return column.take(pa.array(places, mask=~known))
+
+
+def _joined(
+    source: ArrowTable, column: pa.Array, weights: Floats | None, X_unlabelled: Any
+) -> tuple[ArrowTable, pa.Array, Floats | None]:
+    """Return the source with more complete rows, which have no label."""
+    more = read_frame(X_unlabelled, "the unlabelled rows")
+    if isinstance(more, Images):
+        raise InputError("The source is a table and the unlabelled rows are images.")
+    more = named_like(more, source.names, source.names)
+    lacking = [name for name in source.names if name not in more.names]
+    if lacking:
+        raise InputError(
+            f"The unlabelled rows lack column {lacking[0]!r}: they teach only if they are "
+            "complete, as the source's are."
+        )
+    try:
+        table = pa.concat_tables(
+            [source.table, more.table.select(source.names).cast(source.table.schema)]
+        )
+    except pa.ArrowException:
+        raise InputError(
+            "The unlabelled rows have columns of other kinds than the source's: write them alike."
+        ) from None
+    whole = ArrowTable(table, source.where, source.positional, texts=source.texts)
+    column = pa.concat_arrays([column, pa.nulls(len(more), column.type)])
+    counted = None if weights is None else np.concatenate([weights, np.ones(len(more))])
+    return whole, column, counted
 
 
 def _image_domains(

@@ -36,6 +36,8 @@ class HeldOut:
     """The answer with the missing block, where a member uses it."""
     counted: Floats | None = None
     """How much each row counts; equally by default."""
+    start: tuple[float, ...] | None = None
+    """The shares that members have before these rows speak; equal ones by default."""
 
     @staticmethod
     def joined(parts: Sequence[HeldOut]) -> HeldOut:
@@ -54,12 +56,12 @@ class HeldOut:
     def weights(self) -> Weights:
         """Return how much each member should count."""
         kind = self.target_type
-        return Weights(kind.fit_shares(self.answers, self.labels, None, self.counted))
+        return Weights(kind.fit_shares(self.answers, self.labels, self.start, self.counted))
 
     @cached_property
     def raw_prediction(self) -> Floats:
         """The members' answer together; each half by weights fitted on the other."""
-        return across_halves(self.answers, self.labels, self.target_type, self.counted)
+        return across_halves(self.answers, self.labels, self.target_type, self.counted, self.start)
 
     def to_predictions(self, metrics: Mapping[str, Any] | None = None) -> Floats:
         """Return the answer as the model shows it."""
@@ -130,7 +132,7 @@ def held_out_weights(rows: PreparedRows) -> Floats:
 
     return np.concatenate(
         [
-            fit_density_ratio(some(fold.training.inputs), some(rows.target)).weights(
+            fit_density_ratio(some(rows.beside(fold.training)), some(rows.target)).weights(
                 observed(fold.held_out.inputs)
             )
             for fold in rows.folds

@@ -18,7 +18,10 @@ from halfseen.distillation import (
     SoftLabels,
     is_student,
     of_all_rows,
+    of_soft_labels,
     soft_labels_of,
+    soft_labels_of_few,
+    student_job,
     taught,
     what_was_taught,
 )
@@ -74,6 +77,21 @@ def _inner(learner: Learner) -> str:
     return learner.name.partition(",")[0]
 
 
+@dataclass(frozen=True)
+class Distilled:
+    """Fits a student: a member that learns from soft labels of rows with and without a label."""
+
+    learner: Learner
+
+    @property
+    def name(self) -> str:
+        return f"{self.learner.name}, distilled"
+
+    def fit(self, task: TrainingJob) -> Member:
+        """Learn from the rows of a task."""
+        return of_soft_labels(self.learner).fit(task)
+
+
 class MemberTraining:
     """Fits members on parts of the rows, none twice.
 
@@ -99,6 +117,7 @@ class MemberTraining:
         self._others: dict[_Key, Member] = {}
         self._begun = 0
         self._gains: list[Floats] = []
+        self._soft: dict[int | None, SoftLabels] = {}
 
     def members(
         self, learners: Sequence[Learner], fold: int | None, source: Sample
@@ -178,6 +197,8 @@ class MemberTraining:
         }
         if rows.whole is not None:
             parts[None] = self.job(method, None, rows.whole)
+        if self.distils_few:
+            return self._fit_few(learners, parts)
         every = parts[None] if None in parts else parts[0]
         others = [
             learner.selected(every) if isinstance(learner, BoostedTreesLearner) else learner
@@ -215,6 +236,73 @@ class MemberTraining:
             for part in compared
         ]
         return found, gains
+
+    @property
+    def distils_few(self) -> bool:
+        """Whether teachers label complete rows, which students learn from beside labelled ones."""
+        return self._distils and self.rows.unlabelled is not None
+
+    def start(self, learners: Sequence[Learner]) -> tuple[float, ...] | None:
+        """Return the shares of members before held-out rows speak, where students are among them.
+
+        Teachers' evidence says how far students are believed beside members on labels alone.
+        """
+        if not self._soft:
+            return None
+        believed = float(np.mean([soft.believed for soft in self._soft.values()]))
+        students = [isinstance(learner, Distilled) for learner in learners]
+        shares = np.where(students, believed, 1.0 - believed)
+        return tuple((shares / shares.sum()).tolist())
+
+    def _fit_few(
+        self, learners: Sequence[Learner], parts: Mapping[int | None, TrainingJob]
+    ) -> tuple[dict[_Key, Member], list[Floats]]:
+        """Fit members on labelled rows alone, and students on all complete rows.
+
+        The control of a student learns in the same way from teachers that see x1 alone.
+        """
+        unlabelled, first = self.rows.unlabelled, self.settings.seed
+        assert unlabelled is not None
+        others = [learner for learner in learners if learner.name != NETWORKS]
+        calls: dict[_Key, Callable[[], Member]] = {}
+        student = next(learner for learner in others if isinstance(learner, Distilled))
+        for part, job in parts.items():
+            soft = self._soft[part] = soft_labels_of_few(job, unlabelled)
+            own = student_job(job, unlabelled, soft.complete, soft.beyond)
+            for learner in others:
+                given = own if isinstance(learner, Distilled) else job
+                for seed in self._seeds_of(learner):
+                    fit = partial(self._fitted, learner, replace(given, seed=seed))
+                    calls[learner.name, part, seed] = fit
+            if part is not None:
+                control = student_job(job, unlabelled, soft.control, soft.beyond_control)
+                calls[CONTROL, part, first] = partial(student.fit, control)
+        members = dict(zip(calls, run_parallel(list(calls.values())), strict=True))
+        gains = [
+            what_was_taught(
+                members[student.name, part, first],
+                members[CONTROL, part, first],
+                self.rows.folds[part].held_out,
+                job,
+            )
+            for part, job in parts.items()
+            if part is not None
+        ]
+        return members, gains
+
+    @property
+    def few_labels(self) -> dict[str, float]:
+        """How many rows have a label, and how far teachers of the others are believed."""
+        if self.rows.unlabelled is None:
+            return {}
+        facts: dict[str, float] = {
+            "labelled": len(self.rows.sample),
+            "unlabelled": len(self.rows.unlabelled),
+        }
+        if self._soft:
+            whole = self._soft.get(None) or next(iter(self._soft.values()))
+            facts |= {"lead": float(whole.lead), "believed": float(whole.believed)}
+        return facts
 
     def _fitted(self, learner: Learner, task: TrainingJob) -> Member:
         self._begin(learner, task)

@@ -31,7 +31,7 @@ from halfseen.fitting.held_out import (
     held_out_weights,
     target_risk,
 )
-from halfseen.fitting.member_training import Hooks, MemberTraining
+from halfseen.fitting.member_training import Distilled, Hooks, MemberTraining
 from halfseen.fitting.prepared_rows import (
     PreparedRows,
     prepared_in_memory,
@@ -147,7 +147,7 @@ class FitResult:
         training = self.training
         job = training.job(self.candidate.variant, None, self.rows.sample)
         names = [learner.name for learner in self.candidate.learners]
-        kinds = [name.partition(",")[0] for name in names]
+        kinds = list(dict.fromkeys(name.partition(",")[0] for name in names))
         return with_target_labels(self.model, self.member_names, labelled, job, kinds)
 
 
@@ -215,7 +215,8 @@ class _Fitting:
         chosen, choice = self._choose(candidates)
         groups, trained_on = self._final_members(training, chosen)
         names = [learner.name for learner in chosen.learners]
-        weights = Weights.equal(len(groups))
+        start = training.start(chosen.learners)
+        weights = Weights.equal(len(groups)) if start is None else Weights(start)
         metrics: dict[str, Any] = {}
         if chosen.held_out is not None:
             metrics = held_out_metrics(chosen.held_out, names, lambda: held_out_weights(self.rows))
@@ -269,7 +270,8 @@ class _Fitting:
         others = [name for name in kinds if name != NETWORKS]
         if not (settings.align and settings.preset == "default" and others):
             return None
-        drift = find_drift(rows.measured, rows.sample.inputs, rows.target, rows.blocks.observed)
+        complete = rows.beside(rows.sample)
+        drift = find_drift(rows.measured, complete, rows.target, rows.blocks.observed)
         if drift is not None and drift.of_instruments:
             mapped = (
                 f"{len(drift.columns)} columns are mapped in several ways, and networks are left "
@@ -299,11 +301,18 @@ class _Fitting:
         classes = self.rows.target_type.networks
         learners = self.settings.learners(variant, inputs=self.inputs, classes=classes)
         learners = tuple(each for each in learners if each.name not in left_out)
+        if drift is None and "teachers" not in left_out and self._distils_few:
+            others = [each for each in learners if each.name != NETWORKS]
+            learners += tuple(map(Distilled, others))
         return (
             learners
             if drift is None
             else aligned_learners(learners, drift, self.rows.sample.inputs)
         )
+
+    @property
+    def _distils_few(self) -> bool:
+        return self.settings.distils(self.inputs) and self.rows.unlabelled is not None
 
     def _unaffordable(self, training: MemberTraining, drift: Drift | None) -> frozenset[str]:
         """Return what is left out of a table's members to keep to a time limit, and say so."""
@@ -342,7 +351,8 @@ class _Fitting:
             ask(members, self.rows, fold)
             for members, fold in zip(by_fold, self.rows.folds, strict=True)
         ]
-        return Candidate(variant, learners, by_fold, HeldOut.joined(asked))
+        held_out = replace(HeldOut.joined(asked), start=training.start(learners))
+        return Candidate(variant, learners, by_fold, held_out)
 
     def _choose(self, candidates: Sequence[Candidate]) -> tuple[Candidate, dict[str, Any]]:
         """Return the candidate with the lowest estimated risk, and how it was chosen."""
@@ -399,6 +409,8 @@ class _Fitting:
         facts: dict[str, Any] = {"task": kind.task}
         if training.gain:
             facts["teaching"] = training.gain
+        if training.few_labels:
+            facts["few_labels"] = training.few_labels
         if training.seeds > 1:
             facts["seeds"] = training.seeds
         if settings.time_limit is not None:

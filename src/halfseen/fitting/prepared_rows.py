@@ -28,6 +28,8 @@ MOST_HELD_OUT = 100_000
 SMALL = 1_000
 """Source rows below which every fifth is held out in turn, so that all rows are measured on."""
 FOLDS = 5
+FOLDS_OF_FEW = 3
+"""Students of few labels learn from all complete rows in each fold, which takes time."""
 REFIT_ROWS = 5_000
 """Source rows up to which networks are trained again on all of them; other members always are."""
 SAMPLE_ROWS = 20_000
@@ -62,6 +64,13 @@ class PreparedRows:
     """Observed columns of numbers, where the inputs are those of a table."""
     labelled: Sample | None = None
     """Target rows whose labels are known and used; they are among `target` too."""
+    unlabelled: Matrix | None = None
+    """Complete rows without a label."""
+
+    def beside(self, labelled: Sample) -> Matrix:
+        """Return the inputs of labelled rows, and of all complete rows without a label."""
+        inputs = labelled.inputs
+        return inputs if self.unlabelled is None else np.concatenate([inputs, self.unlabelled])
 
     @property
     def sample(self) -> Sample:
@@ -89,14 +98,19 @@ def prepared_in_memory(
     hold_out: bool,
     seed: int,
     thorough: bool = False,
+    few: bool = False,
 ) -> PreparedRows:
     """Return rows that are in memory, split where some are held out.
 
     Fewer than :data:`SMALL` source rows of a table are held out fold by fold, and any if it is to
-    be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out.
+    be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out. Where
+    `few` have a label, a third is held out in turn, if each class has enough for that.
     """
+    if few and hold_out:
+        hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
-    parts = _folds(source, target_type, seed, in_turn=in_turn) if hold_out else []
+    count = FOLDS_OF_FEW if few else FOLDS
+    parts = _folds(source, target_type, seed, count, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()
     for array in (source.inputs, source.labels, target):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -106,10 +120,11 @@ def prepared_in_memory(
 def prepared_tables(inferred: InferredTables, settings: FitSettings) -> PreparedRows:
     """Return the rows of both tables, or a sample of those that memory does not hold."""
     schema, kind = inferred.schema, inferred.schema.target_type
-    every = (inferred.source.rows + inferred.target.rows) * len(schema.inputs)
-    if every * np.float32().nbytes > settings.memory:
+    every = inferred.source.rows + inferred.unlabelled + inferred.target.rows
+    if every * len(schema.inputs) * np.float32().nbytes > settings.memory:
         return _sampled(inferred, settings)
-    source = Sample(*RowStream(inferred.source.table, schema, is_source=True).all())
+    rows_of = RowStream(inferred.source.table, schema, is_source=True)
+    source = Sample(*rows_of.all())
     given = None if schema.weight is None else row_weights(inferred.source.table, schema)
     weights = kind.class_weights(source.labels, given, settings.class_weight)
     target, labels = _target_stream(inferred).all()
@@ -121,9 +136,20 @@ def prepared_tables(inferred: InferredTables, settings: FitSettings) -> Prepared
         hold_out=settings.holds_out("table"),
         seed=settings.seed,
         thorough=settings.effort == "best",
+        few=bool(inferred.unlabelled),
     )
     labelled = _labelled([(target, labels)], kind) if inferred.labelled else None
-    return replace(rows, measured=measured_columns(schema), labelled=labelled)
+    unlabelled = _unlabelled(rows_of, inferred, TRAINING_ROWS)
+    return replace(
+        rows, measured=measured_columns(schema), labelled=labelled, unlabelled=unlabelled
+    )
+
+
+def _unlabelled(stream: RowStream, inferred: InferredTables, most: int) -> Matrix | None:
+    """Return complete rows without a label, a sample of very many."""
+    if not inferred.unlabelled:
+        return None
+    return replace(stream, share=0.0, unlabelled=True).at_most(most, inferred.unlabelled)[0]
 
 
 def _target_stream(inferred: InferredTables) -> RowStream:
@@ -158,7 +184,10 @@ def _sampled(inferred: InferredTables, settings: FitSettings) -> PreparedRows:
     labelled = _labelled(stream.chunks(), kind) if inferred.labelled else None
     folds = [Fold(training, held_out)]
     measured = measured_columns(schema)
-    return PreparedRows(schema.blocks, kind, target, None, folds, "", measured, labelled)
+    unlabelled = _unlabelled(source, inferred, most)
+    return PreparedRows(
+        schema.blocks, kind, target, None, folds, "", measured, labelled, unlabelled
+    )
 
 
 def measured_columns(schema: TableSchema) -> Continuous:
@@ -177,10 +206,10 @@ def measured_columns(schema: TableSchema) -> Continuous:
     )
 
 
-def _folds(source: Sample, kind: TargetType, seed: int, *, in_turn: bool) -> list[Fold]:
+def _folds(source: Sample, kind: TargetType, seed: int, count: int, *, in_turn: bool) -> list[Fold]:
     strata = kind.strata(source.labels)
     if in_turn and rarest_class(strata) >= 2:
-        splits = list(folds(strata, FOLDS, seed).split(source.inputs, strata))
+        splits = list(folds(strata, count, seed).split(source.inputs, strata))
     else:
         size = min(MOST_HELD_OUT, max(round(HELD_OUT * len(strata)), int(strata.max()) + 1))
         splits = [held_out_count(strata, size, seed)]

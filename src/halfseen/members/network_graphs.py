@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 from halfseen.errors import InputError
-from halfseen.networks.nets.encoders import ConvEncoder, VectorEncoder
-from halfseen.networks.nets.modules import CONTRAST, Networks
+from halfseen.networks.encoders import ConvEncoder, VectorEncoder
+from halfseen.networks.modules import CONTRAST, Networks
 
 if TYPE_CHECKING:
     from halfseen.onnx_graph import GraphBuilder

@@ -18,15 +18,12 @@ from halfseen.errors import InputError
 from halfseen.members.network_graphs import add_networks
 from halfseen.members.protocol import Sample, TrainingJob
 from halfseen.members.registry import MEMBERS, NETWORKS
-from halfseen.networks.nets.encoders import EncoderFactory
-from halfseen.networks.nets.modules import Networks, build_networks
+from halfseen.networks.augmentation import Augmentation
+from halfseen.networks.encoders import EncoderFactory
+from halfseen.networks.loop import EpochHook, History
+from halfseen.networks.modules import Networks, Predictor, build_networks
 from halfseen.networks.objective import Objective
-from halfseen.networks.predictor import Predictor
-from halfseen.networks.training.augmentation import Augmentation
-from halfseen.networks.training.batches import LabelledRows
-from halfseen.networks.training.loop import EpochHook, History
-from halfseen.networks.training.phases import JOINT_STEPS
-from halfseen.networks.training.train import TrainingProblem, fit_objective
+from halfseen.networks.train import JOINT_STEPS, LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import NetworkVariant, variant_named
 from halfseen.options import Options, make_options
 from halfseen.targets import TargetType
@@ -110,7 +107,7 @@ LEAST_PACE = 0.3
 
 @dataclass(frozen=True)
 class NetworksLearner:
-    """Trains networks, as :func:`halfseen.networks.training.train.fit_objective` says.
+    """Trains networks, as :func:`halfseen.networks.train.fit_objective` says.
 
     A model that adapts may end with self-training (`refine`).
     """

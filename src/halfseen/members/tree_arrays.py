@@ -95,10 +95,7 @@ class TreeArrays:
             return self._fast.sums(rows)
         # The text knows of no inputs behind the last one that a tree asks for.
         found = self._booster.predict(
-            rows,
-            raw_score=True,
-            num_threads=threads(),
-            predict_disable_shape_check=True,
+            rows, raw_score=True, num_threads=threads(), predict_disable_shape_check=True
         )
         sums: Floats = np.asarray(found, dtype=np.float64).reshape(len(rows), self.outputs)
         return sums

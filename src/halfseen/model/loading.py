@@ -19,7 +19,7 @@ from halfseen.weights import Weights
 if TYPE_CHECKING:
     from torch import nn
 
-    from halfseen.networks.nets.encoders import EncoderFactory
+    from halfseen.networks.encoders import EncoderFactory
 
 
 def load(

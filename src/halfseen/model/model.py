@@ -34,7 +34,7 @@ from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksMember
-    from halfseen.networks.nets.modules import Networks
+    from halfseen.networks.modules import Networks
     from halfseen.networks.variants import NetworkVariant
     from halfseen.options import Options
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from halfseen.errors import InputError, OptionError
-from halfseen.networks.nets.layers import initialize, mlp, of_both
+from halfseen.networks.encoders import initialize, mlp, of_both
 from halfseen.options import Initialization, Normalization, Options
 
 

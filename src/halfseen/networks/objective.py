@@ -9,10 +9,19 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.blocks import Blocks
-from halfseen.networks.nets.encoders import EncoderFactory
-from halfseen.networks.nets.modules import Networks, build_networks
-from halfseen.networks.terms import make_terms
-from halfseen.networks.terms.term import Batch, Losses, Part, PhaseName, Setup, State, Term, Views
+from halfseen.networks.encoders import EncoderFactory
+from halfseen.networks.modules import Networks, build_networks
+from halfseen.networks.terms import (
+    Batch,
+    Losses,
+    Part,
+    PhaseName,
+    Setup,
+    State,
+    Term,
+    Views,
+    make_terms,
+)
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
 
@@ -47,25 +56,17 @@ class Objective(nn.Module):
         return [term for term in self._terms() if phase in term.phases]
 
     def total(self, phase: PhaseName, losses: Losses) -> Tensor:
-        weights = self.weights(phase)
+        """Return the sum of the losses, each times its weight."""
+        weights = {k: w for term in self.terms_in(phase) for k, w in term.weights(phase).items()}
         return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
-
-    def weights(self, phase: PhaseName) -> dict[str, float]:
-        found: dict[str, float] = {}
-        for term in self.terms_in(phase):
-            found |= term.weights(phase)
-        return found
 
     def network_parts(self) -> list[Part]:
         """Return g1, g2, r and f, as far as the model has them."""
-        training = self.options.training
-        decays = {
-            "encoder": training.rate_decay,
-            "missing_encoder": training.rate_decay,
-            "generator": training.imputation_rate_decay,
-            "classifier": training.rate_decay,
-        }
-        found = {name: getattr(self.networks, name) for name in decays}
+        training, networks = self.options.training, self.networks
+        decays = dict.fromkeys(("encoder", "missing_encoder"), training.rate_decay)
+        decays["generator"] = training.imputation_rate_decay
+        decays["classifier"] = training.rate_decay
+        found = {name: getattr(networks, name) for name in decays}
         return [Part(name, part, decays[name]) for name, part in found.items() if part is not None]
 
     def after_step(self, phase: PhaseName, progress: float) -> None:
@@ -76,9 +77,9 @@ class Objective(nn.Module):
     @contextmanager
     def predicting(self) -> Iterator[None]:
         """Let `networks` be those that would predict if training ended here."""
-        trained, chosen = self.networks, self._chosen()
+        trained = self.networks
         try:
-            self.networks = chosen
+            self.networks = self._chosen()
             yield
         finally:
             self.networks = trained

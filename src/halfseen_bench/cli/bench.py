@@ -298,7 +298,7 @@ def _selection(
     reader: Names,
     options: Names,
 ) -> Selection:
-    from halfseen.options import Preset
+    from halfseen.presets import Preset
     from halfseen_bench.sweep import Selection
 
     return Selection(

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from halfseen.networks.nets.modules import Networks
+from halfseen.networks.modules import Networks
 from halfseen.networks.terms import Losses, PhaseName, Setup, State, Term, TermSettings, register
 
 

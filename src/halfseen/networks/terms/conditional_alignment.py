@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import torch
@@ -11,13 +10,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from halfseen.networks.divergences import reverse_gradient, scale_gradient
-from halfseen.networks.nets.layers import initialize, mlp
+from halfseen.networks.encoders import initialize, mlp
 from halfseen.networks.terms import Losses, Part, Setup, State, Term, TermSettings, register
-
-LARGEST_PRODUCT = 4096
-"""Size of z ⊗ p up to which the critic sees it whole."""
-RANDOM_SIZE = 1024
-"""Width of its random projection, where it is larger."""
 
 
 class ConditionalAlignmentSettings(TermSettings):
@@ -31,10 +25,8 @@ class ConditionalAlignment(Term):
     .. math:: -\sum_i w_i \log D(T(z_i, p_i)) - \sum_j w_j \log(1 - D(T(z_j, p_j)))
 
     over rows i of the source and j of the target, with p the probabilities that f gives, without
-    gradient, and w the :func:`entropy_weights` of each domain, which sum to one. T(z, p) is the
-    outer product z ⊗ p, or where that is large :math:`(R_1 z) \odot (R_2 p) / \sqrt{d}` with
-    fixed normal matrices of d rows, whose inner products are those of z ⊗ p on average. What the
-    critic tells apart is thus p(z | class), where L1 compares p(z) alone.
+    gradient, w the :func:`entropy_weights` of each domain, which sum to one, and T(z, p) the outer
+    product z ⊗ p. What the critic tells apart is thus p(z | class), where L1 compares p(z) alone.
 
     References
     ----------
@@ -46,18 +38,10 @@ class ConditionalAlignment(Term):
         "conditional_alignment": "conditional alignment (latents with class probabilities)"
     }
     Settings = ConditionalAlignmentSettings
-    latent_map: Tensor
-    class_map: Tensor
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup, settings)
-        networks = setup.options.networks
-        latent_size, size = setup.networks.latent_size, setup.networks.latent_size * setup.n_classes
-        self.is_random = size > LARGEST_PRODUCT
-        if self.is_random:
-            size = RANDOM_SIZE
-            self.register_buffer("latent_map", torch.randn(latent_size, size))
-            self.register_buffer("class_map", torch.randn(setup.n_classes, size))
+        networks, size = setup.options.networks, setup.networks.latent_size * setup.n_classes
         self.critic = mlp(size, networks.critic_widths, 1, normalize=networks.normalization)
         initialize(self.critic, networks.initialization)
 
@@ -66,21 +50,16 @@ class ConditionalAlignment(Term):
         source_class, target_class = (
             logits.detach().softmax(1) for logits in (state.source_logits, state.target_logits)
         )
-        source = self.critic(self._seen(state.latents.source, source_class, state.strength))
-        target = self.critic(self._seen(state.latents.target, target_class, state.strength))
+        source, target = (
+            self.critic(outer_product(reverse_gradient(scale_gradient(z, state.strength)), p))
+            for z, p in ((state.latents.source, source_class), (state.latents.target, target_class))
+        )
         on_source = self._weights(source_class) * softplus(-source[:, 0])
         on_target = self._weights(target_class) * softplus(target[:, 0])
         return {"conditional_alignment": on_source.sum() + on_target.sum()}
 
     def parts(self) -> list[Part]:
         return [Part("conditional_alignment", self.critic, self.options.training.rate_decay)]
-
-    def _seen(self, latent: Tensor, probability: Tensor, strength: float) -> Tensor:
-        latent = reverse_gradient(scale_gradient(latent, strength))
-        if not self.is_random:
-            return outer_product(latent, probability)
-        projected = (latent @ self.latent_map) * (probability @ self.class_map)
-        return projected / math.sqrt(projected.shape[1])
 
     def _weights(self, probability: Tensor) -> Tensor:
         if self.settings.entropy:

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from halfseen.networks.divergences import make_divergence, scale_gradient
-from halfseen.networks.terms.term import Losses, Part, PhaseName, Setup, State, Term
+from halfseen.networks.terms import BUILT_IN, Losses, Part, PhaseName, Setup, State, Term
 
 
 class Adaptation(Term):
@@ -23,12 +23,10 @@ class Adaptation(Term):
 
     def __init__(self, setup: Setup, settings: Any = None) -> None:
         super().__init__(setup)
-        name = self.options.objective.divergence
-        self.observed_alone = self.options.objective.adaptation_latent == "observed"
-        size = setup.networks.latent_size
-        if self.observed_alone:
-            size -= setup.networks.missing_size
-        self.divergence = make_divergence(name, size, self.options)
+        objective, networks = self.options.objective, setup.networks
+        self.observed_alone = objective.adaptation_latent == "observed"
+        size = networks.latent_size - (networks.missing_size if self.observed_alone else 0)
+        self.divergence = make_divergence(objective.divergence, size, self.options)
 
     def forward(self, state: State) -> Losses:
         """Return L1; the ramp scales what it sends into the latents, not what a critic learns."""
@@ -38,9 +36,8 @@ class Adaptation(Term):
         strength = state.strength
         if self.options.objective.fading_adaptation:
             strength *= 1.0 - state.progress
-        source = scale_gradient(source, strength)
-        target = scale_gradient(target, strength)
-        return {"adaptation": self.divergence(source, target)}
+        ramped = scale_gradient(source, strength), scale_gradient(target, strength)
+        return {"adaptation": self.divergence(*ramped)}
 
     def weights(self, phase: PhaseName) -> dict[str, float]:
         return {"adaptation": self.options.objective.adaptation_weight}
@@ -179,3 +176,12 @@ def refinement_losses(target_logits: Tensor, threshold: float) -> Losses:
 def mean_where(chosen: Tensor, values: Tensor) -> Tensor:
     """Mean over the chosen rows; zero, still with a gradient, when there is none."""
     return (values * chosen).sum() / chosen.sum().clamp_min(1)
+
+
+# Refinement before classification, so that the target passes f first, as it always did.
+BUILT_IN |= {
+    "adaptation": Adaptation,
+    "imputation": Imputation,
+    "refinement": Refinement,
+    "classification": Classification,
+}

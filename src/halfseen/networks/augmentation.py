@@ -56,10 +56,9 @@ class AffineImages:
 
     def __call__(self, images: Tensor) -> Tensor:
         """Return transformed images; what enters at the border repeats the edge."""
-        rows = len(images)
 
         def uniform(low: float, high: float) -> Tensor:
-            return torch.empty(rows, device=images.device).uniform_(low, high)
+            return torch.empty(len(images), device=images.device).uniform_(low, high)
 
         angle = uniform(-self.rotation, self.rotation) * (math.pi / 180.0)
         # The grid maps outputs to inputs, so a content zoomed by s is sampled at 1/s.
@@ -112,8 +111,7 @@ class Appearance:
         rows, channels = images.shape[:2]
 
         def uniform(low: float, high: float, columns: int) -> Tensor:
-            drawn = torch.empty(rows, columns, 1, 1, device=images.device)
-            return drawn.uniform_(low, high)
+            return torch.empty(rows, columns, 1, 1, device=images.device).uniform_(low, high)
 
         middle, half = (self.highest + self.lowest) / 2, (self.highest - self.lowest) / 2
         contrast = uniform(self.contrast, 1.0, 1)

@@ -1,29 +1,39 @@
-"""The paper's g1, g2, r and f as one module: latents for training, logits for prediction."""
+"""The paper's g1, g2, r and f as one module, and the same as they predict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from halfseen.arrays import Floats, Matrix
 from halfseen.blocks import Blocks, View
 from halfseen.errors import OptionError
-from halfseen.networks.nets.encoders import (
+from halfseen.networks.encoders import (
     ConvEncoder,
     EncoderFactory,
     VectorEncoder,
+    initialize,
     latent_size_of,
     make_encoder,
+    mlp,
+    of_both,
 )
-from halfseen.networks.nets.layers import initialize, mlp, of_both
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
 
 CONTRAST = 0.1
 """Spread below which a difference within an image is taken for noise; pixels lie in [-1, 1]."""
 _BatchNorm = nn.BatchNorm1d | nn.BatchNorm2d
+_CHUNK = 1024
+"""Rows that are asked about at a time: they stay in cache."""
+_BATCH = 128
+"""Rows per batch where batch-norm statistics are estimated."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,10 @@ class Latents:
         return _pair(self.observed_source, self.missing_source)
 
 
+def _pair(observed: Tensor, other: Tensor | None) -> Tensor:
+    return observed if other is None else torch.cat([observed, other], dim=-1)
+
+
 class Networks(nn.Module):
     """Encoders, generator and classifier of one of the seven models: g1, f, and g2 and r.
 
@@ -80,9 +94,7 @@ class Networks(nn.Module):
         standardize: bool = False,
     ) -> None:
         super().__init__()
-        self.blocks = blocks
-        self.standardize = standardize
-        self.method = method
+        self.blocks, self.method, self.standardize = blocks, method, standardize
         self.encoder = encoder
         self.missing_encoder = missing_encoder
         self.generator = generator
@@ -110,32 +122,19 @@ class Networks(nn.Module):
             return Latents(observed_source, observed_target)
         known = observed_source.detach() if detach_generator_input else observed_source
         assert self.generator is not None
-        imputed_source, imputed_target = of_both(self.generator, known, observed_target)
-        return Latents(
-            observed_source,
-            observed_target,
-            self._encode_missing(source),
-            imputed_source,
-            imputed_target,
-        )
+        imputed = of_both(self.generator, known, observed_target)
+        return Latents(observed_source, observed_target, self._encode_missing(source), *imputed)
 
     def source_latent(self, source: Tensor) -> Tensor:
         """Encode source rows alone: z_S = (g1(x_S1), g2(x_S2)), or g of the model's view."""
-        source, view = self._evened(source), self.method.source_view
-        observed = _encode(self.encoder, self.blocks.view(source, view), self._shown(view))
+        source = self._evened(source)
+        observed = self._encode_observed(source, self.method.source_view)
         return _pair(observed, self._encode_missing(source) if self.method.imputes else None)
 
     def target_latent(self, target: Tensor) -> Tensor:
         """Encode target rows for prediction: ẑ_T = (g1(x_T1), r(g1(x_T1)))."""
-        target, view = self._evened(target), self.method.target_view
-        observed = _encode(self.encoder, self.blocks.view(target, view), self._shown(view))
-        return _pair(observed, self.impute(observed) if self.method.imputes else None)
-
-    def impute(self, observed: Tensor) -> Tensor:
-        """ẑ2 = r(z1)."""
-        assert self.generator is not None
-        imputed: Tensor = self.generator(observed)
-        return imputed
+        observed = self._encode_observed(self._evened(target), self.method.target_view)
+        return _pair(observed, None if self.generator is None else self.generator(observed))
 
     def forward(self, target: Tensor) -> Tensor:
         """Return the logits f(ẑ_T) of target rows."""
@@ -157,6 +156,9 @@ class Networks(nn.Module):
         scale = (variance + CONTRAST**2).rsqrt()
         return (images - mean.view(-1, 1, 1, 1)) * scale.view(-1, 1, 1, 1)
 
+    def _encode_observed(self, rows: Tensor, view: View) -> Tensor:
+        return _encode(self.encoder, self.blocks.view(rows, view), self._shown(view))
+
     def _encode_missing(self, source: Tensor) -> Tensor:
         assert self.missing_encoder is not None
         missing = self.blocks.part(source, "missing")
@@ -173,9 +175,7 @@ class Networks(nn.Module):
         Training normalises target rows with target statistics, while the running average mixes
         both domains; prediction on the target wants the former. Uses no label.
         """
-        used = [self.encoder, self.classifier]
-        if self.generator is not None:
-            used.append(self.generator)
+        used = [m for m in (self.encoder, self.classifier, self.generator) if m is not None]
         layers = [m for module in used for m in module.modules() if isinstance(m, _BatchNorm)]
         if not layers:
             return
@@ -208,7 +208,8 @@ def build_networks(
     options: Options,
     encoder: nn.Module | EncoderFactory | None = None,
 ) -> Networks:
-    normalize = options.networks.normalization
+    """Return untrained networks; `encoder` is the user's own, in the place of the options'."""
+    normalize, kind = options.networks.normalization, options.networks.initialization
 
     def default_encoder(shape: tuple[int, ...]) -> nn.Module:
         of_images = len(shape) == 3
@@ -218,19 +219,19 @@ def build_networks(
             raise OptionError(
                 f"These options are for {options.inputs}s, and the inputs are {inputs}."
             )
-        kind = ConvEncoder if of_images else VectorEncoder
-        return kind(shape, **sizes.model_dump(exclude={"standardize"}), normalize=normalize)
+        made = ConvEncoder if of_images else VectorEncoder
+        return made(shape, **sizes.model_dump(exclude={"standardize"}), normalize=normalize)
+
+    chosen = default_encoder if encoder is None else encoder
 
     def make(shape: tuple[int, ...], role: str) -> tuple[nn.Module, int]:
-        own = encoder is not None
-        module, size = make_encoder(encoder if own else default_encoder, shape, role=role)  # type: ignore[arg-type]
-        if not own:
-            initialize(module, options.networks.initialization)
+        module, size = make_encoder(chosen, shape, role=role)
+        if encoder is None:
+            initialize(module, kind)
         return module, size
 
     observed_encoder, latent_size = make(blocks.view_shape(method.source_view), "observed")
-    missing_encoder: nn.Module | None = None
-    generator: nn.Module | None = None
+    missing_encoder = generator = None
     if method.imputes:
         missing_encoder, missing_size = make(blocks.missing_shape, "missing")
         generator = mlp(
@@ -241,7 +242,7 @@ def build_networks(
             normalize_output=True,
             output_activation=nn.Sigmoid(),
         )
-        initialize(generator, options.networks.initialization)
+        initialize(generator, kind)
         latent_size += missing_size
     classifier = mlp(
         latent_size,
@@ -250,8 +251,8 @@ def build_networks(
         normalize=normalize,
         dropout=options.networks.classifier_dropout,
     )
-    initialize(classifier, options.networks.initialization)
-    standardize = options.images is not None and options.images.standardize is True
+    initialize(classifier, kind)
+    own_light = options.images is not None and options.images.standardize is True
     return Networks(
         blocks,
         method,
@@ -259,9 +260,75 @@ def build_networks(
         classifier,
         missing_encoder,
         generator,
-        standardize=standardize and encoder is None,
+        standardize=own_light and encoder is None,
     )
 
 
-def _pair(observed: Tensor, other: Tensor | None) -> Tensor:
-    return observed if other is None else torch.cat([observed, other], dim=-1)
+@dataclass(eq=False)
+class Predictor:
+    """Networks asked about rows in NumPy arrays; `options` are the settings of their training."""
+
+    networks: Networks
+    options: Options
+
+    @property
+    def method(self) -> NetworkVariant:
+        return self.networks.method
+
+    def raw_prediction(self, rows: Matrix) -> Floats:
+        """Return log-probabilities of rows whose missing block is hidden."""
+        return self._asked(rows, lambda chunk: self.networks(chunk).double().log_softmax(1))
+
+    def raw_prediction_complete(self, rows: Matrix) -> Floats | None:
+        """Return log-probabilities of rows with their missing block, by f(g1(x1), g2(x2))."""
+        if not self.method.imputes:
+            return None
+        logits = self.networks.complete_logits
+        return self._asked(rows, lambda chunk: logits(chunk).double().log_softmax(1))
+
+    def latents(self, rows: Matrix) -> Matrix:
+        """Return ẑ = (z1, ẑ2) of rows whose missing block is hidden."""
+        return self._asked(rows, self.networks.target_latent)
+
+    compared_in = latents
+
+    def complete_latents(self, rows: Matrix) -> Matrix:
+        """Return z = (z1, z2) of rows whose missing block is there."""
+        return self._asked(rows, self.networks.source_latent)
+
+    @contextmanager
+    def source_statistics(self, rows: Matrix) -> Iterator[None]:
+        """Let batch-norm layers that hold the target's statistics hold the source's for a while.
+
+        Training normalises each domain by its own statistics. A source row under the target's is
+        none that the classifier has ever seen, and its loss says nothing.
+        """
+        networks = self.networks
+        if not (self.options.networks.prediction_statistics == "target" and self.method.adapts):
+            yield
+            return
+        kept = {name: buffer.clone() for name, buffer in networks.named_buffers()}
+        try:
+            batches = torch.split(torch.from_numpy(rows), _BATCH)
+            networks.estimate_statistics(batch.to(self._device) for batch in batches)
+            yield
+        finally:
+            with torch.no_grad():
+                for name, buffer in networks.named_buffers():
+                    buffer.copy_(kept[name])
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.networks.parameters()).device
+
+    @torch.no_grad()
+    def _asked(self, rows: Matrix, function: Callable[[Tensor], Tensor]) -> npt.NDArray[Any]:
+        device, training = self._device, self.networks.training
+        self.networks.eval()
+        try:
+            chunks = torch.split(torch.from_numpy(rows), _CHUNK)
+            found = torch.cat([function(chunk.to(device)).cpu() for chunk in chunks])
+        finally:
+            self.networks.train(training)
+        array: npt.NDArray[Any] = found.numpy()
+        return array

@@ -1,4 +1,4 @@
-"""Encoders g1 and g2: from one block of the inputs to its latent."""
+"""What every network here is made of, and the encoders g1 and g2: from a block to its latent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,84 @@ import torch
 from torch import Tensor, nn
 
 from halfseen.errors import InputError, OptionError
-from halfseen.networks.nets.fast_convolution import channels_last, encode, is_fast
-from halfseen.networks.nets.layers import mlp, normalization
-from halfseen.options import Normalization
+from halfseen.networks.fast_convolution import channels_last, encode, is_fast
+from halfseen.options import Initialization, Normalization
 
 EncoderFactory = Callable[[tuple[int, ...]], nn.Module]
 """Builds an encoder for inputs of one shape; its output must be a (rows, latent) matrix."""
+
+
+def normalization(kind: Normalization, features: int, *, image: bool = False) -> nn.Module:
+    if kind == "batch":
+        return nn.BatchNorm2d(features) if image else nn.BatchNorm1d(features)
+    return nn.Identity()
+
+
+class RowWise(nn.Sequential):
+    """Layers in which rows do not meet."""
+
+    is_row_wise = True
+
+
+def mlp(
+    inputs: int,
+    widths: Sequence[int],
+    outputs: int,
+    *,
+    normalize: Normalization = "none",
+    normalize_output: bool = False,
+    output_activation: nn.Module | None = None,
+    dropout: float = 0.0,
+) -> nn.Sequential:
+    """Return a fully connected network: hidden ReLU layers of the given widths, then the output.
+
+    Dropout follows the first hidden layer alone, as in the paper's classifier.
+    """
+    layers: list[nn.Module] = []
+    for index, width in enumerate(widths):
+        layers += [nn.Linear(inputs, width), normalization(normalize, width), nn.ReLU()]
+        if dropout and index == 0:
+            layers.append(nn.Dropout(dropout))
+        inputs = width
+    layers.append(nn.Linear(inputs, outputs))
+    if normalize_output:
+        layers.append(normalization(normalize, outputs))
+    if output_activation is not None:
+        layers.append(output_activation)
+    kept = (layer for layer in layers if not isinstance(layer, nn.Identity))
+    return nn.Sequential(*kept) if normalize == "batch" else RowWise(*kept)
+
+
+def of_both(module: nn.Module, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what a network makes of two batches; in one pass where rows do not meet in it.
+
+    Small networks take as long for two batches as for one. Batch normalisation must see each
+    batch by itself, and a user's own module may do anything.
+
+    Examples
+    --------
+    >>> [tuple(out.shape) for out in of_both(mlp(3, [], 2), torch.zeros(4, 3), torch.ones(4, 3))]
+    [(4, 2), (4, 2)]
+    """
+    if first.shape == second.shape and getattr(module, "is_row_wise", False):
+        halves: tuple[Tensor, Tensor] = module(torch.cat([first, second], dim=-2)).chunk(2, dim=-2)
+        return halves
+    return module(first), module(second)
+
+
+def initialize(module: nn.Module, kind: Initialization) -> None:
+    """Draw the initial weights anew, as the authors do (``reference``), or keep PyTorch's."""
+    if kind == "torch":
+        return
+    for layer in module.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.constant_(layer.bias, 0.01)
+        elif isinstance(layer, nn.Conv2d):
+            nn.init.normal_(layer.weight, 0.0, 0.02)
+        elif isinstance(layer, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.normal_(layer.weight, 1.0, 0.02)
+            nn.init.zeros_(layer.bias)
 
 
 class ConvEncoder(nn.Module):
@@ -47,14 +119,11 @@ class ConvEncoder(nn.Module):
         inputs = shape[0]
         layers: list[nn.Module] = []
         for index, filters in enumerate(channels):
-            last = index == len(channels) - 1
-            layers += [
-                nn.Conv2d(inputs, filters, kernel_size, padding=padding),
-                normalization(normalize, filters, image=True),
-            ]
+            layers.append(nn.Conv2d(inputs, filters, kernel_size, padding=padding))
+            layers.append(normalization(normalize, filters, image=True))
             if index < pools:
                 layers.append(nn.MaxPool2d(2))
-            layers.append(nn.Sigmoid() if last else nn.ReLU())
+            layers.append(nn.Sigmoid() if index == len(channels) - 1 else nn.ReLU())
             inputs = filters
         # Channels-last memory is what CPU convolutions and pooling are fastest with.
         self.layers = nn.Sequential(*layers)
@@ -97,14 +166,8 @@ class VectorEncoder(nn.Module):
         linear_path: bool = False,
     ) -> None:
         super().__init__()
-        self.layers = mlp(
-            shape[0],
-            widths,
-            latent_size,
-            normalize=normalize,
-            normalize_output=True,
-            dropout=dropout,
-        )
+        normal = {"normalize": normalize, "normalize_output": True}
+        self.layers = mlp(shape[0], widths, latent_size, dropout=dropout, **normal)  # type: ignore[arg-type]
         self.drop_inputs = nn.Dropout(dropout)
         self.linear = nn.Linear(shape[0], latent_size) if linear_path else None
         if linear_path:
@@ -112,7 +175,6 @@ class VectorEncoder(nn.Module):
             nn.init.zeros_(last.weight)
         self.activation = nn.Sigmoid()
         self.is_row_wise = normalize != "batch"
-        """Whether what becomes of a row does not depend on others."""
 
     def forward(self, x: Tensor) -> Tensor:
         latent: Tensor = self.layers(self.drop_inputs(x))
@@ -130,15 +192,12 @@ def make_encoder(
     A module that a user brings is copied, so that g1 and g2 never share weights by accident
     and fitting leaves the user's own object alone.
     """
-    if isinstance(encoder, nn.Module):
-        module = copy.deepcopy(encoder)
-    else:
-        module = encoder(shape)
-        if not isinstance(module, nn.Module):
-            raise OptionError(
-                f"The encoder factory returned {type(module).__name__} for the {role} block; "
-                "it must return a torch.nn.Module."
-            )
+    module = copy.deepcopy(encoder) if isinstance(encoder, nn.Module) else encoder(shape)
+    if not isinstance(module, nn.Module):
+        raise OptionError(
+            f"The encoder factory returned {type(module).__name__} for the {role} block; "
+            "it must return a torch.nn.Module."
+        )
     return module, latent_size_of(module, shape, role=role)
 
 
@@ -170,17 +229,14 @@ def _check_image_fits(
         raise InputError(
             f"A convolutional encoder takes (channels, height, width) images, not shape {shape}."
         )
-    for side in shape[1:]:
-        remaining = side
-        for index in range(convolutions):
-            if padding == "valid":
-                remaining -= kernel_size - 1
-            if index < pools:
-                remaining //= 2
-            if remaining < 1:
-                raise InputError(
-                    f"A {shape[1]}x{shape[2]} image is too small for {convolutions} "
-                    f"{kernel_size}x{kernel_size} convolutions with padding={padding!r} and "
-                    f"{pools} poolings: resize the images to 32x32, set padding='same', or "
-                    "bring an encoder of your own."
-                )
+    remaining = min(shape[1:])
+    for index in range(convolutions):
+        remaining -= kernel_size - 1 if padding == "valid" else 0
+        remaining = remaining // 2 if index < pools else remaining
+        if remaining < 1:
+            raise InputError(
+                f"A {shape[1]}x{shape[2]} image is too small for {convolutions} "
+                f"{kernel_size}x{kernel_size} convolutions with padding={padding!r} and {pools} "
+                "poolings: resize the images to 32x32, set padding='same', or bring an encoder of "
+                "your own."
+            )

@@ -1,4 +1,8 @@
-"""The presets: every setting at once, for a kind of inputs, a divergence and a model."""
+"""The presets: every setting of the networks at once, for a kind of inputs, a divergence, a model.
+
+``preset("paper", ...)`` follows the text, ``preset("reference", ...)`` the authors' code, and
+``preset("default", ...)`` is our own choice (docs/defaults.md says why).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,7 @@ import math
 from typing import Any, Literal
 
 from halfseen.errors import OptionError
-from halfseen.options.groups import ImageNetworks, Inputs, Options, TableNetworks
-from halfseen.options.making import make_options
+from halfseen.options import Inputs, Options, make_options
 
 Preset = Literal["default", "paper", "reference"]
 
@@ -31,20 +34,18 @@ def preset(
     """
     if name not in _PRESETS:
         raise OptionError(f"preset={name!r} is unknown; choose one of {list(_PRESETS)}.")
-    settings: dict[str, Any] = {"objective.divergence": divergence}
+    transport = divergence == "transport"
     applies = {
         "all": True,
         inputs: True,
-        "transport": divergence == "transport",
-        "transport-plain": divergence == "transport" and not imputes,
+        "transport": transport,
+        "transport-plain": transport and not imputes,
         f"{inputs}-adapting": adapts,
     }
+    settings: dict[str, Any] = {"objective.divergence": divergence}
     for key, is_meant in applies.items():
-        if is_meant:
-            settings |= _PRESETS[name].get(key, {})
-    if inputs == "table":
-        return make_options(settings, Options(tables=TableNetworks()))
-    return make_options(settings, Options(images=ImageNetworks()))
+        settings |= _PRESETS[name].get(key, {}) if is_meant else {}
+    return make_options(settings, Options.model_validate({f"{inputs}s": {}}))
 
 
 def encoder_for(side: int) -> dict[str, Any]:
@@ -60,11 +61,8 @@ def encoder_for(side: int) -> dict[str, Any]:
     if side == 32:
         return {}
     layers = max(int(math.log2(side)) - 1, 1)
-    return {
-        "images.channels": (32,) * (layers - 1) + (128,),
-        "images.padding": "same",
-        "images.pools": layers,
-    }
+    channels = (32,) * (layers - 1) + (128,)
+    return {"images.channels": channels, "images.padding": "same", "images.pools": layers}
 
 
 _TABLE_NETWORKS: dict[str, Any] = {
@@ -76,8 +74,6 @@ _TABLE_NETWORKS: dict[str, Any] = {
     "networks.critic_widths": (128, 128),
     "generator.widths": (256, 256),
 }
-
-# What the paper and its code share on ads-kaggle. (On Amazon the paper sets λ_MSE to 1.)
 _ADS: dict[str, Any] = _TABLE_NETWORKS | {
     "training.learning_rate": 1e-6,
     "training.imputation_rate_decay": 30.0,
@@ -87,10 +83,10 @@ _ADS: dict[str, Any] = _TABLE_NETWORKS | {
     "training.balanced": False,
     "refinement.entropy_weight": 1.0,
 }
-
+"""What the paper and its code share on ads-kaggle. (On Amazon the paper sets λ_MSE to 1.)"""
 _TRANSPORT = {"objective.adaptation_weight": 0.1, "objective.imputation_weight": 0.1}
-# Without imputation, transport halves the rate once and does not decay it.
 _TRANSPORT_PLAIN = {"training.joint_rate_factor": 0.5, "training.rate_decay": 0.0}
+"""Without imputation, transport halves the rate once and does not decay it."""
 
 # Of every model, of a kind of inputs, of transport, of transport without imputation, and of a kind
 # of inputs where the model adapts; what comes later replaces what came before.
@@ -154,13 +150,7 @@ _PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         },
         "image-adapting": {
             "objective.fading_adaptation": True,
-            "objective.terms": {
-                "averaged_teacher": {
-                    "start": 0.3,
-                    "threshold": 0.6,
-                    "view": "plain",
-                }
-            },
+            "objective.terms.averaged_teacher": {"start": 0.3, "threshold": 0.6, "view": "plain"},
         },
         "table": _TABLE_NETWORKS
         | {

@@ -1,1 +1,0 @@
-"""Encoders, generator and classifier, and the module that joins them."""

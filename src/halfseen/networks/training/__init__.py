@@ -1,1 +1,0 @@
-"""The training loop and what it is made of."""
