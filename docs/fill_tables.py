@@ -23,12 +23,12 @@ from typer.testing import CliRunner
 
 from halfseen.atomic_files import write_text
 from halfseen.cli.app import app
-from halfseen_bench.cells import by_setting, choices_of, published_cell
+from halfseen_bench.comparison import published
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.runner import read_log
 from halfseen_bench.suites import suite_named
 from halfseen_bench.sweep import read_results
-from halfseen_bench.tables import summarize
+from halfseen_bench.tables import by_setting, choices_of, summarize
 
 DOCS = Path(__file__).parent
 TABLE = re.compile(r"(<!-- halfseen (bench table [^\n]*) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -79,21 +79,21 @@ def _lines(records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield means and standard deviations, shares in percent."""
     for setting, found in by_setting(records).items():
         for metric in METRICS:
-            for row in summarize(found, metric):
-                if not row.cells:
+            for row, cells in summarize(found, metric).items():
+                if not cells:
                     continue
-                paper = published_cell(setting, row, metric)
+                paper = published(setting, row, metric)
                 values = (
                     setting.pair, setting.source_rows, setting.budget, setting.preset, row.model,
                     row.variant, row.divergence or "", row.refined, metric,
-                    max(cell.runs for cell in row.cells.values()), paper.mean if paper else "",
+                    max(cell.runs for cell in cells.values()), paper.mean if paper else "",
                 )  # fmt: skip
                 line = dict(zip(FACTS, values, strict=True))
-                for choice in choices_of([row]):
-                    cell = row.cells[choice]
-                    line[choice] = f"{cell.mean:.{cell.decimals + 1}f}"
-                    if cell.runs > 1:
-                        line[f"{choice}_std"] = f"{cell.deviation:.{cell.decimals + 1}f}"
+                digits = METRICS[metric].decimals + 1
+                for choice in choices_of([cells]):
+                    line[choice] = f"{cells[choice].mean:.{digits}f}"
+                    if cells[choice].runs > 1:
+                        line[f"{choice}_std"] = f"{cells[choice].deviation:.{digits}f}"
                 yield line
 
 

@@ -9,15 +9,24 @@ from typing import Any
 from halfseen.cli.app import command
 from halfseen.options import GROUPS
 from halfseen.presets import preset
+from halfseen.settings import FitSettings
 
 COMMANDS = """# Every command
 
 Made from the commands' own help. What they have in common (where text goes, `--json`, exit codes,
 shell completion) is under [the terminal](terminal.md).
 """
-OPTIONS = """# Every option
+OPTIONS = """# Every setting
 
-What `halfseen.Options` holds, in groups. Pass any of them as `options={"training.learning_rate":
+## Settings of a fit
+
+Each is a parameter of `halfseen.fit`, a line of a TOML file and, where it is marked, an option of
+`halfseen fit`; most are parameters of the estimators.
+
+{settings}
+
+What `halfseen.Options`, the setting `options`, holds for the networks stands below, in groups.
+Pass any of them as `options={"training.learning_rate":
 0.001}` or as nested mappings, or in a TOML file under `[options.training]`; those that estimators
 have as parameters of their own can be given there too. The values are those of
 Adaptation-Imputation with the adversarial divergence, by preset and kind of inputs.
@@ -40,7 +49,7 @@ def options_page() -> str:
     """Return the page of all options as Markdown."""
     kinds = [(name, inputs) for inputs in ("table", "image") for name in ("default", "paper")]
     presets = [preset(name, inputs=inputs) for name, inputs in kinds]  # type: ignore[arg-type]
-    parts = [OPTIONS]
+    parts = [OPTIONS.replace("{settings}", settings_table())]
     for group, model in GROUPS.items():
         groups = [getattr(options, group) for options in presets]
         shown = [(kind, own) for kind, own in zip(kinds, groups, strict=True) if own is not None]
@@ -51,6 +60,15 @@ def options_page() -> str:
             rows.append(f"| `{group}.{name}` | {values} | {field.description or ''} |")
         parts += [f"## {group}", inspect.cleandoc(model.__doc__ or ""), "\n".join(rows)]
     return "\n\n".join(parts) + "\n"
+
+
+def settings_table() -> str:
+    """Return what each setting of a fit is, as Markdown."""
+    rows = ["| setting | default | option | what |", "|---|---|---|---|"]
+    for name, field in FitSettings.model_fields.items():
+        option = f"`--{name.replace('_', '-')}`" if field.json_schema_extra else ""
+        rows.append(f"| `{name}` | `{field.default!r}` | {option} | {field.description} |")
+    return "\n".join(rows)
 
 
 def commands(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

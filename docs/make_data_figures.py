@@ -6,7 +6,6 @@ Run with the real files at hand: ``HALFSEEN_DATA=... python docs/make_data_figur
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,12 +15,12 @@ import numpy.typing as npt
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
+from halfseen.atomic_files import atomic_write
 from halfseen.blocks import Blocks
 from halfseen_bench.data import amazon, criteo, digits, heart
-from halfseen_bench.data.criteo_file import NUMERIC
-from halfseen_bench.data.criteo_parquet import read_batches
-from halfseen_bench.data.official import atomic_write, locate
-from halfseen_bench.data.reviews import read_domain
+from halfseen_bench.data.amazon import read_domain
+from halfseen_bench.data.criteo import NUMERIC, read_batches
+from halfseen_bench.data.official import locate
 
 IMAGES = Path(__file__).parent / "images"
 SOURCE_COLOUR, TARGET_COLOUR = "#1f77b4", "#d62728"
@@ -45,10 +44,9 @@ def show(axis: plt.Axes, image: npt.NDArray[np.float32]) -> None:
 def draw_digits(root: Path) -> None:
     """Draw every domain's digits, and MNIST-M's with patches of increasing size missing."""
     fractions = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7)
-    with tempfile.TemporaryDirectory() as cache:
-        sizes = {"max_train": 200, "max_test": 1, "cache": Path(cache)}
-        grey = digits.load_pair(root, "mnist", "usps", **sizes)
-        coloured = digits.load_pair(root, "svhn", "mnistm", **sizes)
+    sizes = {"max_train": 200, "max_test": 1}
+    grey = digits.load_pair(root, "mnist", "usps", **sizes)
+    coloured = digits.load_pair(root, "svhn", "mnistm", **sizes)
     domains = {
         "MNIST": grey.source_train.inputs,
         "USPS": grey.complete_target.open("a picture")[0],
@@ -78,7 +76,7 @@ def draw_digits(root: Path) -> None:
 
 def criteo_features(root: Path) -> dict[str, list[npt.NDArray[np.float32]]]:
     """Return each feature of all rows at hand, as [source, target], nothing hidden."""
-    path = locate(root, "criteo/parquet", "criteo/train.txt")
+    path = locate(root, "criteo/train.txt")
     columns = (*NUMERIC, criteo.DOMAIN_COLUMN)
     batches = [batch.to_pydict() for batch in read_batches(path, columns)]
     table = {name: [v for batch in batches for v in batch[name]] for name in columns}
@@ -123,9 +121,8 @@ def print_criteo_table(features: dict[str, list[npt.NDArray[np.float32]]]) -> No
 
 def print_counts(root: Path) -> None:
     """Print rows, and positives where there are two classes, of each domain at hand."""
-    with tempfile.TemporaryDirectory() as cache:
-        for pair in (("mnist", "usps"), ("svhn", "mnistm")):
-            print(digits.load_pair(root, *pair, cache=Path(cache)).card.counts)
+    for pair in (("mnist", "usps"), ("svhn", "mnistm")):
+        print(digits.load_pair(root, *pair).card.counts)
     for domain in amazon.DOMAINS:
         labels = read_domain(root, domain)[1]
         print(f"{domain}: {len(labels)} reviews, {labels.sum()} positive")

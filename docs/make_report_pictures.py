@@ -23,12 +23,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "report"))
 
 from chromium import Chromium, find_chromium  # noqa: E402
 
-LOOKS = {
-    "light": (1180, 760, "light", 0.62),
-    "dark": (1180, 760, "dark", 0.62),
-    "phone": (390, 860, "light", 0.8),
-}
-"""Width, height, theme, scale."""
+WIDTH, HEIGHT, SCALE = 1180, 760, 0.62
 
 
 def tables(folder: Path) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -57,15 +52,14 @@ def main(folder: Path) -> None:
                 halfseen.fit(source, target, "label", effort="quick").save(place / name)
             page = place / f"{name}.html"
             write_page(page, model_page(read_subject(place / name)))
-            for look, (width, height, theme, scale) in LOOKS.items():
-                browser.resize(width, height)
-                browser.prefer(theme)
-                browser.open(page)
-                path = HERE / "images" / f"report-{name}-{look}.png"
-                clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": scale}
-                browser.screenshot(path, whole=True, clip=clip)
-                Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
-                print(f"wrote {path.name}, {path.stat().st_size / 1024:.0f} kB")
+            browser.resize(WIDTH, HEIGHT)
+            browser.prefer("light")
+            browser.open(page)
+            path = HERE / "images" / f"report-{name}-light.png"
+            clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": SCALE}
+            browser.screenshot(path, whole=True, clip=clip)
+            Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
+            print(f"wrote {path.name}, {path.stat().st_size / 1024:.0f} kB")
     finally:
         browser.close()
 

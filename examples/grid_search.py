@@ -20,7 +20,7 @@ from halfseen import HalfSeenClassifier
 from halfseen.selection import make_scorer
 
 
-def main(epochs: int | str = "auto") -> None:
+def main(effort: str = "default") -> None:
     patients = load_breast_cancer(as_frame=True).frame
     source = patients.sample(300, random_state=0)
     target = patients.drop(source.index)
@@ -32,14 +32,14 @@ def main(epochs: int | str = "auto") -> None:
     sample_domain = np.r_[np.ones(len(source), int), -np.ones(len(target), int)]
 
     with config_context(enable_metadata_routing=True):
-        model = HalfSeenClassifier(options={"training.joint_epochs": epochs}, random_state=0)
+        model = HalfSeenClassifier(effort=effort, random_state=0)
         pipeline = make_pipeline(
             QuantileTransformer(n_quantiles=50, output_distribution="normal"),
             model.set_fit_request(sample_domain=True),
         )
         search = GridSearchCV(
             pipeline,
-            {"adaptationimputationclassifier__divergence": ["adversarial", "transport"]},
+            {"halfseenclassifier__members": [["regression"], ["boosted_trees", "regression"]]},
             scoring=make_scorer("dev"),  # a risk on the target, estimated without its labels
             cv=2,
         ).fit(X, y, sample_domain=sample_domain)
@@ -53,4 +53,4 @@ def main(epochs: int | str = "auto") -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -43,7 +43,7 @@ def hearts(root: Path) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series
     return source, pd.Series(label), target.fillna(source.median()), pd.Series(truth)
 
 
-def main(epochs: int | str = "auto") -> None:
+def main(effort: str = "default") -> None:
     root = Path(os.environ.get("HALFSEEN_DATA", ""))
     there = (root / "heart").is_dir() and "HALFSEEN_DATA" in os.environ
     source, label, target, truth = hearts(root) if there else tumours()
@@ -57,20 +57,16 @@ def main(epochs: int | str = "auto") -> None:
     overlap = domain_separation(source[observed], target).overlap
     print(f"On the target, source rows are worth {overlap:.1%} of their number")
 
-    # The method, its relative that ignores the missing columns, and what you would try first.
+    # The model, and what you would try first.
     X, X_held, y, y_held = train_test_split(source, label, stratify=label, random_state=0)
-    settings = {"options": {"training.joint_epochs": epochs}, "random_state": 0}
-    imputing = HalfSeenClassifier(**settings)
-    ignoring = HalfSeenClassifier(model="Adaptation-IgnoreComponent", **settings)
-    imputing.fit(X, y, X_target=target)
-    ignoring.fit(X, y, X_target=target)
+    halfseen = HalfSeenClassifier(effort=effort, random_state=0).fit(X, y, X_target=target)
     logistic = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[observed], y)
 
     # The truth was kept aside: nothing above has seen it. In your case there is none.
-    for name, model in [("imputing", imputing), ("ignoring", ignoring), ("logistic", logistic)]:
+    for name, model in [("halfseen", halfseen), ("logistic", logistic)]:
         held, new = model.score(X_held[observed], y_held), model.score(target, truth)
         print(f"{name}: {held:.1%} right on held-out source rows, {new:.1%} on the target")
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

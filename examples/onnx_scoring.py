@@ -18,24 +18,19 @@ import onnxruntime
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.schema_inference import infer_schema
-from halfseen.data.table_files import open_table
+import halfseen
 from halfseen.export.onnx import check_parity, onnx_model, write_onnx
-from halfseen.fitting.pipeline import fit_tables
-from halfseen.settings import FitSettings
 
 
-def fit(folder: Path, epochs: int | str) -> pd.DataFrame:
+def fit(folder: Path, effort: str) -> pd.DataFrame:
     """Write two tables, fit a model of them, write it as `model.onnx`; return target rows."""
     patients = load_breast_cancer(as_frame=True).frame
     source = patients.sample(300, random_state=0)
     target = patients.drop(source.index).loc[:, :"fractal dimension error"] * 1.1
     source.to_csv(folder / "source.csv", index=False)
     target.to_csv(folder / "target.csv", index=False)
-    tables = open_table(folder / "source.csv"), open_table(folder / "target.csv")
-    found = infer_schema(*tables, ColumnSpec(label="target"))
-    model = fit_tables(found, FitSettings(options={"training.joint_epochs": epochs})).model
+    files = folder / "source.csv", folder / "target.csv"
+    model = halfseen.fit(*files, label="target", effort=effort)
     graph = onnx_model(model)
     print(f"Graph and model differ by at most {check_parity(model, graph):.0e}.")
     write_onnx(graph, folder / "model.onnx")
@@ -64,10 +59,10 @@ def ask_server(graph: Path, rows: pd.DataFrame) -> list[dict[str, float]]:
     return records
 
 
-def main(epochs: int | str = "auto") -> None:
+def main(effort: str = "default") -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        target = fit(folder, epochs)
+        target = fit(folder, effort)
         probabilities = score(folder / "model.onnx", target)
         print(f"ONNX Runtime: {len(probabilities)} rows, the first {probabilities[0].round(3)}")
         for row in ask_server(folder / "model.onnx", target.head(2)):
@@ -75,4 +70,4 @@ def main(epochs: int | str = "auto") -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

@@ -12,7 +12,7 @@ import torch
 from sklearn.datasets import load_breast_cancer
 from torch import Tensor, nn
 
-from halfseen import HalfSeenClassifier
+from halfseen import AdaptationImputationClassifier
 from halfseen.evidence import domain_separation
 from halfseen.networks.divergences import register, squared_distances
 
@@ -44,12 +44,12 @@ def main(epochs: int | str = "auto") -> None:
     target = target.loc[:, :"fractal dimension error"] * 1.1  # ten columns less, and a shift
     label = source.pop("target")
     for name in ("adversarial", "transport", "mmd"):
-        model = HalfSeenClassifier(
+        model = AdaptationImputationClassifier(
             divergence=name, options={"training.joint_epochs": epochs}, random_state=0
         ).fit(source, label, X_target=target)
         apart = domain_separation(model.transform(source), model.transform(target)).auc
         right = model.score(target, truth)
-        print(f"{name}: {right:.1%} right; latents of the domains told apart with AUC {apart:.2f}")
+        print(f"{name}: {right:.1%} right; latents tell the domains apart with AUC {apart:.2f}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sys
 import torch
 from torch import nn
 
-from halfseen import HalfSeenClassifier
+from halfseen import AdaptationImputationClassifier
 from halfseen_bench.data.demo import demo_pair
 
 
@@ -51,7 +51,7 @@ def make_encoder(shape: tuple[int, ...]) -> nn.Module:
 
 def main(epochs: int = 20) -> None:
     pair = demo_pair(seed=0)  # digits on black; on photos, with the lower half hidden
-    model = HalfSeenClassifier(
+    model = AdaptationImputationClassifier(
         encoder=make_encoder,
         missing=pair.blocks,
         options={"training.warmup_epochs": min(5, epochs), "training.joint_epochs": epochs},

@@ -24,16 +24,15 @@ from halfseen import HalfSeenClassifier
 MISSING = list(range(20, 30))
 
 
-def main(epochs: int | str = "auto") -> None:
+def main(effort: str = "default") -> None:
     sklearn.set_config(enable_metadata_routing=True)  # importing skada does so as well
     X, y = load_breast_cancer(return_X_y=True)
     domain = np.where(np.random.default_rng(0).random(len(X)) < 0.5, 1, -2)
     X[domain < 0] *= 1.1  # a scanner that reads high
     X[np.ix_(domain < 0, MISSING)] = 0.0  # what the target never measured
 
-    model = HalfSeenClassifier(
-        missing=MISSING, options={"training.joint_epochs": epochs}, random_state=0
-    ).set_fit_request(sample_domain=True)
+    model = HalfSeenClassifier(missing=MISSING, effort=effort, random_state=0)
+    model.set_fit_request(sample_domain=True)
     pipelines = {
         "skada: CORAL": make_da_pipeline(StandardScaler(), CORALAdapter(), LogisticRegression()),
         "halfseen": make_da_pipeline(StandardScaler(), model),
@@ -59,4 +58,4 @@ def main(epochs: int | str = "auto") -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(*sys.argv[1:])

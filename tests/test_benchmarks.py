@@ -31,11 +31,10 @@ NAMES = {
 @pytest.fixture
 def benchmarks(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import matrix_products
     import speed_cases
     import straightforward
 
-    return speed_cases, straightforward, matrix_products
+    return speed_cases, straightforward
 
 
 def assert_same_step(cases, model, losses, options, domains, method):
@@ -79,7 +78,7 @@ def test_every_benchmark_knows_the_names_that_it_uses(script, monkeypatch):
 
 @pytest.mark.parametrize("case", ["digits", "colours", "dann", "ads"])
 def test_adversarial_steps_and_predictions_are_the_same(benchmarks, case):
-    cases, plain, _ = benchmarks
+    cases, plain = benchmarks
     channels = 3 if case == "colours" else 1
     domains = cases.ads(64) if case == "ads" else cases.digits(channels, 64)
     if case == "ads":
@@ -97,9 +96,20 @@ def test_adversarial_steps_and_predictions_are_the_same(benchmarks, case):
     assert np.allclose(np.exp(found), expected, atol=1e-9)
 
 
+def test_every_case_of_speed_runs(benchmarks, monkeypatch):
+    cases, _ = benchmarks
+    small = {"digits": cases.digits, "ads": cases.ads}
+    monkeypatch.setattr(cases, "digits", lambda channels: small["digits"](channels, 600))
+    monkeypatch.setattr(cases, "ads", lambda: small["ads"](1200))
+    for make in cases.CASES.values():
+        case = make()
+        case.plainly()
+        case.ours()
+
+
 @pytest.mark.parametrize("two_passes", [True, False])
 def test_transport_steps_are_the_same(benchmarks, two_passes):
-    cases, plain, _ = benchmarks
+    cases, plain = benchmarks
     options = cases.our_options("image", "transport", 16, **{"networks.classifier_dropout": 0.0})
 
     def losses(*given):
@@ -110,18 +120,6 @@ def test_transport_steps_are_the_same(benchmarks, two_passes):
     )
 
 
-def test_products_of_a_step_are_counted(benchmarks):
-    _, _, products = benchmarks
-    network = nn.Sequential(nn.Conv2d(2, 3, 5), nn.Flatten(), nn.Linear(48, 7))
-    x = torch.randn(10, 2, 8, 8)
-    found = products.products_of(lambda: network(x).sum().backward())
-    sizes = sorted((p.rows, p.inner, p.columns) for p in found)
-    convolution = [(160, 50, 3), (3, 160, 50)]
-    linear = [(10, 48, 7), (7, 10, 48), (10, 7, 48)]
-    assert sizes == sorted(convolution + linear)
-    products.replay(found)()
-
-
 @pytest.mark.usefixtures("benchmarks")
 def test_speed_writes_its_tables(tmp_path, monkeypatch):
     import speed
@@ -129,12 +127,6 @@ def test_speed_writes_its_tables(tmp_path, monkeypatch):
     output = tmp_path / "speed.json"
     asked = ["ads, data", "--alternations", "2", "--threads", "1", "--output", str(output)]
     monkeypatch.setattr(sys, "argv", ["speed.py", *asked])
-    # Measurements have processes of their own; the ratio's is enough to show that.
-    monkeypatch.setattr(speed, "square_product_gflops", None)
-    fresh = speed.in_fresh_process
-    monkeypatch.setattr(
-        speed, "in_fresh_process", lambda what, *given: fresh(what, *given) if what else 1.0
-    )
     speed.main()
     results = json.loads(output.read_text())
     low, middle, high = results["cases"]["ads, data path alone"]["ratio"]

@@ -23,7 +23,7 @@ from halfseen.fitting.pipeline import fit_images, fit_tables
 from halfseen.members import Sample
 from halfseen.model.model import Model
 from halfseen.model.pattern_model import PatternModel
-from halfseen.report.gathering import facts_of_fit
+from halfseen.report.facts import facts_of_fit
 from halfseen.settings import FitSettings
 
 

@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from halfseen.arrays import Floats, Integers, Matrix, Tensor
 from halfseen.errors import InputError
-from halfseen.evidence.neighbours import SMALLEST, neighbours_of
+from halfseen.evidence.distances import SMALLEST, neighbours_of
 
 if TYPE_CHECKING:
     from halfseen.onnx_graph import GraphBuilder

@@ -7,7 +7,8 @@ amounts.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,28 @@ BINS = 15
 """Of confidence, in the calibration error."""
 SMALLEST = float(np.finfo(np.float64).eps)
 """A probability below this counts as this, as scikit-learn's log_loss has it."""
+
+Labels = npt.NDArray[Any]
+"""Class positions or amounts, one each; or soft labels, one row each."""
+
+
+class Measure(NamedTuple):
+    """Something measured on labelled rows: its words, and its value (None where undefined)."""
+
+    words: str
+    of: Callable[[Floats, Labels], float | None]
+
+
+class Expected(NamedTuple):
+    """Something that can be expected on a target: a mean of row losses, read in some way.
+
+    `other` is what a target's mean differs by from what its observed columns let expect, a
+    standard deviation found on development problems.
+    """
+
+    losses: Floats
+    other: float
+    read: Callable[[float], float]
 
 
 def predictions(predicted: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Integers]:

@@ -22,8 +22,8 @@ from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.tables import PooledTable, Table, each_site
 from halfseen.errors import InputError
-from halfseen.evidence.carving import Carving, carve_pseudo_target
-from halfseen.evidence.scores import SCORES, agreement
+from halfseen.evidence.features import Carving, carve_pseudo_target
+from halfseen.evidence.risk import SCORES, agreement
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_rows
 from halfseen.fitting.prepared_rows import Fold, PreparedRows
@@ -36,7 +36,6 @@ from halfseen.splitting import held_out_count
 from halfseen.targets import LABEL_KINDS, ClassTarget, TargetType
 
 TAUGHT, UNTAUGHT = "Members taught by the missing block", "Members of the observed columns"
-"""The models without networks: with teachers that see the complete source, and without."""
 MOST_ROWS = 10_000
 """Rows of each table that a rehearsal reads, unless told otherwise."""
 HELD_OUT = 0.2
@@ -57,27 +56,24 @@ class RehearsedRun:
 
 @dataclass(frozen=True)
 class RehearsedChoice:
-    """What one label-free score would have chosen."""
+    """The model that a label-free score prefers, and what it loses to the best on the slice."""
 
     score: str
     model: str
-    """The model that it prefers, by its mean over the seeds."""
     lost: float
-    """Loss of that model on the slice, above the best model's."""
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found."""
+    """What a rehearsal found: every run, and what each score would have chosen, the best first.
+
+    `site` played the target, where it was one of several.
+    """
 
     carving: Carving
-    """The slice, and how its shift compares with the true one."""
     runs: tuple[RehearsedRun, ...]
-    """Every model with every seed."""
     choices: tuple[RehearsedChoice, ...]
-    """What each score would have chosen, the best first."""
     site: str = ""
-    """The source site that played the target, where it was one of several."""
     task: str = ClassTarget.task
 
     @property
@@ -93,20 +89,17 @@ class Rehearsal:
 
     def mean(self, model: str, metric: str) -> float:
         """Return a model's mean on the slice over the seeds; NaN where it is not defined."""
-        return float(np.mean(self._values(model, metric)))
+        values = [run.measured[metric] for run in self.runs if run.model == model]
+        return float(np.mean(np.array(values, dtype=np.float64)))
 
     def loss(self, model: str) -> float:
-        """Return a model's mean loss on the slice: cross-entropy, or RMSE."""
         return self.mean(model, self.target_type.loss)
 
     def deviation(self, model: str) -> float:
         """Return the loss's standard deviation over the seeds; NaN for a single one."""
-        values = self._values(model, self.target_type.loss)
-        return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-
-    def _values(self, model: str, metric: str) -> list[float]:
-        values = [run.measured[metric] for run in self.runs if run.model == model]
-        return [float("nan") if value is None else value for value in values]
+        loss = self.target_type.loss
+        values = [run.measured[loss] for run in self.runs if run.model == model]
+        return float(np.std(np.array(values), ddof=1)) if len(values) > 1 else float("nan")
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -117,18 +110,13 @@ class Rehearsal:
     def verdict(self) -> str:
         best, second, gap = self._lead()
         least = min(choice.lost for choice in self.choices)
-        right = [choice.score for choice in self.choices if choice.lost <= least]
-        found = (
-            f"choosing by {', '.join(right)} would have found it"
-            if least == 0
-            else f"no score would have found it, and {', '.join(right)} would have lost the "
-            f"least, {shown(least)}"
-        )
+        right = ", ".join(choice.score for choice in self.choices if choice.lost <= least)
+        found = f"choosing by {right} would have found it"
+        if least > 0:
+            found = f"no score would have found it, and {right} would have lost {shown(least)}"
         words = self.measures[self.target_type.loss]
-        return (
-            f"{best} would have won on the slice, {shown(gap)} in {words} ahead of {second}; "
-            f"{found}."
-        )
+        ahead = f"{shown(gap)} in {words} ahead of {second}"
+        return f"{best} would have won on the slice, {ahead}; {found}."
 
     @property
     def trust(self) -> str:
@@ -150,15 +138,12 @@ class Rehearsal:
                 f"The rehearsed shift is {word} than the true one (AUC {obtained:.2f} against "
                 f"{wanted:.2f})."
             )
-        if self.site:
-            parts.append(
-                f"{self.site} is another site: what differs between your sites is in these "
-                "figures; what is new on the target is not."
-            )
-            return " ".join(parts)
         parts.append(
-            "The slice comes from the source: that the missing block or the labels follow from "
-            "the observed columns in another way on the target cannot be seen here."
+            f"{self.site} is another site: what differs between your sites is in these figures; "
+            "what is new on the target is not."
+            if self.site
+            else "The slice comes from the source: that the missing block or the labels follow "
+            "from the observed columns in another way on the target cannot be seen here."
         )
         return " ".join(parts)
 
@@ -169,11 +154,11 @@ class Rehearsal:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the slice's rows, as data."""
-        carving = self.carving
+        chosen, separation = self.carving.chosen, (self.carving.wanted, self.carving.obtained)
         return {
             "task": self.task,
-            "rows": {"slice": int(carving.chosen.sum()), "rest": int((~carving.chosen).sum())},
-            "separation": {"target": asdict(carving.wanted), "slice": asdict(carving.obtained)},
+            "rows": {"slice": int(chosen.sum()), "rest": int((~chosen).sum())},
+            "separation": dict(zip(("target", "slice"), map(asdict, separation), strict=True)),
             "runs": [asdict(run) for run in self.runs],
             "choices": [asdict(choice) for choice in self.choices],
             "verdict": self.verdict,
@@ -217,18 +202,17 @@ class RehearsalStage:
 
     def observed(self, model: Model) -> Observed:
         """Return what the scores can read off a fitted model, all rows of the slice in it."""
-        held_out, samples = self.fold.held_out, (self.slice, self.fold.training)
-        target, training = (self.schema.blocks.hide(sample.inputs) for sample in samples)
-        hidden = self.schema.blocks.hide(held_out.inputs)
-        kind = self.schema.target_type
-        return Observed(model, Evidence(hidden, held_out.labels, target, training, kind))
+        parts = (self.fold.held_out, self.slice, self.fold.training)
+        held_out, target, training = (self.schema.blocks.hide(part.inputs) for part in parts)
+        labels, kind = self.fold.held_out.labels, self.schema.target_type
+        return Observed(model, Evidence(held_out, labels, target, training, kind))
 
     def measured(self, name: str, seed: int, model: Model) -> RehearsedRun:
         """Ask the scores about a model, then the labels of the slice."""
-        shown, kind = self.observed(model), self.schema.target_type
-        scores = {score: score_of(score, shown) for score in scores_for(kind)}
-        found = kind.metrics_of(model.score(shown.evidence.target), self.slice.labels)
-        measured = {metric: value for metric, value in found.items() if metric != "rows"}
+        observed, kind = self.observed(model), self.schema.target_type
+        scores = {score: score_of(score, observed) for score in scores_for(kind)}
+        measured = kind.metrics_of(model.score(observed.evidence.target), self.slice.labels)
+        del measured["rows"]
         return RehearsedRun(name, seed, measured, scores)
 
 
@@ -305,12 +289,10 @@ def _rehearsed(
         f"slice from the rest with an AUC of {carving.obtained.auc:.3f}, and the target from the "
         f"source with {carving.wanted.auc:.3f}."
     )
-    kind = found.schema.target_type
-    networks = candidates(settings, kind)
-    runs: list[RehearsedRun] = []
-    predicted: dict[str, list[Floats]] = {}
+    kind, runs = found.schema.target_type, list[RehearsedRun]()
+    own_models, predicted = candidates(settings, kind), dict[str, list[Floats]]()
     for seed in range(settings.seed, settings.seed + repeats):
-        for name, own in (networks | baselines(kind)).items():
+        for name, own in (own_models | baselines(kind)).items():
             hooks = Hooks(lambda _, title=f"{name}, seed {seed}": progress(title))  # type: ignore[misc]
             model = stage.fit(own.model_copy(update={"seed": seed}), hooks)
             run = stage.measured(name, seed, model)
@@ -319,7 +301,7 @@ def _rehearsed(
                 f"{shown(run.measured[kind.loss])} on the slice."
             )
             runs.append(run)
-            if name in networks and kind.answers_tell:
+            if name in own_models and kind.answers_tell:
                 target = stage.observed(model).target_probabilities
                 predicted.setdefault(name, []).append(target)
     return Rehearsal(carving, tuple(runs), _choices(runs, predicted, kind.loss), task=kind.task)
@@ -341,13 +323,10 @@ def candidates(settings: FitSettings, kind: TargetType) -> dict[str, FitSettings
 
 def baselines(kind: TargetType) -> dict[str, FitSettings]:
     """Return what a user would pick instead: one member alone, taught by nobody."""
-    names = {
-        kind.linear_words.capitalize(): "regression",
-        "Gradient-boosted trees": "boosted_trees",
-    }
+    alone = FitSettings(effort="quick", align=False)
     return {
-        name: FitSettings(members=(member,), effort="quick", align=False)
-        for name, member in names.items()
+        kind.linear_words.capitalize(): replace(alone, members=("regression",)),
+        "Gradient-boosted trees": replace(alone, members=("boosted_trees",)),
     }
 
 

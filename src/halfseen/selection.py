@@ -1,16 +1,14 @@
 """Choosing without target labels: every score that can be read off a trained model, and a scorer.
 
-The formulas stand in :mod:`halfseen.evidence`, and :data:`SCORES` says for each whether lower or
-higher is better. The rows, kept once, are :class:`Evidence`; what one model makes of them is
-:class:`Observed`; :func:`evaluate` turns that into numbers, and :func:`make_scorer` makes one of
-them a scikit-learn scorer. A search over settings is :func:`halfseen.tuning.search`.
+The formulas stand in :mod:`halfseen.evidence`. The rows are :class:`Evidence`, what one model makes
+of them :class:`Observed`. A search over settings is :func:`halfseen.tuning.search`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -22,9 +20,8 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.frames import split_stacked
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.density_ratio import compact_domain_classifier, fit_density_ratio
-from halfseen.evidence.risk import RiskEstimate
-from halfseen.evidence.scores import SCORES
+from halfseen.evidence.density_ratio import default_domain_classifier, fit_density_ratio
+from halfseen.evidence.risk import SCORES, RiskEstimate
 from halfseen.targets import ClassTarget, TargetType
 
 __all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
@@ -38,37 +35,31 @@ CLASSES = ClassTarget(())
 
 
 class Observable(Protocol):
-    """A trained model as scores look at it; rows are prepared, the missing block hidden."""
+    """A trained model as scores look at it; rows are prepared, the missing block hidden.
 
-    def raw_prediction(self, rows: Matrix) -> Floats:
-        """Return log-probabilities, or amounts."""
+    The domains are compared in latents ẑ, or in x1 where there are none. With
+    `source_statistics` the model sees source rows as training did, for a while.
+    """
 
-    def compared_in(self, rows: Matrix) -> Matrix:
-        """Return what the domains are compared in: latents ẑ, or x1 where there are none."""
-
-    def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]:
-        """Let the model see source rows as training did, for a while."""
+    def raw_prediction(self, rows: Matrix) -> Floats: ...
+    def compared_in(self, rows: Matrix) -> Matrix: ...
+    def source_statistics(self, rows: Matrix) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The rows that models are compared on; none carries a target label.
+    """The prepared rows that models are compared on; none carries a target label.
 
-    All are prepared as networks see them. It does not matter whether source rows hold their
-    missing block: a model is asked about them as about target rows, with the block hidden.
-
+    `held_out` are source rows that no model was trained on, with their `labels`; whether they hold
+    their missing block does not matter. The density ratio is fitted on `training`; without them,
+    each half of `held_out` is weighed by a ratio fitted on the other half.
     """
 
     held_out: Matrix
-    """Source rows that no model was trained on."""
     labels: npt.NDArray[Any]
-    """Their class positions, or amounts."""
     target: Matrix
     training: Matrix | None = None
-    """Source rows that the density ratio is fitted on, apart from those it weighs. Without them,
-    each half of `held_out` is weighed by a ratio fitted on the other half."""
     target_type: TargetType = CLASSES
-    """What is predicted."""
 
     @classmethod
     def prepared(
@@ -98,13 +89,13 @@ class Evidence:
             order = np.random.default_rng([seed, len(inputs)]).permutation(len(inputs))
             return np.sort(order[:rows])
 
-        held, training = some(self.held_out), self.training
-        return Evidence(
-            self.held_out[held],
-            self.labels[held],
-            self.target[some(self.target)],
-            None if training is None else training[some(training)],
-            self.target_type,
+        held, target, training = some(self.held_out), some(self.target), self.training
+        return replace(
+            self,
+            held_out=self.held_out[held],
+            labels=self.labels[held],
+            target=self.target[target],
+            training=None if training is None else training[some(training)],
         )
 
 
@@ -112,7 +103,7 @@ class Evidence:
 class Observed:
     """What one model says of the evidence; each quantity is computed when first asked for.
 
-    Its names are those that :attr:`Score.needs <halfseen.evidence.Score>` lists.
+    Its names are those that :attr:`Score.needs <halfseen.evidence.risk.Score>` lists.
     """
 
     model: Observable
@@ -154,8 +145,8 @@ class Observed:
 
     @property
     def _source_rows(self) -> Matrix:
-        evidence = self.evidence
-        return evidence.held_out if evidence.training is None else evidence.training
+        training = self.evidence.training
+        return self.evidence.held_out if training is None else training
 
     def _latents(self, rows: Matrix) -> Floats:
         return self.model.compared_in(rows).astype(np.float64)
@@ -185,10 +176,9 @@ def evaluate(
 ) -> dict[str, float]:
     """Return scores of a trained model, each in its natural sense.
 
-    Risks come from held-out source rows as the target would be seen, with the missing block
-    hidden; their weights compare the latents ẑ = (z1, ẑ2) of both domains, as the paper does.
-    The density ratio is fitted on the latents' leading 32 principal components. Source rows are
-    normalised by the source's batch statistics, as in training; the model is left as it was.
+    Risks come from held-out source rows with the missing block hidden; their weights compare the
+    latents ẑ = (z1, ẑ2) of both domains, as the paper does, by their leading 32 principal
+    components. The model is left as it was.
 
     Parameters
     ----------
@@ -224,18 +214,17 @@ def check_one_fit(name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class LabelFreeScorer:
-    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better."""
+    """A scorer ``scorer(estimator, X, y, sample_domain=...)``; greater is always better.
+
+    It scores a fitted estimator, or a pipeline that ends in one, on rows it was not fitted on:
+    both domains stacked, target rows having a negative `sample_domain` and labels that are not
+    read; or held-out source rows, where the scorer has its target.
+    """
 
     name: str
     X_target: Any = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, *, sample_domain: Any = None) -> float:
-        """Score a fitted estimator, or a pipeline that ends in one, on rows it was not fitted on.
-
-        `X` and `y` are both domains stacked, `sample_domain` being positive for source rows and
-        negative for target rows, whose labels are not read; or held-out source rows, where the
-        scorer has its target.
-        """
         if sample_domain is not None:
             X, y, X_target, _ = split_stacked(X, y, sample_domain)
         elif self.X_target is not None:
@@ -262,10 +251,9 @@ class LabelFreeScorer:
 def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
     """Return one of :data:`ONE_FIT_SCORES` as a scorer, for ``GridSearchCV`` and its kin.
 
-    A score of which less is better has its sign flipped. In the stacked form, `sample_domain` is
-    passed to ``fit`` of the search and routed by scikit-learn to estimator and scorer alike
-    (``sklearn.set_config(enable_metadata_routing=True)``). Without routing, give the target here
-    and let the search split the source alone.
+    A score of which less is better has its sign flipped. Give the target here and let the search
+    split the source alone; or stack both, pass `sample_domain` to ``fit`` of the search, and have
+    scikit-learn route it (``sklearn.set_config(enable_metadata_routing=True)``).
 
     Examples
     --------
@@ -295,5 +283,5 @@ def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
 
 def _weights(source: Floats, target: Floats, weighed: Floats) -> Floats:
     """Return the weights of some source rows from a ratio fitted on others."""
-    classifier = compact_domain_classifier(source.shape[1], len(source) + len(target))
+    classifier = default_domain_classifier(source.shape[1], len(source) + len(target))
     return fit_density_ratio(source, target, classifier=classifier).weights(weighed)

@@ -31,7 +31,7 @@ from halfseen.errors import (
     installed_by,
     one_line,
 )
-from halfseen.evidence.scores import SCORES, agreement
+from halfseen.evidence.risk import SCORES, agreement
 from halfseen.fitting.pipeline import fit_rows, is_resident
 from halfseen.fitting.prepared_rows import HELD_OUT, measured_columns, prepared_in_memory
 from halfseen.members import Sample

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from halfseen.arrays import Floats
+from halfseen.metrics import Labels
 from halfseen.targets import TargetType
-from halfseen.targets.target_type import Labels
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,6 @@ from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.epochs import tensor
 from halfseen_bench.scaling import standardized
 
-__all__ = [
-    "augmented_source_only",
-    "distilled",
-    "distilled_adapting",
-    "is_transductive",
-    "skada_dann",
-    "skada_deepjdot",
-    "supervised_ceiling",
-]
-
 IGNORE, ADAPTING = "Source-IgnoreComponent", "Adaptation-IgnoreComponent"
 SKADA_RATE = 1e-3
 """Adam's rate for skada's models, which have no schedule."""

@@ -24,14 +24,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from halfseen.arrays import Floats
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.evidence import fit_density_ratio
 from halfseen.options import Options
 from halfseen.splitting import folds, rarest_class
 from halfseen_bench import baseline_networks as networks
 from halfseen_bench.data import DomainPair
-
-__all__ = ["BASELINES", "Baseline", "baseline_named"]
 
 Matrix = npt.NDArray[np.floating]
 Labels = npt.NDArray[np.int64]
@@ -44,24 +42,12 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0)
 
 @dataclass(frozen=True)
 class Baseline:
-    """One competitor.
-
-    Parameters
-    ----------
-    name
-        As tables have it.
-    function
-        From a pair, a seed and the options of networks to probabilities on the target test rows.
-    uses_target_labels
-        Whether it is a yardstick that no user could have.
-    needs
-        A package that must be there beside halfseen's own.
-    """
+    """One competitor: from a pair, a seed and options of networks to target probabilities."""
 
     name: str
     function: Callable[[DomainPair, int, Options | None], Floats]
-    uses_target_labels: bool = False
-    needs: str | None = None
+    uses_target_labels: bool = False  # a yardstick that no user could have
+    needs: str | None = None  # a package that must be there beside halfseen's own
 
     def predict(self, pair: DomainPair, seed: int, options: Options | None = None) -> Floats:
         """Return class probabilities of the target test rows.
@@ -187,10 +173,7 @@ def _logistic(labels: Labels, seed: int) -> Pipeline:
     steps = [("scale", StandardScaler()), ("logistic", LogisticRegression(max_iter=300))]
     search = GridSearchCV(
         Pipeline(steps),
-        {
-            "scale": [StandardScaler(), StandardScaler(with_std=False)],
-            "logistic__C": STRENGTHS,
-        },
+        {"scale": [StandardScaler(), StandardScaler(with_std=False)], "logistic__C": STRENGTHS},
         scoring="neg_log_loss",
         cv=folds(labels, 5 if len(labels) < 500 else 3, seed),
     )
@@ -345,10 +328,3 @@ BASELINES: dict[str, Baseline] = {
     )
 }
 """Every baseline by name."""
-
-
-def baseline_named(name: str) -> Baseline:
-    """Return a baseline, or say which there are."""
-    if name not in BASELINES:
-        raise OptionError(f"There is no baseline {name!r}; there are {', '.join(BASELINES)}.")
-    return BASELINES[name]

@@ -9,35 +9,24 @@ from pydantic import BaseModel, ConfigDict
 from halfseen.errors import OptionError
 from halfseen_bench.problems import BenchProblem, Kind
 
-__all__ = ["BUDGETS", "DEMO_BUDGET", "Budget", "budget_named"]
-
 
 class Budget(BaseModel):
-    """How much is spent.
-
-    Parameters
-    ----------
-    training
-        Options of the models, by kind of problem: lengths of the phases, sizes of networks.
-    seeds
-        Runs of each model, by kind of problem.
-    reader
-        Options of the readers, by family: subsets, and sizes of what is simulated.
-    score_rows
-        Rows of each domain on which label-free scores are taken; 0 takes none.
-    evaluations
-        The most epochs of a phase after which they are, and the target is measured.
-    """
+    """How much is spent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     what: str
     training: dict[Kind, dict[str, Any]]
+    """Options of the models: lengths of the phases, sizes of networks."""
     seeds: dict[Kind, int]
+    """Runs of each model."""
     reader: dict[str, dict[str, Any]] = {}
+    """Options of the readers, by family: subsets, and sizes of what is simulated."""
     score_rows: int = 1000
+    """Rows of each domain on which label-free scores are taken; 0 takes none."""
     evaluations: int = 100
+    """The most epochs of a phase after which they are, and the target is measured."""
 
     def problem(self, problem: BenchProblem) -> BenchProblem:
         """Return the problem at this budget's size; what the problem itself says stays."""

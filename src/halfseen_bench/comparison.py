@@ -2,159 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from halfseen.errors import InputError
-from halfseen_bench import cells
-from halfseen_bench.cells import NONE, Setting
-from halfseen_bench.metrics import METRICS
+from halfseen_bench.metrics import METRICS, Metric, metric_named
 from halfseen_bench.models import Record
-from halfseen_bench.paper import PAPER, PaperCell
-from halfseen_bench.rendering import ResultTable, Text
-from halfseen_bench.tables import Row, RowKey, label_of, summarize
+from halfseen_bench.paper import PAPER, PaperCell, paper_cell
+from halfseen_bench.rendering import Best, ResultTable
+from halfseen_bench.runner import Result
+from halfseen_bench.tables import (
+    ResultCell,
+    RowKey,
+    Rows,
+    Setting,
+    by_setting,
+    choices_of,
+    signed,
+    summarize,
+    yardsticks,
+)
 
-__all__ = [
-    "curve_tables",
-    "difference_tables",
-    "overview_tables",
-    "paper_tables",
-    "problem_tables",
-]
+CHOICES = (
+    "last: final epoch, what a user gets.",
+    "oracle: best epoch in hindsight, chosen with the target test labels.",
+)
+YARDSTICKS = (
+    "Never bold: Full models, which are shown the target's missing inputs, and what uses target "
+    "labels (ceilings, target prior)."
+)
+LOSSES = {
+    "adaptation": "L1",
+    "imputation": "divergence in L2",
+    "reconstruction": "MSE in L2",
+    "classification": "L3",
+}
+LOSS_NOTE = (
+    "Mean ± standard deviation over the runs, at the last epoch of the joint phase, before "
+    "weights. Where the divergence is adversarial, L1 and the divergence in L2 are the loss of a "
+    "critic: 1.386 where it cannot tell its two sides apart, less where it can. Transport is a "
+    "distance, on a scale of its own."
+)
+LOSS = Metric("loss", "loss", "lower", decimals=3)
+
+Metrics = Mapping[str, Sequence[str]]
+"""What to print of each problem; the first one counts."""
+Column = tuple[str, Mapping[RowKey, str]]
+
+
+def published(setting: Setting, key: RowKey, metric: str) -> PaperCell | None:
+    """Return the paper's number for a row of ours."""
+    return paper_cell(setting.pair, *key[:2], metric, refined=key.refined, variant=key.variant)
 
 
 def problem_tables(
-    records: Sequence[Record],
-    metrics: Mapping[str, Sequence[str]],
-    choices: Sequence[str] = (),
+    records: Sequence[Record], metrics: Metrics, choices: Sequence[str] = ()
 ) -> list[ResultTable]:
-    """Return a table per problem and metric: a row per model, a column per choice of epoch.
-
-    Parameters
-    ----------
-    records
-        Those of one suite.
-    metrics
-        What to print, by name of the problem.
-    choices
-        Choices of epoch to show; all that there are by default.
-    """
+    """Return a table per problem and metric: a row per model, a column per choice of epoch."""
     tables = []
-    for setting, found in cells.by_setting(records).items():
+    for setting, found in by_setting(records).items():
         for metric in metrics[setting.pair]:
             rows = summarize(found, metric)
-            if any(row.cells for row in rows):
-                tables.append(_problem_table(setting, metric, rows, choices))
-    return cells.some_tables(tables)
+            if not any(rows.values()):
+                continue
+            shown = [c for c in choices_of(rows.values()) if not choices or c in choices]
+            columns = [(c, _texts(rows, c, found, metric)) for c in shown]
+            compared = [c for c in ("last", "oracle") if c in shown]
+            papers = _paper_columns(setting, rows, metric, compared)
+            if papers:
+                names = ["paper (best)", *(f"{choice} − paper" for choice in compared)]
+                columns += zip(names, papers, strict=True)
+            free = [choice for choice in shown if choice not in ("last", "oracle")]
+            used = {p.table for key in rows if (p := published(setting, key, metric))}
+            notes = (
+                f"{_words(metric)}; mean ± standard deviation over {_seeds(rows)}.",
+                *CHOICES,
+                *([f"{', '.join(free)}: the epoch that this label-free score chose."] * bool(free)),
+                *([f"The paper's column: {', '.join(sorted(used))}."] * bool(used)),
+                YARDSTICKS,
+                setting.stated,
+            )
+            title = f"{setting.title}: {METRICS[metric].title}"
+            tables.append(_joined(title, list(rows), columns, notes))
+    return _some(tables)
 
 
 def overview_tables(
-    records: Sequence[Record], metrics: Mapping[str, Sequence[str]], choice: str = "last"
+    records: Sequence[Record], metrics: Metrics, choice: str = "last"
 ) -> list[ResultTable]:
     """Return one table per metric that counts: a row per model, three columns per problem."""
-    by_metric: dict[str, dict[Setting, list[Row]]] = {}
-    for setting, found in cells.by_setting(records).items():
-        metric = metrics[setting.pair][0]
-        rows = [row for row in summarize(found, metric) if cells.cell_at(row, choice) is not None]
-        by_metric.setdefault(metric, {})[setting] = rows
-    return cells.some_tables(
-        [_overview(m, rows, choice) for m, rows in by_metric.items() if any(rows)]
-    )
+    by_metric: dict[str, dict[Setting, list[Record]]] = {}
+    for setting, found in by_setting(records).items():
+        by_metric.setdefault(metrics[setting.pair][0], {})[setting] = found
+    tables = []
+    for metric, settings in by_metric.items():
+        keys: dict[RowKey, None] = {}
+        columns: list[Column] = []
+        notes = []
+        for setting, found in settings.items():
+            rows = _at(choice, found, metric)
+            keys |= dict.fromkeys(rows)
+            columns.append((setting.title, _texts(rows, choice, found, metric)))
+            papers = _paper_columns(setting, rows, metric, [choice])
+            columns += zip(("paper (best)", "difference"), papers, strict=False)
+            notes.append(f"{setting.title}: {_seeds(rows)}. {setting.stated}")
+        rule = [note for note in CHOICES if note.startswith(choice)]
+        said = f"{_words(metric)}; mean ± standard deviation."
+        title = f"{METRICS[metric].title}, epochs chosen by {choice}"
+        if keys:
+            tables.append(_joined(title, list(keys), columns, (said, *rule, YARDSTICKS, *notes)))
+    return _some(tables)
 
 
 def difference_tables(
-    records: Sequence[Record],
-    metrics: Mapping[str, Sequence[str]],
-    versus: str,
-    choice: str = "last",
+    records: Sequence[Record], metrics: Metrics, versus: str, choice: str = "last"
 ) -> list[ResultTable]:
     """Return each model minus one of them, seed by seed, with 95 % intervals."""
     tables = []
-    columns = ("model", "divergence", f"minus {versus}", "95 % interval", "runs")
-    for setting, found in cells.by_setting(records).items():
+    for setting, found in by_setting(records).items():
         metric = metrics[setting.pair][0]
-        rows = [
-            (
-                Text(label_of(key)),
-                Text(key[1] or "–"),
-                *cells.difference_text(cell),
-                Text(str(cell.runs)),
-            )
-            for key, cell in cells.paired_differences(found, metric, versus, choice).items()
-        ]
-        if rows:
-            notes = (
-                f"{cells.metric_words(metric)}; epochs chosen by {choice}.",
-                *cells.setting_notes(setting),
-            )
-            tables.append(ResultTable(setting.title, columns, tuple(rows), notes))
-    return _compared(tables, versus)
+        cells = _minus(found, metric, versus, choice)
+        words = {key: (*cell.as_difference(), str(cell.runs)) for key, cell in cells.items()}
+        heads = (f"minus {versus}", "95 % interval", "runs")
+        columns = [(h, {key: w[i] for key, w in words.items()}) for i, h in enumerate(heads)]
+        said = f"{_words(metric)}; epochs chosen by {choice}."
+        if cells:
+            notes = (said, YARDSTICKS, setting.stated)
+            tables.append(_joined(setting.title, list(cells), columns, notes))
+    return _some(tables, versus)
 
 
 def curve_tables(
-    records: Sequence[Record],
-    metrics: Mapping[str, Sequence[str]],
-    choice: str = "last",
-    versus: str | None = None,
+    records: Sequence[Record], metrics: Metrics, choice: str = "last", versus: str | None = None
 ) -> list[ResultTable]:
     """Return a table per problem with a column per number of source rows.
 
     Its cells are means, or with `versus` differences from that model with 95 % intervals.
     """
-    problems: dict[tuple[str, ...], dict[Setting, list[Record]]] = {}
-    for setting, found in cells.by_setting(records).items():
-        key = (setting.pair, setting.layout, setting.budget, setting.preset)
-        problems.setdefault(key, {})[setting] = found
+    problems: dict[Setting, dict[int, list[Record]]] = {}
+    for setting, found in by_setting(records).items():
+        problems.setdefault(setting._replace(source_rows=0), {})[setting.source_rows] = found
     tables = []
-    for settings in problems.values():
-        sizes = dict(sorted(settings.items(), key=lambda item: item[0].source_rows))
-        first = next(iter(sizes))
-        metric = metrics[first.pair][0]
-        columns = [
-            _means(found, metric, choice)
-            if versus is None
-            else _differences(found, metric, choice, versus)
-            for found in sizes.values()
-        ]
-        keys = list(dict.fromkeys(key for column in columns for key in column))
-        lines = [
-            (Text(label_of(key)), Text(key[1] or "–"), *(c.get(key, NONE) for c in columns))
-            for key in keys
-        ]
-        heads = [f"{setting.source_rows:,} source rows" for setting in sizes]
+    for setting, sizes in problems.items():
+        metric = metrics[setting.pair][0]
+        columns: list[Column] = []
+        for size, found in sorted(sizes.items()):
+            if versus is None:
+                texts = _texts(_at(choice, found, metric), choice, found, metric)
+            else:
+                texts = {}
+                for key, cell in _minus(found, metric, versus, choice).items():
+                    mean, interval = cell.as_difference()
+                    texts[key] = type(mean)(f"{mean} ({interval})")
+            columns.append((f"{size:,} source rows", texts))
+        keys = list(dict.fromkeys(key for _, texts in columns for key in texts))
         minus = "" if versus is None else f", minus {versus} (95 % interval)"
-        notes = (
-            f"{cells.metric_words(metric)}; "
-            + ("mean ± standard deviation; " if versus is None else "paired by seed; ")
-            + f"epochs chosen by {choice}.",
-            *cells.setting_notes(first),
-        )
-        if lines:
-            title = f"{first.pair}: {METRICS[metric].title}{minus}"
-            tables.append(ResultTable(title, ("model", "divergence", *heads), tuple(lines), notes))
-    return cells.some_tables(tables) if versus is None else _compared(tables, versus)
-
-
-def _means(records: Sequence[Record], metric: str, choice: str) -> dict[RowKey, Text]:
-    rows = summarize(records, metric)
-    best = cells.best_mean([cells.cell_at(row, choice) for row in cells.honest_rows(rows)], metric)
-    most = max((cell.runs for row in rows for cell in row.cells.values()), default=0)
-    return {row.key: cells.cell_text(cells.cell_at(row, choice), row, best, most) for row in rows}
-
-
-def _differences(
-    records: Sequence[Record], metric: str, choice: str, versus: str
-) -> dict[RowKey, Text]:
-    found = {}
-    for key, cell in cells.paired_differences(records, metric, versus, choice).items():
-        mean, interval = cells.difference_text(cell)
-        found[key] = Text(f"{mean.text} ({interval.text})", mean.bold)
-    return found
-
-
-def _compared(tables: list[ResultTable], versus: str) -> list[ResultTable]:
-    if not tables:
-        raise InputError(f"No other model shares a seed with {versus!r} in these results.")
-    return tables
+        how = "mean ± standard deviation" if versus is None else "paired by seed"
+        said = f"{_words(metric)}; {how}; epochs chosen by {choice}."
+        if keys:
+            title = f"{setting.pair}: {METRICS[metric].title}{minus}"
+            tables.append(_joined(title, keys, columns, (said, YARDSTICKS, setting.stated)))
+    return _some(tables, versus)
 
 
 def paper_tables(
@@ -164,127 +171,169 @@ def paper_tables(
 
     A cell that no run of ours answers is listed too, so that what is missing can be seen.
     """
-    settings = cells.by_setting(records)
-    published = [cell for cell in PAPER if cell.pair in pairs and cell.variant in variants]
-    if not published:
+    wanted = [cell for cell in PAPER if cell.pair in pairs and cell.variant in variants]
+    if not wanted:
         raise InputError("The paper has no cell on these pairs.")
-    published.sort(key=lambda cell: pairs.index(cell.pair))
-    found: dict[tuple[str, str], list[tuple[Text, ...]]] = {}
-    notes: dict[tuple[str, str], list[str]] = {}
-    for cell in published:
-        title = (cell.table, cell.metric)
-        row, of = _answer(cell, settings)
-        answers = {} if row is None else row.cells
-        label = label_of((cell.model, cell.divergence, cell.refined, cell.variant))
-        texts = [Text(word) for word in (cell.pair, label, cell.divergence or "–", str(cell))]
+    settings = by_setting(records)
+    lines: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    notes: dict[tuple[str, str], dict[str, None]] = {}
+    for cell in sorted(wanted, key=lambda cell: pairs.index(cell.pair)):
+        of = (cell.table, cell.metric)
+        said = notes.setdefault(of, {})
+        answers: dict[str, ResultCell] = {}
+        for setting, found in settings.items():
+            rows = summarize(found, cell.metric) if setting.pair == cell.pair else {}
+            key = next((k for k in rows if published(setting, k, cell.metric) == cell), None)
+            if key is not None:
+                answers = rows[key]
+                said[f"{setting.title}: {setting.stated}"] = None
+                break
+        label = RowKey(cell.model, cell.divergence, cell.refined, cell.variant).label
+        texts = [cell.pair, label, cell.divergence or "–", str(cell)]
         for choice in ("last", "oracle"):
-            mean = answers.get(choice)
-            texts += [NONE if mean is None else Text(str(mean)), cells.minus_paper(mean, cell)]
-        runs = max((mean.runs for mean in answers.values()), default=0)
-        found.setdefault(title, []).append((*texts, Text(str(runs))))
-        if of is not None:
-            said = f"{of.title}: {cells.stated(of)}"
-            known = notes.setdefault(title, [])
-            known += [said] if said not in known else []
-    ours = ("ours, last", "difference", "ours, oracle", "difference")
-    columns = ("pair", "model", "divergence", "paper (best)", *ours, "seeds")
+            ours = answers.get(choice)
+            texts += ["–", "–"] if ours is None else [str(ours), _minus_paper(ours, cell)]
+        runs = max((answer.runs for answer in answers.values()), default=0)
+        lines.setdefault(of, []).append((*texts, str(runs)))
+    ours_heads = ("ours, last", "difference", "ours, oracle", "difference")
+    columns = ("pair", "model", "divergence", "paper (best)", *ours_heads, "seeds")
     return [
         ResultTable(
             f"{table} of the paper: {METRICS[metric].title}",
             columns,
-            tuple(lines),
-            (
-                f"{cells.metric_words(metric)}; mean ± standard deviation.",
-                *cells.CHOICES,
-                *notes.get((table, metric), ()),
-            ),
+            tuple(rows_),
+            (f"{_words(metric)}; mean ± standard deviation.", *CHOICES, *notes[table, metric]),
         )
-        for (table, metric), lines in found.items()
+        for (table, metric), rows_ in lines.items()
     ]
 
 
-def _answer(
-    cell: PaperCell, settings: Mapping[Setting, Sequence[Record]]
-) -> tuple[Row | None, Setting | None]:
-    """Return our row for a cell of the paper, with its setting."""
-    for setting, records in settings.items():
-        for row in summarize(records, cell.metric) if setting.pair == cell.pair else ():
-            if cells.published_cell(setting, row, cell.metric) == cell:
-                return row, setting
-    return None, None
+def loss_tables(results: Sequence[Result]) -> list[ResultTable]:
+    """Return a table per setting: a row per model that adapts, a column per loss."""
+    settings: dict[Setting, dict[RowKey, list[dict[str, float]]]] = {}
+    for result in results:
+        joint = [epoch for epoch in result.get("history", ()) if epoch["phase"] == "joint"]
+        if joint and "adaptation" in joint[-1]:
+            first = result["records"][0]
+            rows = settings.setdefault(Setting.of(first), {})
+            rows.setdefault(RowKey.of(first | {"refined": False}), []).append(joint[-1])
+    tables = []
+    for setting, rows in settings.items():
+        columns: list[Column] = []
+        for name, head in LOSSES.items():
+            texts: dict[RowKey, str] = {}
+            for key, epochs in rows.items():
+                values = [(n, epoch[name]) for n, epoch in enumerate(epochs) if name in epoch]
+                texts |= {key: str(ResultCell(LOSS, tuple(values)))} if values else {}
+            columns.append((head, texts))
+        columns.append(("runs", {key: str(len(epochs)) for key, epochs in rows.items()}))
+        notes = (LOSS_NOTE, setting.stated)
+        tables.append(_joined(f"{setting.title}: losses", list(rows), columns, notes))
+    return _some(tables)
 
 
-def _problem_table(
-    setting: Setting, metric: str, rows: Sequence[Row], wanted: Sequence[str]
+def _joined(
+    title: str, keys: Sequence[RowKey], columns: Sequence[Column], notes: Sequence[str]
 ) -> ResultTable:
-    choices = [c for c in cells.choices_of(rows) if not wanted or c in wanted]
-    published = [cells.published_cell(setting, row, metric) for row in rows]
-    with_paper = any(published)
-    compared = [choice for choice in ("last", "oracle") if choice in choices]
-    best = {
-        choice: cells.best_mean([row.cells.get(choice) for row in cells.honest_rows(rows)], metric)
-        for choice in choices
+    """Return a table of some rows; a dash stands where a column has nothing."""
+    rows = (
+        (key.label, key.divergence or "–", *(texts.get(key, "–") for _, texts in columns))
+        for key in keys
+    )
+    heads = ("model", "divergence", *(head for head, _ in columns))
+    return ResultTable(title, heads, tuple(rows), tuple(notes))
+
+
+def _some(tables: list[ResultTable], versus: str | None = None) -> list[ResultTable]:
+    """Return the tables, of which there must be one."""
+    if not tables and versus is not None:
+        raise InputError(f"No other model shares a seed with {versus!r} in these results.")
+    if not tables:
+        raise InputError("There is no finished run to put into a table.")
+    return tables
+
+
+def _at(choice: str, records: Iterable[Record], metric: str) -> Rows:
+    """Return rows at one choice; what has no epochs to choose from is the same under each."""
+    return {
+        key: {choice: cells[choice if choice in cells else "last"]}
+        for key, cells in summarize(records, metric).items()
+        if choice in cells or set(cells) == {"last"}
     }
-    most = max(cell.runs for row in rows for cell in row.cells.values())
-    lines = []
-    for row, paper in zip(rows, published, strict=True):
-        line = [Text(row.label), Text(row.divergence or "–")]
-        for choice in choices:
-            line.append(cells.cell_text(row.cells.get(choice), row, best[choice], most))
-        if with_paper:
-            line.append(Text(str(paper)) if paper else NONE)
-            line += [cells.minus_paper(row.cells.get(choice), paper) for choice in compared]
-        lines.append(tuple(line))
-    columns = ["model", "divergence", *choices]
-    if with_paper:
-        columns += ["paper (best)", *(f"{choice} − paper" for choice in compared)]
-    used = sorted({paper.table for paper in published if paper})
-    source = (f"The paper's column: {', '.join(used)}.",) if used else ()
-    notes = (
-        f"{cells.metric_words(metric)}; mean ± standard deviation over {cells.seed_count(most)}.",
-        *cells.CHOICES,
-        *cells.label_free(choices),
-        *source,
-        *cells.setting_notes(setting),
-    )
-    return ResultTable(
-        f"{setting.title}: {METRICS[metric].title}", tuple(columns), tuple(lines), notes
-    )
 
 
-def _overview(metric: str, found: dict[Setting, list[Row]], choice: str) -> ResultTable:
-    keys = list(
-        dict.fromkeys((row.label, row.divergence) for rows in found.values() for row in rows)
-    )
-    columns, notes = ["model", "divergence"], []
-    lines = [[Text(label), Text(divergence or "–")] for label, divergence in keys]
-    for setting, rows in found.items():
-        by_key = {(row.label, row.divergence): row for row in rows}
-        best = cells.best_mean(
-            [cells.cell_at(row, choice) for row in cells.honest_rows(rows)], metric
+def _texts(rows: Rows, choice: str, records: Sequence[Record], metric: str) -> dict[RowKey, str]:
+    """Return a column in print: bold if best, its runs stated where others have more."""
+    shown = {key: cell for key, cells in rows.items() if (cell := cells.get(choice)) is not None}
+    never = yardsticks(records)
+    means = [cell.mean for key, cell in shown.items() if key not in never]
+    best = METRICS[metric].best(means) if means else None
+    most = _most(rows)
+    texts = {}
+    for key, cell in shown.items():
+        text = f"{cell} (n={cell.runs})" if cell.runs < most else str(cell)
+        texts[key] = Best(text) if key not in never and cell.mean == best else text
+    return texts
+
+
+def _paper_columns(
+    setting: Setting, rows: Rows, metric: str, choices: Sequence[str]
+) -> list[dict[RowKey, str]]:
+    """Return the paper's numbers, and ours minus them; nothing where it has none."""
+    papers = {key: p for key in rows if (p := published(setting, key, metric)) is not None}
+    if not papers:
+        return []
+    columns = [{key: str(paper) for key, paper in papers.items()}]
+    for choice in choices:
+        ours = {key: rows[key].get(choice) for key in papers}
+        columns.append({k: _minus_paper(c, papers[k]) for k, c in ours.items() if c is not None})
+    return columns
+
+
+def _minus_paper(cell: ResultCell, paper: PaperCell) -> str:
+    return signed(cell.mean - paper.mean, cell.metric)
+
+
+def _minus(
+    records: Sequence[Record], metric: str, versus: str, choice: str
+) -> dict[RowKey, ResultCell]:
+    """Return every row of one setting minus that of a model, seed by seed.
+
+    A row is compared with the unrefined one of that name in its own variant and divergence where
+    there is one, else in the plain variant. A baseline's single result serves every choice.
+    """
+    rows = summarize(records, metric)
+    found = {}
+    for key, cells in rows.items():
+        _, divergence, _, variant = key
+        other = min(
+            (k for k in rows if k.model == versus and not k.refined),
+            key=lambda k: (
+                *(k.variant != variant, k.variant != ""),
+                *(k.divergence != divergence, k.divergence or ""),
+            ),
+            default=None,
         )
-        most = max((c.runs for row in rows for c in row.cells.values()), default=0)
-        published = {key: cells.published_cell(setting, row, metric) for key, row in by_key.items()}
-        columns.append(setting.title)
-        columns += ["paper (best)", "difference"] if any(published.values()) else []
-        for key, line in zip(keys, lines, strict=True):
-            row = by_key.get(key)
-            cell = None if row is None else cells.cell_at(row, choice)
-            line.append(NONE if row is None else cells.cell_text(cell, row, best, most))
-            if any(published.values()):
-                paper = published.get(key)
-                line += [Text(str(paper)) if paper else NONE, cells.minus_paper(cell, paper)]
-        notes.append(f"{setting.title}: {cells.seed_count(most)}. {cells.stated(setting)}")
-    title = f"{METRICS[metric].title}, epochs chosen by {choice}"
-    rule = [note for note in cells.CHOICES if note.startswith(choice)]
-    return ResultTable(
-        title,
-        tuple(columns),
-        tuple(tuple(line) for line in lines),
-        (
-            f"{cells.metric_words(metric)}; mean ± standard deviation.",
-            *rule,
-            cells.YARDSTICKS,
-            *notes,
-        ),
-    )
+        if other is None or other == key:
+            continue
+        one, two = (c.get(choice) or c.get("last") for c in (cells, rows[other]))
+        difference = one.minus(two) if one is not None and two is not None else None
+        if difference is not None:
+            found[key] = difference
+    return found
+
+
+def _most(rows: Rows) -> int:
+    """Return the runs of the row that has the most."""
+    return max((cell.runs for cells in rows.values() for cell in cells.values()), default=0)
+
+
+def _seeds(rows: Rows) -> str:
+    return "one seed" if _most(rows) == 1 else f"{_most(rows)} seeds"
+
+
+def _words(metric: str) -> str:
+    """Return what a metric is and which way is better."""
+    found = metric_named(metric)
+    title = f"{found.title[0].upper()}{found.title[1:]}"
+    return f"{title} on the target test set, {found.better} is better"

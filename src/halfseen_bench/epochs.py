@@ -17,8 +17,6 @@ from halfseen.networks.variants import NetworkVariant
 from halfseen.selection import ONE_FIT_SCORES, Evidence
 from halfseen_bench.data import DomainPair
 
-__all__ = ["EPOCH_SCORES", "evidence_of", "tensor"]
-
 EPOCH_SCORES = tuple(name for name in ONE_FIT_SCORES if name != "importance_weighted")
 """Names of the scores; DEV is importance weighting with less noise, so that one stands for both."""
 

@@ -10,35 +10,17 @@ import numpy.typing as npt
 from sklearn.metrics import f1_score
 
 from halfseen.errors import OptionError
-from halfseen.metrics import (
-    accuracy,
-    auc,
-    expected_calibration_error,
-    predictions,
-    row_losses,
-)
-
-__all__ = ["METRICS", "Metric", "measured", "metric_named"]
+from halfseen.metrics import accuracy, auc, expected_calibration_error, predictions, row_losses
 
 
 @dataclass(frozen=True)
 class Metric:
-    """How a metric is read and printed.
-
-    Parameters
-    ----------
-    name, title
-        The key in a record, and the words over a column.
-    better
-        Whether the "lower" or the "higher" of two values is the better one.
-    scale, decimals
-        What a value is multiplied by in print (100 for percent), and its digits.
-    """
+    """How a metric is read and printed."""
 
     name: str
     title: str
     better: Literal["lower", "higher"]
-    scale: float = 1.0
+    scale: float = 1.0  # what a value is multiplied by in print: 100 for percent
     decimals: int = 4
 
     def best(self, values: list[float]) -> float:

@@ -24,40 +24,11 @@ from halfseen_bench.data import DomainPair
 from halfseen_bench.epochs import evidence_of, tensor
 from halfseen_bench.metrics import METRICS, measured
 
-__all__ = ["Record", "fit_and_measure", "record"]
-
 Record = dict[str, Any]
 """One measured result: model, divergence, refined, seed, epoch_choice, accuracy, ..."""
 
 PICTURED_ROWS = 500
 """Latents of at most so many rows of each domain are kept for a picture."""
-
-EXAMPLES, NEIGHBOURS = 8, 3
-"""Target images that are kept, and source images beside each."""
-SEARCHED_ROWS = 2_000
-"""Source images among which the nearest are looked for."""
-
-
-def record(
-    model: str,
-    *,
-    divergence: str | None,
-    refined: bool,
-    seed: int,
-    epoch_choice: str,
-    accuracy: float | None,
-    **more: Any,
-) -> Record:
-    """Return one result under the keys that every benchmark shares."""
-    return {
-        "model": model,
-        "divergence": divergence,
-        "refined": refined,
-        "seed": seed,
-        "epoch_choice": epoch_choice,
-        "accuracy": accuracy,
-        **more,
-    }
 
 
 def fit_and_measure(
@@ -120,22 +91,14 @@ def fit_and_measure(
         assert member.objective is not None
         save_latents(latents, member.objective, pair, tensor(target_test))
     seconds = sum(r["seconds"] for r in history)
+    divergence = options.objective.divergence if method.adapts else None
     records = []
     for phase, refined in (("joint", False), ("refine", True)):
         epochs = [r for r in history if r["phase"] == phase and "target_test" in r]
         for choice, number in chosen_epochs(epochs, scores, oracle).items():
-            records.append(
-                record(
-                    method.name,
-                    divergence=options.objective.divergence if method.adapts else None,
-                    refined=refined,
-                    seed=seed,
-                    epoch_choice=choice,
-                    **epochs[number]["target_test"],
-                    epoch=epochs[number]["epoch"],
-                    seconds=seconds,
-                )
-            )
+            about = {"model": method.name, "divergence": divergence, "refined": refined}
+            when = {"seed": seed, "epoch_choice": choice, "epoch": epochs[number]["epoch"]}
+            records.append(about | when | epochs[number]["target_test"] | {"seconds": seconds})
     return records, history
 
 
@@ -184,33 +147,5 @@ def save_latents(
         "source_labels": pair.source_test.labels[:PICTURED_ROWS],
         "target_labels": pair.target_test_labels.open("picture")[:PICTURED_ROWS],
     }
-    if networks.method.imputes:
-        missing = slice(networks.latent_size - networks.missing_size, None)
-        arrays["missing_source"] = predictor.complete_latents(shown)[:, missing]
-        arrays["imputed_source"] = arrays["source"][:, missing]
-        if not pair.blocks.is_table:
-            arrays |= _examples(predictor, pair, target[:EXAMPLES, missing])
     with atomic_write(path) as partial:
         np.savez(partial, **arrays)  # type: ignore[arg-type]
-
-
-def _examples(
-    predictor: Predictor, pair: DomainPair, imputed: npt.NDArray[np.float32]
-) -> dict[str, npt.NDArray[Any]]:
-    """Return the first target images, and source images whose true latents are the nearest.
-
-    They show what a generator imputes: a latent has no picture of its own.
-    """
-    inputs = pair.source_train.inputs[:SEARCHED_ROWS]
-    true = predictor.complete_latents(np.ascontiguousarray(inputs))[:, -imputed.shape[1] :]
-    distances = torch.cdist(torch.from_numpy(imputed), torch.from_numpy(true))
-    nearest = distances.argsort(dim=1)[:, :NEIGHBOURS].numpy()
-    found = {
-        "examples_source": pair.source_test.inputs[:EXAMPLES],
-        "examples_target": pair.target_test[:EXAMPLES],
-        "examples_nearest": inputs[nearest],
-    }
-    if pair.complete_target is not None:
-        found["examples_complete"] = pair.complete_target.open("picture")[1][:EXAMPLES]
-    bytes_ = {name: np.clip((v + 1) * 127.5, 0, 255).astype(np.uint8) for name, v in found.items()}
-    return {**bytes_, "examples_missing": np.array(pair.blocks.missing)}

@@ -7,10 +7,9 @@ deviations. Accuracies are in percent.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-__all__ = ["PAPER", "PaperCell", "paper_cell"]
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -80,10 +79,7 @@ _TABLE_4 = {  # adversarial Adaptation-Imputation: digits, then ads-kaggle
     "ADV + 0.005 MSE": "47.8±3.7 49.6±5.8 46.0±2.6 50.6±2.2 0.389±0.014",
     "ADV + MSE": "74.2±2.3 81.4±0.8 53.8±1.4 57.9±2.3 0.401±0.0014",
 }
-_TABLE_4_AMAZON = {
-    "MSE only": "71.47 71.39 77.58 72.02",
-    "ADV + MSE": "72.57 72.69 78.18 72.61",
-}
+_TABLE_4_AMAZON = {"MSE only": "71.47 71.39 77.58 72.02", "ADV + MSE": "72.57 72.69 78.18 72.61"}
 
 
 def _numbers(line: str) -> list[tuple[float, float | None]]:
@@ -94,47 +90,38 @@ def _numbers(line: str) -> list[tuple[float, float | None]]:
     return found
 
 
+def _row(
+    table: str, model: str, pairs: Sequence[str], line: str, divergences: Sequence[str | None],
+    **more: Any,
+) -> Iterator[PaperCell]:  # fmt: skip
+    """Yield the cells of a line: for each pair, one of each divergence."""
+    places = [(pair, divergence) for pair in pairs for divergence in divergences]
+    for (pair, divergence), numbers in zip(places, _numbers(line), strict=False):
+        metric = "cross_entropy" if pair.startswith("ads") else "accuracy"
+        yield PaperCell(table, pair, model, divergence, metric, *numbers, **more)
+
+
 def _cells() -> Iterator[PaperCell]:
-    imputation, kaggle = "Adaptation-Imputation", "ads-kaggle"
-    for model, line in _TABLE_1.items():
-        adapts = model.startswith("Adaptation")
-        places = [
-            (pair, divergence)
-            for pair in DIGIT_PAIRS
-            for divergence in ((ADVERSARIAL, TRANSPORT) if adapts else (None,))
-        ]
-        for (pair, divergence), numbers in zip(places, _numbers(line), strict=True):
-            yield PaperCell("Table 1", pair, model, divergence, "accuracy", *numbers)
-    for model, line in _TABLE_1_ADS.items():
-        divergence = ADVERSARIAL if model.startswith("Adaptation") else None
-        for pair, numbers in zip((kaggle, "ads-real"), _numbers(line), strict=True):
-            yield PaperCell("Table 1", pair, model, divergence, "cross_entropy", *numbers)
-    for model, line in _TABLE_2.items():
-        divergence = ADVERSARIAL if model.startswith("Adaptation") else None
-        for pair, numbers in zip(AMAZON_PAIRS, _numbers(line), strict=True):
-            yield PaperCell("Table 2", pair, model, divergence, "accuracy", *numbers)
+    imputation, one = "Adaptation-Imputation", (ADVERSARIAL,)
+    for table, pairs, lines, divergences in (
+        ("Table 1", DIGIT_PAIRS, _TABLE_1, (ADVERSARIAL, TRANSPORT)),
+        ("Table 1", ("ads-kaggle", "ads-real"), _TABLE_1_ADS, one),
+        ("Table 2", AMAZON_PAIRS, _TABLE_2, one),
+    ):
+        for model, line in lines.items():
+            adapts = model.startswith("Adaptation")
+            yield from _row(table, model, pairs, line, divergences if adapts else (None,))
     for model, line in _TABLE_3.items():
-        for pair, numbers in zip((*DIGIT_PAIRS, kaggle), _numbers(line), strict=False):
-            metric = "cross_entropy" if pair == kaggle else "accuracy"
-            yield PaperCell("Table 3", pair, model, ADVERSARIAL, metric, *numbers, refined=True)
+        yield from _row("Table 3", model, (*DIGIT_PAIRS, "ads-kaggle"), line, one, refined=True)
     for variant, line in _TABLE_4.items():
-        for pair, numbers in zip((*DIGIT_PAIRS, kaggle), _numbers(line), strict=True):
-            metric = "cross_entropy" if pair == kaggle else "accuracy"
-            yield PaperCell(
-                "Table 4", pair, imputation, ADVERSARIAL, metric, *numbers, variant=variant
-            )
+        yield from _row(
+            "Table 4", imputation, (*DIGIT_PAIRS, "ads-kaggle"), line, one, variant=variant
+        )
     for variant, line in _TABLE_4_AMAZON.items():
-        for pair, numbers in zip(AMAZON_PAIRS, _numbers(line), strict=True):
-            yield PaperCell(
-                "Table 4", pair, imputation, ADVERSARIAL, "accuracy", *numbers, variant=variant
-            )
+        yield from _row("Table 4", imputation, AMAZON_PAIRS, line, one, variant=variant)
 
 
-SAME_VARIANT = {
-    "λ_MSE=0": "ADV only",
-    "λ_MSE=0.005": "ADV + 0.005 MSE",
-    "λ_MSE=1": "ADV + MSE",
-}
+SAME_VARIANT = {"λ_MSE=0": "ADV only", "λ_MSE=0.005": "ADV + 0.005 MSE", "λ_MSE=1": "ADV + MSE"}
 """Points of the curve over λ_MSE that Table 4 has under another name."""
 
 PAPER: tuple[PaperCell, ...] = tuple(_cells())

@@ -17,43 +17,29 @@ from halfseen_bench.data.catalog import data_folder, family
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.data.simulator import Scenario, simulate
 
-__all__ = ["BenchProblem", "Kind", "LoadedProblem", "load_problem", "with_source_rows"]
-
 Kind = Literal["image", "table", "demo", "curve"]
 """What a budget's epochs depend on; ``curve`` is for images whose source may be tiny."""
 
 
 class BenchProblem(BaseModel):
-    """A problem as data.
-
-    Parameters
-    ----------
-    name
-        As tables and ``--pairs`` have it, for instance ``usps:mnist``.
-    family
-        A family of ``halfseen data list``, or ``demo``.
-    source, target
-        Its domains.
-    kind
-        Which of a budget's lengths of training applies.
-    reader
-        Options of the family's reader. Its ``seed`` is that of the run unless it is given here.
-    source_rows
-        How many labelled source rows are used; None is all of them.
-    metrics
-        What tables print; the first one is the one that counts, and that the oracle looks at.
-    """
+    """A problem as data."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
+    """As tables and ``--pairs`` have it, for instance ``usps:mnist``."""
     family: str
+    """One of ``halfseen data list``, or ``demo``."""
     source: str = ""
     target: str = ""
     kind: Kind = "table"
+    """Which of a budget's lengths of training applies."""
     reader: dict[str, Any] = {}
+    """Options of the family's reader; its ``seed`` is the run's unless it is given here."""
     source_rows: tuple[int | None, ...] = (None,)
+    """How many labelled source rows are used; None is all of them."""
     metrics: tuple[str, ...] = ("accuracy", "macro_f1")
+    """What tables print; the first one is the one that counts, and that the oracle looks at."""
 
     def having(self, **options: Any) -> BenchProblem:
         """Return the problem with some options of the reader replaced."""

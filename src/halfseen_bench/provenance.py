@@ -18,10 +18,7 @@ from typing import Any
 
 import halfseen
 
-__all__ = ["circumstances", "git_state", "watched"]
-
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "POT", "joblib", "skada")
-_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 @lru_cache(maxsize=1)
@@ -37,22 +34,13 @@ def circumstances() -> dict[str, Any]:
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
-    machine = {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-    }
-    return {"versions": versions, "git": git_state(), "machine": machine}
-
-
-def git_state() -> dict[str, Any] | None:
-    """Return the commit that the code stands at and whether it was changed since, if known."""
-    folder = Path(halfseen.__file__).parent
-    tracked = _git(folder, "ls-files", "--error-unmatch", "__init__.py")
-    if tracked is None:  # installed, or in somebody else's repository
-        return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
-    return {"commit": (_git(folder, "rev-parse", "HEAD") or "").strip(), "changed": bool(changes)}
+    processor = platform.processor()
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        processor = next(n for n in lines if n.startswith("model name")).partition(": ")[2]
+    system = f"{platform.system()} {platform.machine()}"
+    machine = {"system": system, "processor": processor, "cores": os.cpu_count()}
+    return {"versions": versions, "git": _git_state(), "machine": machine}
 
 
 @contextmanager
@@ -67,37 +55,32 @@ def watched() -> Iterator[dict[str, Any]]:
     ['cpu_seconds', 'peak_memory_mib', 'seconds', 'started']
     """
     seen: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
-    with suppress(OSError):
-        _CLEAR.write_text("5")  # Linux: forget the peak of what this process ran before
+    with suppress(OSError):  # Linux: forget the peak of what this process ran before
+        Path("/proc/self/clear_refs").write_text("5")
     wall, processor = time.perf_counter(), time.process_time()
     yield seen
     seen["seconds"] = time.perf_counter() - wall
     seen["cpu_seconds"] = time.process_time() - processor
-    seen["peak_memory_mib"] = _peak_memory()
-
-
-def _peak_memory() -> float:
-    with suppress(OSError):
-        for line in _STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    seen["peak_memory_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        peak = next(line for line in lines if line.startswith("VmHWM:"))
+        seen["peak_memory_mib"] = int(peak.split()[1]) / 1024
 
 
-def _processor() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
+def _git_state() -> dict[str, Any] | None:
+    """Return the commit that the code stands at and whether it was changed since, if known."""
 
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(halfseen.__file__).parent), *arguments]
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=20, check=True
+        ).stdout.strip()
 
-def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=20
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+        git("ls-files", "--error-unmatch", "__init__.py")
+        changes = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return {"commit": git("rev-parse", "HEAD"), "changed": bool(changes)}
+    except (OSError, subprocess.SubprocessError):
+        return None  # installed, or in somebody else's repository

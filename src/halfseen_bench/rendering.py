@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import pandas as pd
+from pandas.io.formats.style import Styler
+
 from halfseen.errors import OptionError
 
-__all__ = ["FORMATS", "ResultTable", "Text", "rendered", "with_rows"]
 
-
-@dataclass(frozen=True)
-class Text:
-    """One cell; the best of its column is bold."""
-
-    text: str
-    bold: bool = False
+class Best(str):
+    """The text of a cell that is bold: the best of its column, or a sure difference."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +22,7 @@ class ResultTable:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Text, ...], ...]
+    rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
 
 
@@ -36,15 +31,14 @@ def with_rows(tables: Sequence[ResultTable], names: Sequence[str]) -> list[Resul
 
     Examples
     --------
-    >>> table = ResultTable("", ("model",), ((Text("A"),), (Text("B"),)))
-    >>> with_rows([table], ["B"])[0].rows
-    ((Text(text='B', bold=False),),)
+    >>> with_rows([ResultTable("", ("model",), (("A",), ("B",)))], ["B"])[0].rows
+    (('B',),)
     """
     kept = [
-        replace(table, rows=tuple(r for r in table.rows if any(c.text in names for c in r[:2])))
+        replace(table, rows=tuple(row for row in table.rows if not {*names}.isdisjoint(row[:2])))
         for table in tables
     ]
-    found = {cell.text for table in kept for row in table.rows for cell in row[:2]}
+    found = {cell for table in kept for row in table.rows for cell in row[:2]}
     if unknown := [name for name in names if name not in found]:
         raise OptionError(f"No table has a row {unknown[0]!r}.")
     return [table for table in kept if table.rows]
@@ -55,83 +49,60 @@ def markdown(tables: Sequence[ResultTable]) -> str:
 
     Examples
     --------
-    >>> rows = ((Text("A"), Text("1.0", True)),)
-    >>> print(markdown([ResultTable("usps:mnist", ("model", "last"), rows)]))
+    >>> print(markdown([ResultTable("usps:mnist", ("model", "last"), (("A", Best("1.0")),))]))
     ### usps:mnist
     <BLANKLINE>
     | model | last |
     |---|---|
     | A | **1.0** |
     """
+
+    def line(cells: Sequence[str]) -> str:
+        shown = [f"**{cell}**" if isinstance(cell, Best) else cell for cell in cells]
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in shown) + " |"
+
     parts = []
     for table in tables:
-        lines = [f"### {table.title}", "", _piped(table.columns), "|---" * len(table.columns) + "|"]
-        lines += [
-            _piped([f"**{c.text}**" if c.bold else c.text for c in row]) for row in table.rows
-        ]
-        if table.notes:
-            lines += ["", " ".join(table.notes)]
+        lines = [f"### {table.title}", "", line(table.columns), "|---" * len(table.columns) + "|"]
+        lines += map(line, table.rows)
+        lines += ["", " ".join(table.notes)] if table.notes else []
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
 def comma_separated(tables: Sequence[ResultTable]) -> str:
     """Return tables as CSV, each row beginning with its table's title; the best are starred."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    columns: tuple[str, ...] | None = None
+    parts, columns = [], None
     for table in tables:
-        if table.columns != columns:
-            columns = table.columns
-            writer.writerow(("table", *columns))
-        for row in table.rows:
-            writer.writerow((table.title, *(f"{c.text}*" if c.bold else c.text for c in row)))
-    return buffer.getvalue().rstrip("\n")
+        rows = [
+            (table.title, *(f"{cell}*" if isinstance(cell, Best) else cell for cell in row))
+            for row in table.rows
+        ]
+        frame = pd.DataFrame(rows, columns=("table", *table.columns))
+        parts.append(frame.to_csv(index=False, header=table.columns != columns))
+        columns = table.columns
+    return "".join(parts).rstrip("\n")
 
 
 def latex(tables: Sequence[ResultTable]) -> str:
-    """Return tables as LaTeX tabulars with booktabs' rules."""
+    """Return tables as LaTeX tabulars with booktabs' rules, in UTF-8."""
     parts = []
     for table in tables:
-        lines = [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_escaped(table.title)}}}",
-            rf"\begin{{tabular}}{{l{'r' * (len(table.columns) - 1)}}}",
-            r"\toprule",
-            " & ".join(_escaped(name) for name in table.columns) + r" \\",
-            r"\midrule",
-        ]
-        for row in table.rows:
-            cells = [rf"\textbf{{{_escaped(c.text)}}}" if c.bold else _escaped(c.text) for c in row]
-            lines.append(" & ".join(cells) + r" \\")
-        lines += [r"\bottomrule", r"\end{tabular}"]
-        lines += [rf"\par\footnotesize {_escaped(note)}" for note in table.notes]
-        parts.append("\n".join([*lines, r"\end{table}"]))
+        styled = _styled(table, "latex").set_caption(_escaped(table.title))
+        shape = "l" + "r" * (len(table.columns) - 1)
+        text = styled.to_latex(hrules=True, convert_css=True, column_format=shape, position="h")
+        notes = "".join(rf"\par\footnotesize {_escaped(note)}" + "\n" for note in table.notes)
+        parts.append(text.replace(r"\end{table}", notes + r"\end{table}").rstrip())
     return "\n\n".join(parts)
 
 
 def page(tables: Sequence[ResultTable]) -> str:
     """Return tables as one HTML page that needs no other file."""
-    parts = []
-    for table in tables:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in table.columns)
-        body = "\n".join(
-            "<tr>"
-            + "".join(
-                f"<td><b>{html.escape(c.text)}</b></td>"
-                if c.bold
-                else f"<td>{html.escape(c.text)}</td>"
-                for c in row
-            )
-            + "</tr>"
-            for row in table.rows
-        )
-        notes = "".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
-        parts.append(
-            f"<h2>{html.escape(table.title)}</h2>\n<table>\n<thead><tr>{head}</tr></thead>\n"
-            f"<tbody>\n{body}\n</tbody>\n</table>\n{notes}"
-        )
+    parts = [
+        f"<h2>{html.escape(table.title)}</h2>\n{_styled(table, 'html').to_html()}"
+        + "".join(f"<p>{html.escape(note)}</p>\n" for note in table.notes)
+        for table in tables
+    ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Results</title>\n'
         f"<style>{_STYLE}</style></head>\n<body>\n" + "\n".join(parts) + "\n</body></html>"
@@ -159,26 +130,17 @@ _STYLE = (
     "border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:left}"
     "p{color:#444;font-size:.9em;margin:.3rem 0}"
 )
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "λ": r"$\lambda$",
-    "→": r"$\rightarrow$",
-    "≥": r"$\ge$",
-    "<": r"$<$",
-    ">": r"$>$",
-}
+
+
+def _styled(table: ResultTable, escape: str) -> Styler:
+    frame = pd.DataFrame(table.rows, dtype=object)  # columns of one name are numbered meanwhile
+    bold = frame.map(lambda cell: "font-weight: bold" if isinstance(cell, Best) else "")
+    escaped = html.escape if escape == "html" else _escaped
+    styled = frame.style.apply(lambda _: bold, axis=None).hide(axis="index").format(escape=escape)
+    return styled.relabel_index([escaped(name) for name in table.columns], axis=1)
 
 
 def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
-def _piped(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    for letter in "&%_#":
+        text = text.replace(letter, f"\\{letter}")
+    return text

@@ -5,20 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import time
 import traceback
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import torch
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
+from rich.console import Console
 
 from halfseen.errors import InputError, OptionError
-from halfseen_bench.progress import sweep_progress
 
 fcntl: ModuleType | None
 try:
@@ -26,15 +26,12 @@ try:
 except ImportError:  # Windows has no such lock
     fcntl = None
 
-__all__ = ["Result", "SweepTask", "packed", "read_log", "run_tasks"]
-
 Result = dict[str, Any]
 Outcome = tuple[str, Result | None, str]
 """A task's key with its result, or with None and the sentence that says why there is none."""
 
 
-@dataclass(frozen=True)
-class SweepTask:
+class SweepTask(NamedTuple):
     """One unit of work: a key that identifies it, and the arguments of the worker."""
 
     key: str
@@ -72,62 +69,72 @@ def run_tasks(
     with _owned(log) as file:
         finished = read_log(log, repair=True)
         waiting = [task for task in tasks if task.key not in finished]
-        done = len(tasks) - len(waiting)
-        with sweep_progress(title, len(tasks), done, quiet) as progress:
-            for key, result, failure in _results(waiting, worker, jobs, backend):
-                if result is not None:
-                    finished[key] = result
-                    file.write(json.dumps({"key": key, "result": result}) + "\n")
-                    file.flush()
-                else:
-                    failures.append(f"{key}: {failure}")
-                progress.advance(key)
+        told = _progress(title, len(waiting), len(tasks), quiet)
+        for key, result, failure in _results(waiting, worker, jobs, backend):
+            if result is not None:
+                finished[key] = result
+                file.write(json.dumps({"key": key, "result": result}) + "\n")
+                file.flush()
+            else:
+                failures.append(f"{key}: {failure}")
+            told(key)
     return [finished[task.key] for task in tasks if task.key in finished], failures
+
+
+def _progress(title: str, waiting: int, total: int, quiet: bool) -> Callable[[str], None]:
+    """Return what prints a line per finished task: ``[3/40] what, 5 min left``."""
+    console = Console(stderr=True, quiet=quiet)
+    console.print(f"{title}: {waiting} of {total} to do", highlight=False)
+    started, done = time.monotonic(), 0
+
+    def told(what: str) -> None:
+        nonlocal done
+        done += 1
+        seconds = (time.monotonic() - started) / done * (waiting - done)
+        left = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+        place = f"[{total - waiting + done}/{total}]"
+        line = f"{place} {what}, {left} left"
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+    return told
 
 
 def _results(
     tasks: Sequence[SweepTask], worker: Callable[..., Result], jobs: int, backend: str | None
 ) -> Iterator[Outcome]:
-    """Yield outcomes as they come, or round by round from a backend that cannot stream."""
-    if not tasks:
-        return
+    """Yield outcomes as they come, of a cluster round by round: not all can stream."""
     calls = [delayed(_attempt)(worker, task) for task in tasks]
+    if backend is None:
+        yield from Parallel(jobs, return_as="generator_unordered")(calls)
+        return
     with _cluster(backend):
-        try:
-            with parallel_config(backend or "loky", n_jobs=jobs):
-                stream = Parallel(return_as="generator_unordered")(calls)
-        except (ValueError, ImportError, RuntimeError) as error:
-            if "return_as" not in str(error):
+        for start in range(0, len(calls), jobs):
+            try:
+                outcomes = Parallel(jobs, backend=backend)(calls[start : start + jobs])
+            except (ValueError, ImportError, RuntimeError) as error:
                 raise OptionError(f"--backend {backend}: {error}") from None
-            stream = (
-                outcome
-                for start in range(0, len(calls), jobs)
-                for outcome in Parallel(jobs, backend=backend)(calls[start : start + jobs])
-            )
-        yield from stream
+            yield from outcomes
 
 
 @contextmanager
 def _cluster(backend: str | None) -> Iterator[None]:
     """Join the cluster that DASK_SCHEDULER_ADDRESS or RAY_ADDRESS names, else a local one."""
-    if backend == "dask":
-        try:
+    try:
+        if backend == "dask":
             from distributed import Client
-        except ImportError:
-            raise OptionError(
-                "--backend dask needs Dask: pip install 'dask[distributed]'."
-            ) from None
-        with Client():
-            yield
-    elif backend == "ray":
-        try:
+
+            with Client():
+                yield
+            return
+        if backend == "ray":
             from ray.util.joblib import register_ray
-        except ImportError:
-            raise OptionError("--backend ray needs Ray: pip install ray.") from None
-        register_ray()
-        yield
-    else:
-        yield
+
+            register_ray()
+    except ImportError:
+        raise OptionError(
+            f"--backend {backend}: pip install 'halfseen-bench[{backend}]'."
+        ) from None
+    yield
 
 
 @contextmanager
@@ -173,19 +180,17 @@ def read_log(log: Path, *, repair: bool = False) -> dict[str, Result]:
     finished: dict[str, Result] = {}
     if packed(log).exists():
         try:
-            kept = gzip.decompress(packed(log).read_bytes())
+            _read_lines(gzip.decompress(packed(log).read_bytes()), packed(log), finished)
         except (OSError, EOFError, zlib.error):
             raise InputError(f"{packed(log)} is no packed log; delete it to start anew.") from None
-        _read_lines(kept, packed(log), finished)
-    if not log.exists():
-        return finished
-    content = log.read_bytes()
-    whole = _read_lines(content, log, finished)
-    if repair and whole < len(content):
-        os.truncate(log, whole)
-    elif repair and content and not content.endswith(b"\n"):
-        with log.open("ab") as file:
-            file.write(b"\n")
+    if log.exists():
+        content = log.read_bytes()
+        whole = _read_lines(content, log, finished)
+        if repair and whole < len(content):
+            os.truncate(log, whole)
+        elif repair and content and not content.endswith(b"\n"):
+            with log.open("ab") as file:
+                file.write(b"\n")
     return finished
 
 
@@ -197,11 +202,10 @@ def _read_lines(content: bytes, log: Path, finished: dict[str, Result]) -> int:
         try:
             entry = json.loads(line)
             finished[entry["key"]] = entry["result"]
+            whole += len(line)
         except (ValueError, KeyError, TypeError):
             if number < len(lines):
                 raise InputError(
                     f"Line {number} of {log} is not a finished run; delete the file to start anew."
                 ) from None
-        else:
-            whole += len(line)
     return whole

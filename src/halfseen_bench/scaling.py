@@ -12,8 +12,6 @@ from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.data.pairs import Sealed
 
-__all__ = ["standardized"]
-
 Matrix = npt.NDArray[np.float32]
 
 LOOKED_AT = 2_000

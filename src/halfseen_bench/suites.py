@@ -13,8 +13,6 @@ from halfseen.presets import Preset, preset
 from halfseen_bench.budgets import Budget
 from halfseen_bench.problems import BenchProblem
 
-__all__ = ["SUITES", "Suite", "Variant", "starting_options", "suite_named"]
-
 ALL = tuple(method.name for method in VARIANTS)
 NOT_FULL = tuple(name for name in ALL if "Full" not in name)
 IGNORE, IMPUTATION = "Adaptation-IgnoreComponent", "Adaptation-Imputation"
@@ -36,31 +34,17 @@ class Variant(Frozen):
 
 
 class Suite(Frozen):
-    """One experiment.
-
-    Parameters
-    ----------
-    name, what
-        The word for the command line, and a sentence.
-    problems, models, divergences, variants
-        Every model is run on every problem in every variant, with each divergence if it adapts.
-    baselines
-        What a user would pick instead: names of :data:`halfseen_bench.baselines.BASELINES`.
-    settings
-        Options that all its models share.
-    figures
-        Names of what ``halfseen bench figures`` draws.
-    """
+    """One experiment: every model on every problem in every variant, with each divergence."""
 
     name: str
     what: str
     problems: tuple[BenchProblem, ...]
     models: tuple[str, ...] = ALL
-    divergences: tuple[str, ...] = ("adversarial",)
+    divergences: tuple[str, ...] = ("adversarial",)  # of models that adapt
     variants: tuple[Variant, ...] = (Variant(),)
-    baselines: tuple[str, ...] = ()
-    settings: dict[str, Any] = {}
-    figures: tuple[str, ...] = ()
+    baselines: tuple[str, ...] = ()  # what a user would pick instead, as BASELINES names it
+    settings: dict[str, Any] = {}  # options that all its models share
+    figures: tuple[str, ...] = ()  # what ``halfseen bench figures`` draws
 
     def options(
         self, problem: BenchProblem, variant: Variant, budget: Budget, start: Options
@@ -124,11 +108,9 @@ def _curve(problem: BenchProblem, *rows: int | None) -> BenchProblem:
 USPS_MNIST, MNIST_USPS = _digits("usps", "mnist"), _digits("mnist", "usps")
 SVHN_MNIST, MNIST_MNISTM = _digits("svhn", "mnist"), _digits("mnist", "mnistm")
 DIGITS = (MNIST_USPS, USPS_MNIST, SVHN_MNIST, MNIST_MNISTM)
-AMAZON = (
-    _amazon("dvd", "electronics"),
-    _amazon("books", "kitchen"),
-    _amazon("kitchen", "electronics"),
-    _amazon("dvd", "books"),
+AMAZON = tuple(
+    _amazon(*pair.split(":"))
+    for pair in ("dvd:electronics", "books:kitchen", "kitchen:electronics", "dvd:books")
 )
 DEVELOPMENT = tuple(_amazon(source, "dvd") for source in ("books", "electronics", "kitchen"))
 HEART = (_heart("hungarian"), _heart("switzerland"), _heart("va"))
@@ -149,38 +131,22 @@ FORMER_IMAGES: dict[str, Any] = {
 FORMER = Variant(name="former", settings=FORMER_IMAGES)
 AFFINE: dict[str, Any] = {"training.augmentation": "affine"}
 AUGMENTED = Variant(name="augmented", settings=FORMER_IMAGES | AFFINE)
+
+
+def _weights(name: str, **weights: float) -> Variant:
+    return Variant(name=name, settings={f"objective.{n}_weight": v for n, v in weights.items()})
+
+
 ABLATION = (
     Variant(name="as it is"),
-    Variant(
-        name="L1 off",
-        settings={
-            "objective.adaptation_weight": 0.0,
-            "objective.imputation_weight": 1.0,
-            "objective.reconstruction_weight": 1.0,
-        },
-    ),
-    Variant(
-        name="MSE only",
-        settings={"objective.imputation_weight": 0.0, "objective.reconstruction_weight": 1.0},
-    ),
-    Variant(
-        name="ADV only",
-        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": 0.0},
-    ),
-    Variant(
-        name="ADV + 0.005 MSE",
-        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": 0.005},
-    ),
-    Variant(
-        name="ADV + MSE",
-        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": 1.0},
-    ),
+    _weights("L1 off", adaptation=0.0, imputation=1.0, reconstruction=1.0),
+    _weights("MSE only", imputation=0.0, reconstruction=1.0),
+    _weights("ADV only", imputation=1.0, reconstruction=0.0),
+    _weights("ADV + 0.005 MSE", imputation=1.0, reconstruction=0.005),
+    _weights("ADV + MSE", imputation=1.0, reconstruction=1.0),
 )
 LAMBDAS = tuple(
-    Variant(
-        name=f"λ_MSE={weight:g}",
-        settings={"objective.imputation_weight": 1.0, "objective.reconstruction_weight": weight},
-    )
+    _weights(f"λ_MSE={weight:g}", imputation=1.0, reconstruction=weight)
     for weight in (0.0, 0.001, 0.005, 0.0075, 0.01, 0.1, 1.0, 10.0)
 )
 
@@ -209,7 +175,7 @@ SETTINGS = (
     Variant(name="z_S2 not detached", settings={"objective.detach_true_latent": False}),
     Variant(name="r's input detached", settings={"objective.detach_generator_input": True}),
 )
-"""Choices for tables, compared where no table reports: see docs/defaults.md."""
+"""Choices for tables, compared where no table reports: see docs/results/README.md."""
 
 DEMO_NETWORK: dict[str, Any] = {
     # Smaller than the default's: the images have half its side, and three minutes are short.
@@ -244,39 +210,19 @@ TREES = tuple(
     for how in ("ignore", "zero", "NaN", "weighted", "iterative", "ridge")
 )
 SKADA = ("DANN, zero", "DeepJDOT, zero")
-TABLE_BASELINES = (
-    *CONSTANTS,
-    *LOGISTIC,
-    *TREES,
-    "Distillation, logistic regression",
-    "Distillation, network",
-    *SKADA,
-    "Ceiling: logistic regression",
-    "Ceiling: random forest",
-)
+CEILINGS = ("Ceiling: logistic regression", "Ceiling: random forest")
+DISTILLED = ("Distillation, logistic regression", "Distillation, network")
+SIMPLE = tuple(f"Logistic regression, {how}" for how in ("ignore", "weighted", "ridge"))
+TABLE_BASELINES = (*CONSTANTS, *LOGISTIC, *TREES, *DISTILLED, *SKADA, *CEILINGS)
 IMAGE_BASELINES = (
-    *CONSTANTS,
-    "Logistic regression, ignore",
-    "Logistic regression, weighted",
-    "Logistic regression, ridge",
-    TREES_IGNORE,
-    "Gradient-boosted trees, zero",
-    "Gradient-boosted trees, NaN",
-    "Source-only network on x1, augmented",
-    "Distillation, network",
-    *SKADA,
-    "Ceiling: network",
+    *(*CONSTANTS, *SIMPLE, TREES_IGNORE),
+    *("Gradient-boosted trees, zero", "Gradient-boosted trees, NaN"),
+    *("Source-only network on x1, augmented", "Distillation, network"),
+    *(*SKADA, "Ceiling: network"),
 )
 CURVE_BASELINES = (
-    "Logistic regression, ignore",
-    "Logistic regression, weighted",
-    "Logistic regression, ridge",
-    "Random forest, ignore",
-    "Random forest, ridge",
-    TREES_IGNORE,
-    "Distillation, logistic regression",
-    "Distillation, network",
-    "Distillation, adapting network",
+    *(*SIMPLE, "Random forest, ignore", "Random forest, ridge", TREES_IGNORE),
+    *(*DISTILLED, "Distillation, adapting network"),
 )
 SUITES: dict[str, Suite] = {
     suite.name: suite
@@ -330,7 +276,7 @@ SUITES: dict[str, Suite] = {
         Suite(
             name="amazon",
             what="sentiment of reviews, four pairs; a random half of the words is missing, each "
-            "half projected to 200 dimensions (--set rule=informative or leading for others)",
+            "half projected to 200 dimensions (--set rule=leading for the paper's)",
             problems=AMAZON,
             divergences=BOTH,
             baselines=TABLE_BASELINES,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,27 +16,16 @@ from halfseen.errors import InputError, OptionError
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import Options
 from halfseen.presets import Preset
-from halfseen_bench.baselines import BASELINES, baseline_named
+from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import Budget
 from halfseen_bench.epochs import EPOCH_SCORES
 from halfseen_bench.metrics import measured
-from halfseen_bench.models import Record, fit_and_measure, record
+from halfseen_bench.models import Record, fit_and_measure
 from halfseen_bench.problems import BenchProblem, LoadedProblem, load_problem
 from halfseen_bench.provenance import circumstances, watched
 from halfseen_bench.runner import Result, SweepTask, packed, read_log, run_tasks
 from halfseen_bench.scaling import standardized
 from halfseen_bench.suites import BOTH, SUITES, Suite, Variant, starting_options
-
-__all__ = [
-    "Plan",
-    "Selection",
-    "SweepRun",
-    "latents_file",
-    "plan_runs",
-    "read_results",
-    "run_of",
-    "run_suite",
-]
 
 LOG = "runs.jsonl"
 """The file in an output folder that holds a sweep."""
@@ -74,29 +63,16 @@ class SweepRun(BaseModel):
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a suite is run; an empty field is all of it.
+    """What of a suite is run; an empty field is all of it."""
 
-    Parameters
-    ----------
-    pairs, models, divergences, variants
-        Names. A pair is also meant by its name before ``@``; a model may be a baseline,
-        ``models`` (all seven that the suite has) or ``baselines`` (all of them).
-    seeds
-        How many, from `first_seed` on; the budget's number by default.
-    reader
-        Options of the readers, such as ``side="top"``.
-    options
-        Options of networks and training; a run that has some is a variant of that name.
-    """
-
-    pairs: tuple[str, ...] = ()
-    models: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()  # a pair is also meant by its name before ``@``
+    models: tuple[str, ...] = ()  # or baselines, or ``models`` or ``baselines`` for all of them
     divergences: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
-    seeds: int | None = None
+    seeds: int | None = None  # how many, from first_seed on; the budget's number by default
     first_seed: int = 0
-    reader: tuple[tuple[str, Any], ...] = ()
-    options: tuple[tuple[str, Any], ...] = ()
+    reader: Mapping[str, Any] = field(default_factory=dict)  # such as ``side="top"``
+    options: Mapping[str, Any] = field(default_factory=dict)  # which make a variant of that name
     preset: Preset = "default"
 
 
@@ -119,24 +95,46 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
     (7, 'Adaptation-Imputation')
     """
     selection = selection or Selection()
-    problems = _problems(suite, selection)
     models, baselines, left_out = _models(suite, selection)
     divergences = _chosen("divergence", selection.divergences, BOTH, suite.divergences)
-    variants = _variants(suite, selection)
+    wanted = [(name, None, Variant()) for name in baselines] + [
+        (name, divergence, variant)
+        for name in models
+        for variant in _variants(suite, selection)
+        for divergence in (divergences if variant_named(name).adapts else (None,))
+    ]
     runs = []
-    for problem in (budget.problem(p) for p in problems):
+    for problem in (budget.problem(p) for p in _problems(suite, selection)):
+        known: dict[tuple[str | None, str, bool], dict[str, Any]] = {}
+        for name, divergence, variant in wanted:
+            imputes = name in models and variant_named(name).imputes
+            if (divergence, variant.name, imputes) not in known:
+                start = starting_options(
+                    selection.preset, problem, divergence=divergence, imputes=imputes
+                )
+                made = suite.options(problem, variant, budget, start)
+                known[divergence, variant.name, imputes] = made.model_dump(mode="json")
         seeds = selection.seeds or budget.seeds[problem.kind]
-        maker = _RunMaker(suite, budget, selection, problem)
         for seed in range(selection.first_seed, selection.first_seed + seeds):
             for source_rows in problem.source_rows:
-                here = replace(maker, seed=seed, source_rows=source_rows)
-                runs += [here.baseline(name) for name in baselines]
-                runs += [
-                    here.model(name, divergence, variant)
-                    for name in models
-                    for variant in variants
-                    for divergence in (divergences if variant_named(name).adapts else (None,))
-                ]
+                here = problem.model_copy(update={"source_rows": (source_rows,)})
+                for name, divergence, variant in wanted:
+                    imputes = name in models and variant_named(name).imputes
+                    run = SweepRun(
+                        suite=suite.name,
+                        problem=here,
+                        source_rows=source_rows,
+                        model=name,
+                        divergence=divergence,
+                        variant=variant.name,
+                        seed=seed,
+                        budget=budget.name,
+                        preset=selection.preset,
+                        options=known[divergence, variant.name, imputes],
+                        score_rows=budget.score_rows,
+                        evaluations=budget.evaluations,
+                    )
+                    runs.append(run)
     return Plan(runs, left_out)
 
 
@@ -166,19 +164,15 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
     log = folder / LOG
     if not log.exists() and not packed(log).exists():
         raise InputError(f"{log} does not exist; run `halfseen bench run {suite.name}` first.")
+    every = [r for r in read_log(log).values() if r.get("run", {}).get("suite") == suite.name]
+    found = [
+        (run, result)
+        for run, result in zip(map(run_of, every), every, strict=True)
+        if not pairs or any(_means(pair, run.problem.name) for pair in pairs)
+    ]
     names = [problem.name for problem in suite.problems]
     models = [*(method.name for method in VARIANTS), *BASELINES]
     variants = [variant.name for variant in suite.variants]
-    found = [
-        (run_of(result), result)
-        for result in read_log(log).values()
-        if result.get("run", {}).get("suite") == suite.name
-    ]
-    found = [
-        (run, result)
-        for run, result in found
-        if not pairs or any(_means(pair, run.problem.name) for pair in pairs)
-    ]
     if not found:
         of = f" for {', '.join(pairs)}" if pairs else ""
         raise InputError(f"{log} holds no finished run of {suite.name}{of}.")
@@ -186,16 +180,9 @@ def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[
     def place(entry: tuple[SweepRun, Result]) -> tuple[Any, ...]:
         run = entry[0]
         rows = run.source_rows if run.source_rows is not None else float("inf")
-        return (
-            _position(run.problem.name, names),
-            rows,
-            models.index(run.model),
-            _position(run.variant, variants),
-            run.variant,
-            run.divergence or "",
-            run.seed,
-            run.key,
-        )
+        of_problem = _position(run.problem.name, names), rows, models.index(run.model)
+        of_variant = _position(run.variant, variants), run.variant, run.divergence or ""
+        return *of_problem, *of_variant, run.seed, run.key
 
     return [result for _, result in sorted(found, key=place)]
 
@@ -261,57 +248,6 @@ def latents_file(output: Path, run: SweepRun) -> Path:
     return output / f"latents-{name.replace(':', '-').replace('/', '-').replace(' ', '-')}.npz"
 
 
-@dataclass(frozen=True)
-class _RunMaker:
-    """Makes the runs of one problem, seed and size of the source.
-
-    Options depend on neither of the two last: they are made once for a problem.
-    """
-
-    suite: Suite
-    budget: Budget
-    selection: Selection
-    problem: BenchProblem
-    seed: int = 0
-    source_rows: int | None = None
-    known: dict[tuple[str | None, str, bool], dict[str, Any]] = field(default_factory=dict)
-
-    def model(self, name: str, divergence: str | None, variant: Variant) -> SweepRun:
-        imputes = variant_named(name).imputes
-        return self._run(name, divergence, variant, imputes=imputes)
-
-    def baseline(self, name: str) -> SweepRun:
-        return self._run(name, None, Variant(), imputes=False)
-
-    def _run(
-        self, name: str, divergence: str | None, variant: Variant, *, imputes: bool
-    ) -> SweepRun:
-        return SweepRun(
-            suite=self.suite.name,
-            problem=self.problem.model_copy(update={"source_rows": (self.source_rows,)}),
-            source_rows=self.source_rows,
-            model=name,
-            divergence=divergence,
-            variant=variant.name,
-            seed=self.seed,
-            budget=self.budget.name,
-            preset=self.selection.preset,
-            options=self._options(divergence, variant, imputes),
-            score_rows=self.budget.score_rows,
-            evaluations=self.budget.evaluations,
-        )
-
-    def _options(self, divergence: str | None, variant: Variant, imputes: bool) -> dict[str, Any]:
-        key = divergence, variant.name, imputes
-        if key not in self.known:
-            start = starting_options(
-                self.selection.preset, self.problem, divergence=divergence, imputes=imputes
-            )
-            made = self.suite.options(self.problem, variant, self.budget, start)
-            self.known[key] = made.model_dump(mode="json")
-        return self.known[key]
-
-
 _KEPT: dict[tuple[str, int, int | None], LoadedProblem] = {}
 """The problem that this process read last: neighbouring runs share it."""
 
@@ -327,22 +263,14 @@ def _loaded(run: SweepRun, data_dir: Path | None) -> LoadedProblem:
 
 
 def _measured_baseline(run: SweepRun, loaded: LoadedProblem) -> list[Record]:
-    baseline = baseline_named(run.model)
+    baseline = BASELINES[run.model]
     probability = baseline.predict(loaded.pair, run.seed, Options.model_validate(run.options))
     found: dict[str, Any] = measured(probability, loaded.pair.target_test_labels.open("evaluation"))
     if loaded.regret is not None:
         found["regret"] = loaded.regret(probability)
-    return [
-        record(
-            run.model,
-            divergence=None,
-            refined=False,
-            seed=run.seed,
-            epoch_choice="last",
-            uses_target_labels=baseline.uses_target_labels,
-            **found,
-        )
-    ]
+    about = {"model": run.model, "divergence": None, "refined": False, "seed": run.seed}
+    labels = {"epoch_choice": "last", "uses_target_labels": baseline.uses_target_labels}
+    return [about | labels | found]
 
 
 def _layout(loaded: LoadedProblem, problem: BenchProblem) -> str:
@@ -371,7 +299,7 @@ def _problems(suite: Suite, selection: Selection) -> Iterator[BenchProblem]:
             raise OptionError(f"{suite.name} has no pair {pair!r}; it has {', '.join(names)}.")
     for problem in suite.problems:
         if not selection.pairs or any(_means(pair, problem.name) for pair in selection.pairs):
-            yield problem.having(**dict(selection.reader))
+            yield problem.having(**selection.reader)
 
 
 def _means(pair: str, name: str) -> bool:
@@ -412,11 +340,11 @@ def _installed(package: str | None) -> bool:
 def _variants(suite: Suite, selection: Selection) -> list[Variant]:
     names = tuple(variant.name or "plain" for variant in suite.variants)
     wanted = _chosen("variant", selection.variants, names, names)
-    changes = ", ".join(f"{name}={value}" for name, value in selection.options)
+    changes = ", ".join(f"{name}={value}" for name, value in selection.options.items())
     return [
         Variant(
             name=", ".join(part for part in (variant.name, changes) if part),
-            settings={**variant.settings, **dict(selection.options)},
+            settings={**variant.settings, **selection.options},
         )
         for variant in suite.variants
         if (variant.name or "plain") in wanted

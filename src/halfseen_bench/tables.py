@@ -1,160 +1,175 @@
-"""Rows of results: mean and standard deviation over seeds, the choice of epoch stated."""
+"""Rows of results: one metric of some runs, each with its seed, the choice of epoch stated."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scipy import stats
 
-from halfseen_bench.metrics import METRICS
+from halfseen_bench.metrics import METRICS, Metric
 from halfseen_bench.models import Record
-
-__all__ = ["ResultCell", "Row", "paired_difference", "summarize"]
+from halfseen_bench.rendering import Best
 
 
 @dataclass(frozen=True)
 class ResultCell:
-    """Mean and standard deviation of some runs, as printed (in percent where it is a share)."""
+    """One metric of some runs, each with its seed; printed in percent where it is a share.
 
-    mean: float
-    deviation: float
-    runs: int
-    decimals: int = 1
+    Examples
+    --------
+    >>> cell = ResultCell(METRICS["accuracy"], ((0, 0.5), (1, 0.7)))
+    >>> print(cell)
+    60.0 ± 14.1
+    >>> print(cell.minus(ResultCell(METRICS["accuracy"], ((1, 0.6), (2, 0.9)))))
+    10.0
+    """
+
+    metric: Metric
+    values: tuple[tuple[int, float], ...]
+
+    @property
+    def runs(self) -> int:
+        """How many they are."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """Their mean, as printed."""
+        return statistics.mean(self.metric.scale * value for _, value in self.values)
+
+    @property
+    def deviation(self) -> float:
+        """Their standard deviation, as printed."""
+        values = [self.metric.scale * value for _, value in self.values]
+        return statistics.stdev(values) if len(values) > 1 else 0.0
 
     def __str__(self) -> str:
-        mean = f"{self.mean:.{self.decimals}f}"
-        return mean if self.runs == 1 else f"{mean} ± {self.deviation:.{self.decimals}f}"
+        digits = self.metric.decimals
+        mean = f"{self.mean:.{digits}f}"
+        return mean if self.runs == 1 else f"{mean} ± {self.deviation:.{digits}f}"
+
+    def minus(self, other: ResultCell) -> ResultCell | None:
+        """Return the differences of the seeds that both have, or None if there is none."""
+        known = dict(other.values)
+        shared = tuple((s, v - known[s]) for s, v in sorted(self.values) if s in known)
+        return ResultCell(self.metric, shared) if shared else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Student's 95 % interval of the mean, where there are two runs or more.
-
-        Examples
-        --------
-        >>> low, high = ResultCell(1.0, 1.0, 4).interval
-        >>> round(low, 3), round(high, 3)
-        (-0.591, 2.591)
-        """
+        """Student's 95 % interval of the mean, where there are two runs or more."""
         if self.runs < 2:
             return None
         reach = float(stats.t.ppf(0.975, self.runs - 1)) * self.deviation / self.runs**0.5
         return self.mean - reach, self.mean + reach
 
+    def as_difference(self) -> tuple[str, str]:
+        """Return mean, bold where the interval leaves no doubt of its sign, and interval."""
+        mean = signed(self.mean, self.metric)
+        if self.interval is None:
+            return mean, "–"
+        low, high = self.interval
+        words = f"{signed(low, self.metric)} to {signed(high, self.metric)}"
+        return (Best(mean) if low > 0 or high < 0 else mean), words
 
-@dataclass(frozen=True)
-class Row:
-    """One model in a table: a cell per choice of epoch."""
+
+class RowKey(NamedTuple):
+    """What tells the rows of a table apart."""
 
     model: str
     divergence: str | None
-    refined: bool
-    cells: dict[str, ResultCell]
+    refined: bool = False
     variant: str = ""
-    uses_target_labels: bool = False
 
-    @property
-    def key(self) -> RowKey:
-        """What tells it from the other rows."""
-        return self.model, self.divergence, self.refined, self.variant
+    @classmethod
+    def of(cls, record: Record) -> RowKey:
+        """Return a record's row."""
+        words = record["model"], record["divergence"], record["refined"]
+        return cls(*words, record.get("variant", ""))
 
     @property
     def label(self) -> str:
         """The model's name, with the variant and the refinement marked."""
-        return label_of(self.key)
+        name = f"{self.model} ({self.variant})" if self.variant else self.model
+        return f"{name} + refinement" if self.refined else name
+
+
+class Setting(NamedTuple):
+    """What all runs of one table share."""
+
+    pair: str
+    layout: str
+    source_rows: int
+    budget: str
+    preset: str
+
+    @classmethod
+    def of(cls, record: Record) -> Setting:
+        """Return a record's setting."""
+        return cls(*(record[name] for name in cls._fields))
 
     @property
-    def is_yardstick(self) -> bool:
-        """Whether it is shown what no user has: the target's missing inputs, or its labels."""
-        return self.uses_target_labels or "Full" in self.model
+    def title(self) -> str:
+        """The problem, and how many source rows were learned from."""
+        return f"{self.pair}, {self.source_rows:,} source rows"
+
+    @property
+    def stated(self) -> str:
+        """What was missing, and how the runs were made."""
+        return f"Missing: {self.layout} Budget {self.budget}, preset {self.preset}."
 
 
-RowKey = tuple[str, str | None, bool, str]
+Rows = dict[RowKey, dict[str, ResultCell]]
+"""A cell per choice of epoch."""
 
 
-def summarize(records: Iterable[Record], metric: str = "accuracy") -> list[Row]:
-    """Return one row per model, divergence, refinement and variant, in order of appearance.
-
-    Examples
-    --------
-    >>> runs = [{"model": "A", "divergence": None, "refined": False, "seed": s,
-    ...          "epoch_choice": "last", "accuracy": a} for s, a in enumerate([0.5, 0.7])]
-    >>> str(summarize(runs)[0].cells["last"])
-    '60.0 ± 14.1'
-    """
-    grouped: dict[RowKey, dict[str, list[float]]] = {}
-    with_labels = set()
+def by_setting(records: Iterable[Record]) -> dict[Setting, list[Record]]:
+    """Return the records of each setting, in order of appearance."""
+    found: dict[Setting, list[Record]] = {}
     for record in records:
-        key = row_key(record)
-        cells = grouped.setdefault(key, {})
+        found.setdefault(Setting.of(record), []).append(record)
+    return found
+
+
+def summarize(records: Iterable[Record], metric: str = "accuracy") -> Rows:
+    """Return one row per model, divergence, refinement and variant, in order of appearance."""
+    found: dict[RowKey, dict[str, list[tuple[int, float]]]] = {}
+    for record in records:
+        choices = found.setdefault(RowKey.of(record), {})
         if record.get(metric) is not None:
-            cells.setdefault(record["epoch_choice"], []).append(record[metric])
-        if record.get("uses_target_labels"):
-            with_labels.add(key)
-    return [
-        Row(
-            model,
-            divergence,
-            refined,
-            {choice: _cell(values, metric) for choice, values in cells.items()},
-            variant,
-            (model, divergence, refined, variant) in with_labels,
-        )
-        for (model, divergence, refined, variant), cells in grouped.items()
-    ]
-
-
-def label_of(key: RowKey) -> str:
-    """Return a model's name, with the variant and the refinement marked."""
-    model, _, refined, variant = key
-    name = f"{model} ({variant})" if variant else model
-    return f"{name} + refinement" if refined else name
-
-
-def row_key(record: Record) -> RowKey:
-    """Return what tells the rows of a table apart."""
-    return record["model"], record["divergence"], record["refined"], record.get("variant", "")
-
-
-def paired_difference(
-    records: Iterable[Record],
-    first: str,
-    second: str,
-    *,
-    refined: bool = False,
-    metric: str = "accuracy",
-) -> ResultCell | None:
-    """Return the difference of two models at the last epoch, seed by seed."""
-    records = list(records)
-
-    def by_seed(model: str) -> dict[int, float]:
-        return values_by_seed(
-            (r for r in records if r["model"] == model and r["refined"] == refined), metric
-        )
-
-    return difference(by_seed(first), by_seed(second), metric)
-
-
-def values_by_seed(
-    records: Iterable[Record], metric: str, choice: str = "last"
-) -> dict[int, float]:
-    """Return the metric of each seed's run at one choice of epoch."""
+            choices.setdefault(record["epoch_choice"], []).append((record["seed"], record[metric]))
     return {
-        record["seed"]: record[metric]
-        for record in records
-        if record["epoch_choice"] == choice and record.get(metric) is not None
+        key: {name: ResultCell(METRICS[metric], tuple(v)) for name, v in choices.items()}
+        for key, choices in found.items()
     }
 
 
-def difference(one: dict[int, float], other: dict[int, float], metric: str) -> ResultCell | None:
-    """Return the differences of the seeds that both have, or None if there is none."""
-    shared = sorted(one.keys() & other.keys())
-    return _cell([one[seed] - other[seed] for seed in shared], metric) if shared else None
+def paired_difference(
+    records: Sequence[Record], first: str, second: str, metric: str = "accuracy"
+) -> ResultCell | None:
+    """Return the difference of two unrefined models at the last epoch, seed by seed."""
+    rows = summarize([r for r in records if not r["refined"]], metric).items()
+    one, other = (
+        next((c["last"] for key, c in rows if key.model == name and "last" in c), None)
+        for name in (first, second)
+    )
+    return None if one is None or other is None else one.minus(other)
 
 
-def _cell(values: Sequence[float], metric: str) -> ResultCell:
-    printed = METRICS[metric]
-    scaled = [printed.scale * value for value in values]
-    deviation = statistics.stdev(scaled) if len(scaled) > 1 else 0.0
-    return ResultCell(statistics.mean(scaled), deviation, len(scaled), printed.decimals)
+def yardsticks(records: Iterable[Record]) -> set[RowKey]:
+    """Return rows that are shown what no user has: the target's missing inputs, or its labels."""
+    return {RowKey.of(r) for r in records if r.get("uses_target_labels") or "Full" in r["model"]}
+
+
+def choices_of(rows: Iterable[Mapping[str, object]]) -> list[str]:
+    """Return the choices of epoch: last first, then label-free ones, the oracle at the end."""
+    found = dict.fromkeys(choice for cells in rows for choice in cells)
+    middle = [choice for choice in found if choice not in ("last", "oracle")]
+    return [c for c in ("last", *middle, "oracle") if c in found]
+
+
+def signed(value: float, metric: Metric) -> str:
+    """Return a number with its sign."""
+    return f"{value:+.{metric.decimals}f}".replace("-", "−")

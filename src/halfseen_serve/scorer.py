@@ -19,8 +19,8 @@ from halfseen.data import NumberColumn, TableSchema
 from halfseen.data.dates import date_names
 from halfseen.data.preprocessing import ReadRows, read_rows
 from halfseen.errors import InputError
+from halfseen.export.onnx import graph_values
 from halfseen.export.onnx_session import TableGraph, graph_of, open_graph
-from halfseen.export.onnx_tables import graph_values
 from halfseen.model.loading import load
 from halfseen.model.pattern_model import Choice, PatternModel
 from halfseen_serve.columns import request_columns

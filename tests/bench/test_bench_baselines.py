@@ -7,11 +7,11 @@ import sklearn
 from sklearn.ensemble import RandomForestClassifier
 from small_pair import small_pair
 
-from halfseen import InputError, OptionError
+from halfseen import InputError
 from halfseen.options import make_options
 from halfseen.presets import preset
 from halfseen_bench import baselines
-from halfseen_bench.baselines import BASELINES, baseline_named
+from halfseen_bench.baselines import BASELINES
 from halfseen_bench.data import Labelled
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.metrics import measured
@@ -144,8 +144,3 @@ def test_baselines_do_not_mind_metadata_routing():
     with sklearn.config_context(enable_metadata_routing=True):
         found = BASELINES["Logistic regression, weighted"].predict(PAIR, 0)
     assert measured(found, TRUTH)["auc"] > 0.75
-
-
-def test_an_unknown_baseline_is_one_sentence():
-    with pytest.raises(OptionError, match="There is no baseline 'Oracle'"):
-        baseline_named("Oracle")

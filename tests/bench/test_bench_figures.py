@@ -36,8 +36,8 @@ def lines_of(figure, panel: int = 0) -> dict[str, list[tuple[float, float]]]:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"reader": (("side", "top"),)}, "-side-top"),
-        ({"reader": (("max_train", 500),)}, "-max_train-500"),
+        ({"reader": {"side": "top"}}, "-side-top"),
+        ({"reader": {"max_train": 500}}, "-max_train-500"),
         ({"preset": "paper"}, "-paper"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_learning_curve_goes_over_the_number_of_source_rows():
 
 def test_runs_with_other_options_are_a_line_of_their_own():
     results = []
-    for options in ((), (("networks.classifier_dropout", 0.2),)):
+    for options in ({}, {"networks.classifier_dropout": 0.2}):
         selection = Selection(pairs=("dvd:books",), models=(IGNORE,), seeds=1, options=options)
         results += made_up("source-size", selection, lambda run: 0.5)
     (figure,) = suite_figures(Sweep(SUITES["source-size"], results, Path())).values()

@@ -11,7 +11,7 @@ from halfseen_bench.panel import public_tables
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION
 from halfseen_bench.panel.public_tables import PUBLIC, Cut
 
-CUT = Cut(("p", "i"), "sick=='yes'", "site=='a'", "site!='a'", ("site",), "lab_")
+CUT = Cut("p/i", "sick=='yes'", "site=='a'", "site!='a'", "site", "lab_.*")
 
 
 @pytest.fixture

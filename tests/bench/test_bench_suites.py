@@ -82,8 +82,8 @@ def test_a_selection_narrows_and_changes():
         models=("Adaptation-Imputation",),
         seeds=2,
         first_seed=7,
-        reader=(("side", "top"),),
-        options=(("training.learning_rate", 0.003),),
+        reader={"side": "top"},
+        options={"training.learning_rate": 0.003},
     )
     runs = plan_runs(SUITES["patch"], BUDGETS["quick"], selection).runs
     assert len(runs) == 5 * 2, "svhn:mnist means every patch size"
@@ -101,7 +101,7 @@ def test_a_selection_narrows_and_changes():
         (Selection(models=("Magic",)), "There is no model 'Magic'"),
         (Selection(divergences=("cosine",)), "There is no divergence 'cosine'"),
         (Selection(variants=("bold",)), "There is no variant 'bold'; there are plain"),
-        (Selection(options=(("networks.classifier_dropout", 2),)), "classifier_dropout=2"),
+        (Selection(options={"networks.classifier_dropout": 2}), "classifier_dropout=2"),
         (Selection(preset="mine"), "preset='mine' is unknown"),
     ],
 )

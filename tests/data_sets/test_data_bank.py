@@ -56,7 +56,7 @@ def test_history_is_missing_on_customers_without_one(root):
 
 
 def test_categories_are_codes(root):
-    row = dict(zip(bank.CODES, bank.read_customers(root)[1].tolist(), strict=True))
+    row = bank.read_customers(root).iloc[1]
     assert (row["job"], row["education"], row["month"]) == (3, 3, 4)
     assert (row["balance"], row["pdays"], row["poutcome"], row["y"]) == (-7, 91, 3, 1)
 
@@ -82,7 +82,7 @@ def test_rows_are_limited_by_a_seeded_choice(root):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("1;2", r"bank-full.csv, line 32 has 2 fields; 17 are needed"),
+        ("1;2", r"bank-full.csv, line 32, column 'job': '2' is not one of admin"),
         (
             ROW.format(age="old", pdays=1, previous=1, poutcome="other", label="no"),
             "line 32, column 'age': 'old' is not a number",
@@ -107,14 +107,14 @@ def test_bad_line(root, line, message):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "'age' is not there"),
-        ([HEADER.replace('"age"', '"years"')], "'age' is not there"),
-        ([HEADER + ';"zone"'], "'zone' is not known"),
-        ([";".join(reversed(HEADER.split(";")))], "not in the order of the official file"),
+        ([], "No columns to parse"),
+        ([HEADER.replace('"age"', '"years"')], "line 1: the columns are not age, job"),
+        ([HEADER + ';"zone"'], "line 1: the columns are not age, job"),
+        ([";".join(reversed(HEADER.split(";")))], "line 1: the columns are not age, job"),
         ([HEADER], "bank-full.csv holds no rows"),
         (
             [HEADER, ROW.format(age=1, pdays=5, previous=1, poutcome="other", label="no")],
-            "The domain 'never' is empty: none of 1 rows",
+            "The domain 'never' is empty",
         ),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 import scipy.io
 from PIL import Image
 
-from halfseen.errors import HalfseenError, InputError, OptionError
+from halfseen.errors import InputError, OptionError
 from halfseen_bench.data import digits, mnistm
 from halfseen_bench.data.digit_files import read_idx, read_mnist, read_svhn, read_usps
 from halfseen_bench.data.official import content_sha256
@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("source", "target"), list(permutations(digits.DOMAINS, 2)))
 def test_every_pair_has_the_same_shape_and_range(root, tmp_path, source, target):
-    pair = digits.load_pair(root, source, target, cache=tmp_path / "cache")
+    pair = digits.load_pair(root, source, target)
     coloured = {"svhn", "mnistm"} & {source, target}
     assert pair.source_train.inputs.shape == (30, 3 if coloured else 1, 32, 32)
     assert pair.blocks.shape == pair.target_test.shape[1:]
@@ -92,7 +92,6 @@ def test_cropped_framing_keeps_the_middle(root):
     middle = read_mnist(root, "train")[0][:, :, 4:24, 4:24]
     np.testing.assert_array_equal(cropped.complete_target.open("test")[0], digits.to_canvas(middle))
     np.testing.assert_array_equal(cropped.source_train.inputs, plain.source_train.inputs)
-    assert any("cropped to its middle 20x20" in note for note in cropped.card.notes)
 
 
 def test_limits_choose_seeded_rows(root):
@@ -129,30 +128,10 @@ def test_mnistm_is_the_absolute_difference_with_one_patch_of_a_photo():
         assert (candidates == image).all(axis=(2, 3, 4)).any()
 
 
-def test_mnistm_is_made_once_and_depends_on_the_seed_alone(root, tmp_path, monkeypatch):
-    cache = tmp_path / "cache"
-    made, _ = mnistm.read_mnistm(root, "train", seed=3, cache=cache)
-    elsewhere, _ = mnistm.read_mnistm(root, "train", seed=3, cache=tmp_path / "elsewhere")
-    other, _ = mnistm.read_mnistm(root, "train", seed=4, cache=cache)
-    np.testing.assert_array_equal(made, elsewhere)
+def test_mnistm_is_fixed_by_the_seed(root):
+    made, again, other = (mnistm.read_mnistm(root, "train", seed=s)[0] for s in (3, 3, 4))
+    np.testing.assert_array_equal(made, again)
     assert not np.array_equal(made, other)
-    assert [p.suffix for p in cache.iterdir()] == [".npy", ".npy"]
-    monkeypatch.setattr(mnistm, "compose", lambda *_: pytest.fail("the cache was not used"))
-    np.testing.assert_array_equal(mnistm.read_mnistm(root, "train", seed=3, cache=cache)[0], made)
-
-
-def test_a_damaged_cache_is_made_again(root, tmp_path):
-    cache = tmp_path / "cache"
-    made, _ = mnistm.read_mnistm(root, "train", seed=3, cache=cache)
-    (path,) = cache.iterdir()
-    path.write_bytes(path.read_bytes()[:1000])
-    np.testing.assert_array_equal(mnistm.read_mnistm(root, "train", seed=3, cache=cache)[0], made)
-
-
-def test_an_unwritable_cache_is_named(root, tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(HalfseenError, match="could not be written"):
-        mnistm.read_mnistm(root, "train", seed=3, cache=tmp_path / "file")
 
 
 class TestBadFiles:
@@ -208,7 +187,7 @@ class TestBadFiles:
     def test_missing_key_in_hdf5(self, root):
         with h5py.File(root / "usps/usps.h5", "w") as file:
             file["train/data"] = np.zeros((2, 256))
-        with pytest.raises(InputError, match=r"no key 'train/target' \(it holds train\)"):
+        with pytest.raises(InputError, match=r"usps.h5 cannot be read as HDF5.*'target'"):
             read_usps(root, "train")
 
     def test_damaged_hdf5(self, root):
@@ -219,7 +198,7 @@ class TestBadFiles:
 
     def test_missing_key_in_mat(self, root):
         scipy.io.savemat(root / "svhn/train_32x32.mat", {"y": np.ones(3), "pixels": np.ones(3)})
-        with pytest.raises(InputError, match=r"no key 'X' \(it holds y, pixels\)"):
+        with pytest.raises(InputError, match=r"cannot be read as a MATLAB file \('X'\)"):
             read_svhn(root, "train")
 
     @pytest.mark.parametrize("length", [0, 60, 400])
@@ -237,7 +216,7 @@ class TestBadFiles:
     def test_libsvm_line_that_is_not_one(self, root):
         (root / "usps/usps.h5").unlink()
         (root / "usps/usps.bz2").write_bytes(bz2.compress(b"1 1:0.5\n2 1:0.5 300:1\n"))
-        with pytest.raises(InputError, match=r"usps.bz2, line 2 is not"):
+        with pytest.raises(InputError, match=r"usps.bz2 has a line that is not"):
             read_usps(root, "train")
 
     def test_photo_folder_with_nothing_readable(self, root, tmp_path):
@@ -245,12 +224,12 @@ class TestBadFiles:
             photo.unlink()
         (root / "bsds500/train/Thumbs.db").write_text("no photo")
         with pytest.raises(InputError, match="holds nothing readable"):
-            mnistm.read_mnistm(root, "train", seed=0, cache=tmp_path / "cache")
+            mnistm.read_mnistm(root, "train", seed=0)
 
     def test_photo_that_is_none(self, root, tmp_path):
         (root / "bsds500/train/a.jpg").write_text("no photo")
         with pytest.raises(InputError, match=r"The photo .*a.jpg cannot be read"):
-            mnistm.read_mnistm(root, "train", seed=0, cache=tmp_path / "cache")
+            mnistm.read_mnistm(root, "train", seed=0)
 
     @pytest.mark.parametrize(
         ("options", "message"),
@@ -292,9 +271,7 @@ class TestRealFiles:
         assert set(pair.source_train.labels) == set(range(10))
 
     def test_mnistm_pair(self, data_root, tmp_path):
-        pair = digits.load_pair(
-            data_root, "mnist", "mnistm", max_train=100, max_test=50, cache=tmp_path
-        )
+        pair = digits.load_pair(data_root, "mnist", "mnistm", max_train=100, max_test=50)
         colours = pair.target_test[:, :, :16].std(axis=1)
         assert pair.target_train.shape == (100, 3, 32, 32)
         assert colours.mean() > 0.05

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import shutil
 import socket
 import time
 from pathlib import Path
@@ -14,14 +13,13 @@ import pytest
 from local_site import BODY, Site
 
 from halfseen.errors import DownloadError
-from halfseen_bench.data import download
 from halfseen_bench.data.download import fetch, partial_path
 
 SHA256 = "sha256:" + hashlib.sha256(BODY).hexdigest()
 
 
 def quick(site: Site, path: Path, **options: Any) -> Path:
-    given = {"checksum": SHA256, "timeout": 0.3, "attempts": 2, "pause": 0.0} | options
+    given = {"checksum": SHA256, "timeout": 0.3} | options
     return fetch(site.address, path, **given)
 
 
@@ -38,48 +36,32 @@ def test_a_file_arrives_whole_with_progress(site: Site, tmp_path: Path) -> None:
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-def test_truncation_is_continued_where_it_broke_off(site: Site, tmp_path: Path) -> None:
+def test_truncation_is_said_and_continued_by_the_next_call(site: Site, tmp_path: Path) -> None:
     site.cut = [100_000, 250_000]
+    with pytest.raises(DownloadError, match=r"only 100,000 of 700,000 bytes arrived\. 100,000 byt"):
+        quick(site, tmp_path / "file.gz")
+    assert not (tmp_path / "file.gz").exists()
+    with pytest.raises(DownloadError, match=r"350,000 bytes are kept: run it again to go on"):
+        quick(site, tmp_path / "file.gz")
     assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
     assert site.asked == [None, "bytes=100000-", "bytes=350000-"]
 
 
-def test_many_breaks_are_fine_while_each_brings_something(site: Site, tmp_path: Path) -> None:
-    site.cut = [50_000] * 10
-    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
-    assert len(site.asked) == 11
-
-
-def test_endless_truncation_keeps_the_part_and_says_so(site: Site, tmp_path: Path) -> None:
-    site.ranges, site.cut = False, [100_000] * 50
-    with pytest.raises(DownloadError, match=r"only 100,000 of 700,000 bytes arrived.*go on from"):
+def test_a_server_without_ranges_starts_anew(site: Site, tmp_path: Path) -> None:
+    site.ranges, site.cut = False, [100_000]
+    with pytest.raises(DownloadError, match="broke off"):
         quick(site, tmp_path / "file.gz")
-    assert not (tmp_path / "file.gz").exists()
-    assert partial_path(tmp_path / "file.gz").stat().st_size == 100_000
-    site.ranges, site.cut, site.asked = True, [], []
     assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
-    assert site.asked == ["bytes=100000-"]
 
 
 def test_a_stall_is_noticed_and_continued(site: Site, tmp_path: Path) -> None:
     site.stall = [200_000]
     started = time.monotonic()
-    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
-    assert time.monotonic() - started < 10
-    assert site.asked == [None, "bytes=200000-"]
-
-
-def test_a_trickle_is_not_given_up(site: Site, tmp_path: Path) -> None:
-    site.stall, site.cut = [10_000, 0, 0], [0, 1, 1]  # a stall, then one byte at a time
-    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
-
-
-def test_an_endless_stall_is_given_up(site: Site, tmp_path: Path) -> None:
-    site.ranges, site.stall = False, [10_000] * 5
     with pytest.raises(DownloadError, match="no byte came for too long"):
         quick(site, tmp_path / "file.gz")
-    assert not (tmp_path / "file.gz").exists()
-    assert partial_path(tmp_path / "file.gz").stat().st_size == 10_000
+    assert time.monotonic() - started < 10
+    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
+    assert site.asked == [None, "bytes=200000-"]
 
 
 def test_a_missing_file_is_not_asked_for_twice(site: Site, tmp_path: Path) -> None:
@@ -96,19 +78,17 @@ def test_the_next_address_serves_where_one_fails(site: Site, tmp_path: Path) -> 
     assert path.read_bytes() == BODY
 
 
-def test_a_busy_server_is_asked_again(site: Site, tmp_path: Path) -> None:
-    site.status = [503, 200]
-    assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
-    site.status = [503] * 9
+def test_a_busy_server_is_said(site: Site, tmp_path: Path) -> None:
+    site.status = [503]
     with pytest.raises(DownloadError, match="answered 503 Service Unavailable"):
-        quick(site, tmp_path / "other.gz")
+        quick(site, tmp_path / "file.gz")
 
 
 def test_wrong_bytes_are_refused_and_not_kept(site: Site, tmp_path: Path) -> None:
     site.body = b"x" + BODY[1:]
     with pytest.raises(
         DownloadError,
-        match=r"not give the official file: SHA256 hash .* expected sha256:\w+ but got \w+",
+        match=r"gave is not the official file, sha256:\w+",
     ):
         quick(site, tmp_path / "file.gz")
     assert left_in(tmp_path) == []
@@ -148,17 +128,10 @@ def test_a_whole_part_only_needs_its_name(site: Site, tmp_path: Path) -> None:
     assert left_in(tmp_path) == ["file.gz"]
 
 
-def test_without_checksum_a_part_is_continued_only_if_unchanged(site: Site, tmp_path: Path) -> None:
-    site.ranges, site.cut = False, [100_000, 100_000]
-    with pytest.raises(DownloadError):
-        quick(site, tmp_path / "file.gz", checksum=None)
-    site.ranges, site.body, site.etag, site.asked = True, b"z" * 500_000, '"two"', []
-    assert quick(site, tmp_path / "file.gz", checksum=None).read_bytes() == b"z" * 500_000
-    assert site.asked == ["bytes=100000-"]  # asked, and answered with the whole new file
-    partial_path(tmp_path / "other.gz").write_bytes(b"of unknown origin")
-    site.asked = []
-    assert quick(site, tmp_path / "other.gz", checksum=None).read_bytes() == b"z" * 500_000
-    assert site.asked == [None]
+def test_without_checksum_a_part_is_continued(site: Site, tmp_path: Path) -> None:
+    partial_path(tmp_path / "file.gz").write_bytes(BODY[:1000])
+    assert quick(site, tmp_path / "file.gz", checksum=None).read_bytes() == BODY
+    assert site.asked == ["bytes=1000-"]
 
 
 def test_without_length_and_checksum_nothing_is_trusted(site: Site, tmp_path: Path) -> None:
@@ -166,9 +139,9 @@ def test_without_length_and_checksum_nothing_is_trusted(site: Site, tmp_path: Pa
     with pytest.raises(DownloadError, match="a truncated copy could not be told from a whole"):
         quick(site, tmp_path / "file.gz", checksum=None)
     assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
-    site.cut = [1000, 1000]
-    with pytest.raises(DownloadError, match="did not give the official file"):
-        quick(site, tmp_path / "short.gz", attempts=1)
+    site.cut = [1000]
+    with pytest.raises(DownloadError, match="is not the official file"):
+        quick(site, tmp_path / "short.gz")
 
 
 def test_interruption_keeps_the_part_and_the_name_free(site: Site, tmp_path: Path) -> None:
@@ -184,16 +157,6 @@ def test_interruption_keeps_the_part_and_the_name_free(site: Site, tmp_path: Pat
     site.asked = []
     assert quick(site, tmp_path / "file.gz").read_bytes() == BODY
     assert site.asked == [f"bytes={kept}-"]
-
-
-def test_too_little_space_is_said_before_anything_is_written(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
-    monkeypatch.setattr(download.shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(DownloadError, match="has 1,000 bytes free and 700,000 more are needed"):
-        quick(site, tmp_path / "file.gz")
-    assert left_in(tmp_path) == []
 
 
 def test_a_disk_that_fills_up_gets_a_sentence_and_can_go_on(
@@ -229,7 +192,7 @@ def test_a_disk_that_fills_up_gets_a_sentence_and_can_go_on(
             "open",
             lambda p, mode="r", **k: Full(plain(p, mode, **k)) if "b" in mode else plain(p, mode),
         )
-        with pytest.raises(DownloadError, match="No space is left where"):
+        with pytest.raises(DownloadError, match=r"no space left on device.*make room"):
             quick(site, tmp_path / "file.gz")
     assert not (tmp_path / "file.gz").exists()
     assert 0 < partial_path(tmp_path / "file.gz").stat().st_size <= 300_000
@@ -242,7 +205,7 @@ def test_no_network_is_said_plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(DownloadError, match=r"cannot be reached .*is there a network"):
-        fetch("http://data.invalid/file.gz", tmp_path / "file.gz", pause=0.0)
+        fetch("http://data.invalid/file.gz", tmp_path / "file.gz")
     assert left_in(tmp_path) == []
 
 
@@ -251,7 +214,7 @@ def test_nobody_listening_is_said_plainly(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}/file.gz"
     with pytest.raises(DownloadError, match="connection refused"):
-        fetch(address, tmp_path / "file.gz", pause=0.0)
+        fetch(address, tmp_path / "file.gz")
 
 
 def test_other_kinds_of_address_are_refused(tmp_path: Path) -> None:

@@ -14,15 +14,15 @@ import halfseen
 import tiny
 from halfseen.data.preprocessing import read_rows, transform
 from halfseen.errors import InputError
-from halfseen.explain.explanation import shown
-from halfseen.explain.reference_rows import (
+from halfseen.explain import (
     TYPICAL,
     distances,
     expected_columns,
     outside_columns,
+    shapley_values,
+    shown,
     typical_rows,
 )
-from halfseen.explain.shapley import shapley_values
 from halfseen.targets import ClassTarget
 
 

@@ -10,9 +10,8 @@ import pytest
 from halfseen.data.column_spec import ColumnSpec
 from halfseen.data.schema_inference import infer_schema
 from halfseen.data.table_files import open_table
-from halfseen.errors import InputError, OptionError
-from halfseen.evidence.carving import Carving
-from halfseen.evidence.features import DomainSeparation
+from halfseen.errors import InputError
+from halfseen.evidence.features import Carving, DomainSeparation
 from halfseen.fitting.pipeline import Hooks
 from halfseen.members import Sample
 from halfseen.rehearsal import Rehearsal, RehearsalStage, RehearsedRun, _choices, rehearse
@@ -87,11 +86,6 @@ def test_a_class_that_is_nearly_all_in_the_slice_is_refused(found):
     source = Sample(np.zeros((200, len(found.schema.inputs)), np.float32), np.arange(200) % 2)
     with pytest.raises(InputError, match="a rehearsal needs 5 of each"):
         RehearsalStage.of(found.schema, source, chosen, 0)
-
-
-def test_full_models_cannot_be_rehearsed(found):
-    with pytest.raises(OptionError, match="Full models"):
-        rehearse(found, FitSettings(models=("Adaptation-Full",)))
 
 
 def run(model, seed, loss, **scores):

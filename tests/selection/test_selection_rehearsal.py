@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError, OptionError
-from halfseen.evidence.carving import carve_pseudo_target
+from halfseen.evidence.features import carve_pseudo_target
 from halfseen_bench.data.simulator import draw
 from halfseen_bench.data.simulator_world import Dials, World
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import halfseen
 
 ROOT = Path(halfseen.__file__).parent / "evidence"
-FORMULAS = {"carving.py", "risk.py", "scores.py"}
+FORMULAS = {"features.py", "risk.py"}
 """What selection and rehearsal read models by."""
 ALLOWED = (
     "halfseen.arrays",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from halfseen.errors import InputError
-from halfseen.evidence.scores import SCORES, agreement, mutual_information_score
+from halfseen.evidence.risk import SCORES, agreement, mutual_information_score
 
 
 def random_probabilities(rows: int, classes: int, seed: int) -> np.ndarray:

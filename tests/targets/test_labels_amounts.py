@@ -10,6 +10,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
+from halfseen.export.onnx import add_interval
 from halfseen.members import (
     BoostedTreesLearner,
     ForestLearner,
@@ -183,7 +184,7 @@ def test_an_interval_in_a_graph_is_the_models():
     reach = IntervalReach((0.0, 1.0, 4.0), (1.0, 2.0, 0.5), (0.0, 3.0, 3.0))
     builder = GraphBuilder(["ends"])
     builder._inputs.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1]))
-    builder.output(reach.add_to_graph(builder, "x"), "ends", TensorProto.FLOAT, 2)
+    builder.output(add_interval(builder, "x", reach), "ends", TensorProto.FLOAT, 2)
     session = InferenceSession(builder.model({}).SerializeToString())
     amounts = np.linspace(-3, 7, 41, dtype=np.float32)
     (ends,) = session.run(None, {"x": amounts[:, None]})

@@ -114,7 +114,7 @@ def root(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
     ] = False,
 ) -> None:
-    """Classify a shifted, unlabelled target in which some inputs are never measured.
+    """Predict on a shifted, unlabelled target in which some inputs are never measured.
 
     Example: halfseen fit source.csv target.csv --label click -o model/
     """

@@ -186,7 +186,7 @@ def explain(
 
     Example: halfseen explain model/ new.csv --source source.csv -o reasons.html
     """
-    from halfseen.model.image_explanations import explain_images
+    from halfseen.model.explanations import explain_images
     from halfseen.model.table_scoring import explain_table
 
     terminal = Terminal(as_json=as_json)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from halfseen.data.preprocessors import ImagePreprocessor
     from halfseen.data.schema import TableSchema
     from halfseen.data.schema_inference import InferredTables
-    from halfseen.explain.explanation import Explanation
-    from halfseen.model.image_explanations import CoveredTiles
+    from halfseen.explain import Explanation
+    from halfseen.model.explanations import CoveredTiles
     from halfseen.model.model import Model
 
 MOST_COLUMNS = 60
@@ -320,7 +320,7 @@ def trial_words(trial: Any) -> str:
 
 def print_searches(studies: Mapping[str, Any], score: str, terminal: Terminal) -> dict[str, Any]:
     """Print, for every model, its score as given and at its best; return all trials as data."""
-    from halfseen.evidence.scores import SCORES
+    from halfseen.evidence.risk import SCORES
     from halfseen.tuning import ended_trials
 
     trials = []

@@ -18,7 +18,7 @@ from halfseen.settings import FitSettings
 
 # Torch and Arrow are imported when something is fitted: an import must not wait for them.
 if TYPE_CHECKING:
-    from halfseen.explain.explanation import Explanation
+    from halfseen.explain import Explanation
     from halfseen.fitting.member_training import Hooks
     from halfseen.model.model import Model
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from halfseen.evidence.density_ratio import (
     DensityRatio,
     clip_weights,
+    correct_probabilities,
     default_domain_classifier,
     effective_sample_size,
     fit_density_ratio,
@@ -18,7 +19,6 @@ from halfseen.evidence.features import (
     feature_shift,
     population_stability,
 )
-from halfseen.evidence.prior import correct_probabilities
 
 __all__ = [
     "DensityRatio",

@@ -1,4 +1,4 @@
-"""Importance weights: how much more often a row is seen on the target than on the source."""
+"""Importance weights: how much more often a row, or a class, is seen on the target."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from halfseen.arrays import Floats, Integers, matrix, vector
+from halfseen.arrays import Floats, Integers, matrix, normalized, probabilities, vector
 from halfseen.errors import InputError
 from halfseen.logistic import fit_logistic, likelihoods, logits
 
@@ -26,21 +26,14 @@ _MOST_COMPONENTS = 32
 
 @dataclass(frozen=True)
 class DensityRatio:
-    """A fitted estimate of w(x) = p_T(x) / p_S(x): a classifier, and the rows it was fitted on.
-
-    Their quotient turns the odds of target (class 1) to source (class 0) into one of densities.
-    """
+    """A fitted estimate of w(x) = p_T(x) / p_S(x): a classifier, and the rows it was fitted on."""
 
     classifier: Any
     source_rows: int
     target_rows: int
 
     def weights(self, inputs: npt.ArrayLike, *, clip: bool = True) -> Floats:
-        """Return w for each row of `inputs`, clipped by :func:`clip_weights` unless told not to.
-
-        Give rows that the classifier was not fitted on: on its own rows it is overconfident, and
-        the weights scatter more than the densities do.
-        """
+        """Return w for rows that the classifier was not fitted on (of its own it is too sure)."""
         probability = self.classifier.predict_proba(matrix("inputs", inputs))[:, 1]
         ratio = odds_to_ratio(probability, self.source_rows, self.target_rows)
         return clip_weights(ratio) if clip else ratio
@@ -55,9 +48,9 @@ def fit_density_ratio(
 
     .. math:: w(x) = \frac{n_S}{n_T} \, \frac{P(d = T \mid x)}{P(d = S \mid x)} .
 
-    Give inputs or latents of rows that are *not* weighted later (the training part, when weights
-    are wanted on the validation part). The classifier may be any of scikit-learn's whose
-    ``predict_proba`` is calibrated (a small forest's is not); a copy of it is fitted.
+    Give inputs or latents of rows that are *not* weighted later. The classifier may be any of
+    scikit-learn's whose ``predict_proba`` is calibrated (a small forest's is not); a copy of it is
+    fitted.
 
     References
     ----------
@@ -79,15 +72,18 @@ def fit_density_ratio(
     return DensityRatio(model, len(source), len(target))
 
 
-def default_domain_classifier() -> Any:
+def default_domain_classifier(width: int = 0, rows: int = 0) -> Any:
     """Return the domain classifier used where none is given.
 
-    Logistic regression on each standardised input and its square, the strength of its L2 penalty
-    chosen by three-fold likelihood: its log-odds are exact for Gaussians with diagonal
-    covariances, and its probabilities need no further calibration.
+    Logistic regression on each standardised input and its square, its penalty chosen by three-fold
+    likelihood: exact for Gaussians with diagonal covariances, and calibrated. Where inputs are said
+    to be wide, as latents are, it stands behind 32 principal components.
     """
+    steps = [PCA(min(_MOST_COMPONENTS, rows), random_state=0)] if width > _MOST_COMPONENTS else []
     squares = FunctionTransformer(_with_squares)
-    return make_pipeline(StandardScaler(), squares, StandardScaler(), _PenaltyByLikelihood())
+    return make_pipeline(
+        *steps, StandardScaler(), squares, StandardScaler(), _PenaltyByLikelihood()
+    )
 
 
 def _with_squares(inputs: Floats) -> Floats:
@@ -113,22 +109,10 @@ class _PenaltyByLikelihood(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return likelier
 
 
-def compact_domain_classifier(width: int, rows: int) -> Any:
-    """Return the default domain classifier, behind 32 principal components where inputs are wide.
-
-    Latents have hundreds of columns that carry few directions.
-    """
-    classifier = default_domain_classifier()
-    if width <= _MOST_COMPONENTS:
-        return classifier
-    return make_pipeline(PCA(min(_MOST_COMPONENTS, rows), random_state=0), classifier)
-
-
 def odds_to_ratio(probability: npt.ArrayLike, source_rows: int, target_rows: int) -> Floats:
     """Return (n_S / n_T) p / (1 - p), the ratio of densities behind a domain probability p.
 
-    A classifier fitted on n_S + n_T rows cannot be surer than 1 - 1 / (n_S + n_T); p is taken as
-    that where it claims more, so that no weight is infinite.
+    No classifier is surer than 1 - 1 / (n_S + n_T), so that no weight is infinite.
     """
     surest = 1.0 - 1.0 / (source_rows + target_rows)
     bounded = np.clip(vector("probability", probability), 0.0, surest)
@@ -139,8 +123,7 @@ def odds_to_ratio(probability: npt.ArrayLike, source_rows: int, target_rows: int
 def clip_weights(weight: npt.ArrayLike) -> Floats:
     r"""Clip weights at :math:`\sqrt{n}` times their mean: truncated importance sampling.
 
-    The bound grows with n, so that the bias it brings vanishes, and slowly enough that the
-    variance of a weighted mean stays finite whatever the tail of the weights.
+    Its bias vanishes with n, and the variance of a weighted mean stays finite.
 
     References
     ----------
@@ -151,8 +134,6 @@ def clip_weights(weight: npt.ArrayLike) -> Floats:
     --------
     >>> clip_weights([1.0, 1.0, 1.0, 97.0])  # sqrt(4) x 25 = 50
     array([ 1.,  1.,  1., 50.])
-    >>> clip_weights([0.0, 0.0])  # rows of one fold may all be unlike the target
-    array([0., 0.])
     """
     weight = check_weights(weight, may_vanish=True)
     clipped: Floats = np.minimum(weight, np.sqrt(len(weight)) * weight.mean())
@@ -179,10 +160,9 @@ def effective_sample_size(weight: npt.ArrayLike) -> float:
 def overlap(weight: npt.ArrayLike) -> float:
     """Return which share of their number source rows are worth on the target: 1 if all the same.
 
-    The effective size as a share of the rows, times their mean weight, at most 1: where the
-    domains are disjoint, weights are equal and tiny, and the effective size alone says nothing.
-    Between Gaussians a distance δ apart it is exp(-δ²) with exact weights, 0.2 at an AUC of 0.82;
-    estimated weights give somewhat more.
+    The effective size as a share of the rows, times their mean weight, at most 1 (weights of
+    disjoint domains are equal and tiny). Between Gaussians a distance δ apart it is exp(-δ²), 0.2
+    at an AUC of 0.82; estimated weights give somewhat more.
 
     Examples
     --------
@@ -235,3 +215,44 @@ def two_domains(
 def stacked(source: Floats, target: Floats) -> tuple[Floats, Integers]:
     """Return both domains as one matrix, with 0 for a source row and 1 for a target row."""
     return np.vstack([source, target]), np.repeat([0, 1], [len(source), len(target)])
+
+
+def correct_probabilities(
+    source_model_probabilities: npt.ArrayLike,
+    source_prior: npt.ArrayLike,
+    target_prior: npt.ArrayLike,
+) -> Floats:
+    r"""Return p(y | x) under another prior: :math:`p_k q_k / \pi_k`, scaled to sum to one.
+
+    Exact when p(x | y) is the same in both domains and the probabilities are calibrated.
+
+    References
+    ----------
+    M. Saerens, P. Latinne, C. Decaestecker, "Adjusting the outputs of a classifier to new a
+    priori probabilities", Neural Computation 14(1), 2002.
+
+    Examples
+    --------
+    >>> correct_probabilities([[0.5, 0.5]], [0.5, 0.5], [0.9, 0.1])
+    array([[0.9, 0.1]])
+    """
+    array = probabilities("source_model_probabilities", source_model_probabilities)
+    source = _prior("source_prior", source_prior, array.shape[1])
+    target = _prior("target_prior", target_prior, array.shape[1])
+    if not (source > 0).all():
+        raise InputError(
+            f"source_prior gives class {int(source.argmin())} no mass: a class that the source "
+            "never showed cannot be corrected for."
+        )
+    # A row that is sure of a class with no target mass keeps a defined answer.
+    return normalized(np.maximum(array, 1e-12) * (target / source))
+
+
+def _prior(name: str, values: npt.ArrayLike, classes: int) -> Floats:
+    array = vector(name, values)
+    if array.shape != (classes,) or array.min() < 0 or abs(array.sum() - 1.0) > 1e-3:
+        raise InputError(
+            f"{name} must hold {classes} proportions that sum to 1, one per class, not "
+            f"{np.array2string(array, precision=4)}."
+        )
+    return array

@@ -1,4 +1,4 @@
-"""Which inputs differ between the domains, and how far apart the domains are as a whole."""
+"""Which inputs differ between the domains, how far apart these are, and a slice as far apart."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from halfseen.arrays import Floats, vector
-from halfseen.errors import InputError
+from halfseen.errors import InputError, OptionError
 from halfseen.evidence.density_ratio import (
     clip_weights,
     default_domain_classifier,
@@ -27,16 +29,19 @@ from halfseen.evidence.density_ratio import (
 BINS = 10
 """Of the population stability index."""
 FOLDS = 5
+FEWEST_ROWS = 30
+"""Of a slice, and of the rest."""
+_SMALLEST = 1e-6
+"""Bounds a weight away from zero, so that its logarithm exists."""
 
 
 @dataclass(frozen=True)
 class FeatureShift:
     """How one input differs between the domains; empty cells are left out.
 
-    Categories have no means, and a bin each in :func:`population_stability`. `gap` is the largest
-    one between the two cumulative distributions (Kolmogorov-Smirnov), or between the shares of
-    any set of categories (total variation); its p-value is corrected for the number of inputs.
-    With many equal values it is too large, never too small.
+    `gap` is the largest one between the cumulative distributions (Kolmogorov-Smirnov), or between
+    the shares of any set of categories (total variation); its p-value is corrected for the number
+    of inputs. Categories have no means.
     """
 
     name: str
@@ -51,9 +56,8 @@ class FeatureShift:
 class DomainSeparation:
     """How well a classifier tells target from source on rows it was not fitted on.
 
-    For equal domains the area under its ROC curve is 0.5, the proxy A-distance 2 (1 - 2 ε) with
-    its balanced error ε is 0 and the :func:`~halfseen.evidence.overlap` 1; for disjoint ones they
-    are 1, 2 and near 0.
+    For equal domains the AUC is 0.5, the proxy A-distance 2 (1 - 2 ε), with the balanced error ε,
+    is 0 and the :func:`~halfseen.evidence.overlap` 1; for disjoint ones they are 1, 2 and near 0.
     """
 
     auc: float
@@ -104,10 +108,9 @@ def population_stability(source: npt.ArrayLike, target: npt.ArrayLike) -> float:
 
     .. math:: \sum_b (t_b - s_b) \log (t_b / s_b) ,
 
-    with the shares of source and target in ten bins between the source's quantiles; a value that
-    fills a bin by itself has its own, so that zero-inflated and categorical codes are seen. Half
-    a row is added to each bin to keep the logarithm finite. Below 0.1 is commonly read as
-    stable, above 0.25 as a marked shift.
+    with the shares in ten bins between the source's quantiles (a value that fills a bin has its
+    own), half a row added to each. Below 0.1 is commonly read as stable, above 0.25 as a marked
+    shift.
 
     References
     ----------
@@ -163,10 +166,8 @@ def domain_separation(
 ) -> DomainSeparation:
     """Measure how far apart the domains are, on inputs or on latents.
 
-    Every row is scored by a classifier that was fitted on the other of five folds: any of
-    scikit-learn's with calibrated ``predict_proba``, by default
-    :func:`halfseen.evidence.default_domain_classifier`. Call it on the inputs and on the latents
-    to see what adaptation did.
+    Every row is scored by a classifier (see :func:`~halfseen.evidence.fit_density_ratio`) that was
+    fitted on the other of five folds. Call it on inputs and on latents to see what adaptation did.
 
     References
     ----------
@@ -182,10 +183,10 @@ def domain_separation(
     >>> bool(abs(near.auc - 0.76) < 0.02)
     True
     """
-    return told_apart(source, target, classifier=classifier, random_state=random_state)[0]
+    return _told_apart(source, target, classifier=classifier, random_state=random_state)[0]
 
 
-def told_apart(
+def _told_apart(
     source: npt.ArrayLike, target: npt.ArrayLike, *, classifier: Any, random_state: int
 ) -> tuple[DomainSeparation, Floats]:
     """Return the separation, and each source row's ratio p_T / p_S, by the same classifiers."""
@@ -203,6 +204,68 @@ def told_apart(
         overlap(clip_weights(ratio)) if ratio.any() else 0.0,
     )
     return separation, ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Carving:
+    """Which source rows play the target, and with which probability each was drawn.
+
+    `wanted` is how far the target is from the source in x1, `obtained` the slice from the rest.
+    """
+
+    chosen: npt.NDArray[np.bool_]
+    probability: Floats
+    wanted: DomainSeparation
+    obtained: DomainSeparation
+
+
+def carve_pseudo_target(
+    x1_source: npt.ArrayLike,
+    x1_target: npt.ArrayLike,
+    *,
+    share: float = 1 / 3,
+    chosen: npt.NDArray[np.bool_] | None = None,
+    random_state: int = 0,
+) -> Carving:
+    r"""Draw a slice of the source that differs from the rest as the target differs from it.
+
+    A domain classifier, fitted on the other folds, gives every source row the ratio
+    :math:`w(x) = p_T(x) / p_S(x)`. The row joins the slice with probability
+
+    .. math:: \pi(x) = \frac{1}{1 + e^{-b} / w(x)} , \qquad \overline{\pi} = \text{share} ,
+
+    b being what makes the mean right. By Bayes' rule the slice's density over the rest's is
+    :math:`\pi / (1 - \pi)` up to a constant, that is w(x) itself. The draw looks at x1 alone, so
+    p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a rehearsal cannot show what a
+    change of these would do. Rows that are `chosen` already, as of one site, are the slice.
+    """
+    if not 0.0 < share < 1.0:
+        raise OptionError(f"share={share} must lie strictly between 0 and 1.")
+    source, target = two_domains(x1_source, x1_target)
+    if chosen is None and min(share, 1 - share) * len(source) < FEWEST_ROWS:
+        raise InputError(
+            f"The source has {len(source)} rows, too few to rehearse on a slice of {share:.0%}."
+        )
+    if chosen is not None and (rows := min(chosen.sum(), (~chosen).sum())) < FEWEST_ROWS:
+        raise InputError(
+            f"A site has {rows} rows, too few to rehearse on; {FEWEST_ROWS} are needed."
+        )
+    compact = default_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
+    wanted, ratio = _told_apart(source, target, classifier=compact, random_state=random_state)
+    probability = _drawing(ratio, share) if chosen is None else chosen.astype(np.float64)
+    drawn = np.random.default_rng(random_state).random(len(source)) < probability
+    rest, played = source[~drawn], source[drawn]
+    obtained, _ = _told_apart(rest, played, classifier=compact, random_state=random_state)
+    return Carving(drawn, probability, wanted, obtained)
+
+
+def _drawing(ratio: Floats, share: float) -> Floats:
+    """Return probabilities whose odds are proportional to the ratio and whose mean is the share."""
+    log_ratio = np.log(np.maximum(ratio, _SMALLEST))
+    reach = 50.0 + float(np.abs(log_ratio).max())
+    offset = brentq(lambda b: float(expit(log_ratio + b).mean() - share), -reach, reach)
+    drawn: Floats = expit(log_ratio + offset)
+    return drawn
 
 
 def _stability(in_source: npt.NDArray[Any], in_target: npt.NDArray[Any]) -> float:

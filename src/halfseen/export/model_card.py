@@ -48,22 +48,23 @@ def model_card(model: Model, graph_name: str) -> str:
         seed=model.seed,
         versions=versions or "unrecorded versions",
         output=model.target_type.graph_output,
-        measures=_facts("measure", model.metrics),
-        facts=_facts("fact", model.training_data),
-        settings=json.dumps(settings, indent=2),
+        measures=_json(model.metrics),
+        facts=_json(model.training_data),
+        settings=_json(settings),
     )
 
 
 def _columns(schema: TableSchema) -> dict[str, str]:
     """Return what a card says of a table's columns."""
     head = ("column", "kind", "ONNX type", "a gap is", "filled with", "known values")
+    rows = [_input_row(column) for column in schema.observed]
     return {
         "title": schema.label,
         "rows": "rows",
         "parts": "columns",
         "missing": ", ".join(_code(column.name) for column in schema.missing) or "none",
         "inputs": "One vector per column, with one value per row, in this order or any other.\n\n"
-        + _table(head, [_input_row(column) for column in schema.observed]),
+        + "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)),
         "example": "\n    ".join(
             f"{c.name!r}: numpy.array([{c.fill!r}]"
             f"{'' if isinstance(c, NumberColumn) else ', dtype=object'}),"
@@ -105,27 +106,10 @@ def _input_row(column: NumberColumn | CategoryColumn) -> tuple[str, ...]:
     return (name, column.kind, "string", "the empty text", _code(column.fill), known)
 
 
-def _facts(kind: str, facts: dict[str, Any]) -> str:
-    return _table((kind, "value"), _flat(facts)) if facts else "Not recorded."
-
-
-def _flat(facts: dict[str, Any], prefix: str = "") -> list[tuple[str, ...]]:
-    """Return nested facts as rows, with the path of each as its name."""
-    rows: list[tuple[str, ...]] = []
-    for name, value in facts.items():
-        if isinstance(value, list):
-            value = {str(number): entry for number, entry in enumerate(value, start=1)}
-        if isinstance(value, dict):
-            rows += _flat(value, f"{prefix}{name}.")
-        else:
-            shown = f"{value:.4g}" if isinstance(value, float) else _plain(str(value))
-            rows.append((_plain(f"{prefix}{name}"), shown))
-    return rows
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _json(facts: dict[str, Any]) -> str:
+    """Return facts as a block; in JSON no name begins a line, so that none can end the block."""
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
+    return f"```json\n{text}\n```" if facts else "Not recorded."
 
 
 def _code(text: str) -> str:

@@ -9,29 +9,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 import pyarrow as pa
 from onnx import TensorProto
 
-from halfseen.arrays import Floats
 from halfseen.atomic_files import atomic_write
-from halfseen.data import NumberColumn, TableSchema
+from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 from halfseen.data.frames import scaled_bytes
 from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.values import Unread
-from halfseen.errors import HalfseenError, InputError
-from halfseen.export.onnx_tables import add_preprocessing, graph_values
+from halfseen.errors import HalfseenError
 from halfseen.model.model import Model
 from halfseen.onnx_graph import GraphBuilder
-from halfseen.targets import Scalar, class_name
+from halfseen.targets import IntervalReach, Scalar, class_name
 
 FORMAT = 2
 """Version of inputs, outputs and metadata; a reader refuses what is newer than itself."""
 PREDICTION, IMAGES = "prediction", "images"
 SEAL = "halfseen_seal"
 SELF_TEST_ROWS = 4
+GAP = ""
+"""How a categorical input says that a value is missing; ONNX has no null."""
 
 
 def onnx_model(model: Model) -> onnx.ModelProto:
@@ -46,28 +47,22 @@ def onnx_model(model: Model) -> onnx.ModelProto:
     A model of images has one input, ``images`` of shape (rows, channels, height, width): bytes
     where it learned from files or bytes, otherwise single precision on the scale of training.
     """
-    if model.needs_complete_target:
-        raise InputError(
-            f"{model.title} needs the missing block at prediction, which the target never "
-            "has; it serves comparisons and is not exported."
-        )
     preprocessor = model.preprocessor
-    builder = GraphBuilder(reserved=[model.target_type.graph_output, PREDICTION])
-    refused = None
+    builder, refused = GraphBuilder(reserved=[model.target_type.graph_output, PREDICTION]), None
+    described: dict[str, Any]
     if isinstance(preprocessor, ImagePreprocessor):
         rows, described = (
             _add_images(builder, preprocessor),
             {"halfseen_images": preprocessor.to_dict()},
         )
     else:
-        rows, refused = add_preprocessing(builder, preprocessor.schema)
+        rows, refused = _add_preprocessing(builder, preprocessor.schema)
         described = {
             "halfseen_schema": preprocessor.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
         }
     answers = [member.add_to_graph(builder, rows) for member in model.members]
-    kind = model.target_type
-    shown = kind.add_shown(builder, answers, model.weights, model.metrics)
+    shown, kind = _add_shown(builder, answers, model), model.target_type
     if refused is not None:
         shown = builder.node("Add", shown, refused)
     predicted, stored = _add_prediction(builder, shown, preprocessor.classes)
@@ -142,8 +137,12 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     The rows have numbers around and far beyond those of training, known and unknown categories,
     and gaps; images are noise.
     """
+    inputs: dict[str, Any]
     if isinstance(model.preprocessor, ImagePreprocessor):
-        inputs, answers = _made_up_images(model, model.preprocessor, rows // 8)
+        shape = (rows // 8, *model.preprocessor.blocks.shape)
+        noise = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+        given = noise if model.preprocessor.scale == "bytes" else scaled_bytes(noise)
+        inputs, answers = {IMAGES: given}, model.predict_proba(given)
     else:
         read = _made_up_rows(model.schema, rows)
         inputs = {name: graph_values(values) for name, values in read.columns.items()}
@@ -162,40 +161,60 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     return difference
 
 
+def _add_shown(builder: GraphBuilder, answers: Sequence[str], model: Model) -> str:
+    """Add the mixture of the members' probabilities, or of their amounts with its interval."""
+    has_classes, bias = bool(model.preprocessor.classes), model.weights.bias
+    if has_classes:
+        answers = [builder.node("Softmax", answer, axis=1) for answer in answers]
+    found = builder.weighted_sum(answers, model.weights.members)
+    if bias:
+        added = builder.constant(np.array([bias], dtype=np.float32))
+        found = builder.node("Add", builder.node("Log", found) if has_classes else found, added)
+        found = builder.node("Softmax", found, axis=1) if has_classes else found
+    if "interval" not in model.metrics:
+        return found
+    interval = add_interval(builder, found, IntervalReach(**model.metrics["interval"]))
+    return builder.node("Concat", found, interval, axis=1)
+
+
+def add_interval(builder: GraphBuilder, amounts: str, reach: IntervalReach) -> str:
+    """Add both ends of the interval: interpolation as a sum of ramps."""
+
+    def constant(values: Any) -> str:
+        return builder.constant(np.array(values, dtype=np.float32))
+
+    ends = []
+    for sign, side in ((-1.0, reach.below), (1.0, reach.above)):
+        end = builder.node("Add", amounts, constant([[sign * side[0]]]))
+        if len(reach.at) > 1:
+            steps = np.diff(reach.at)
+            ramps = builder.node("Sub", amounts, constant([reach.at[:-1]]))
+            ramps = builder.node("Min", builder.node("Relu", ramps), constant([steps]))
+            slopes = constant((sign * np.diff(side) / steps)[:, None])
+            end = builder.node("Add", end, builder.node("MatMul", ramps, slopes))
+        ends.append(end)
+    return builder.node("Concat", *ends, axis=1)
+
+
 def _add_prediction(
     builder: GraphBuilder, shown: str, classes: Sequence[Scalar]
 ) -> tuple[str, int]:
-    """Add the most probable class, or the amount alone, with its type."""
+    """Add the most probable class in the label's own type, or the amount alone, with its type."""
     if not classes:
         first, axis = (builder.constant(np.array([k], dtype=np.int64)) for k in (0, 1))
         alone = builder.node("Gather", shown, first, axis=1)
         return builder.node("Squeeze", alone, axis), TensorProto.FLOAT
-    best = builder.node("ArgMax", shown, axis=1, keepdims=0)
-    values, kind = _class_constant(builder, classes)
-    return builder.node("Gather", values, best), kind
-
-
-def _class_constant(builder: GraphBuilder, classes: Sequence[Scalar]) -> tuple[str, int]:
-    """Store the classes, in the type that the label has."""
-    types = {type(value) for value in classes}
-    if types == {bool}:
-        return builder.constant(np.array(classes, dtype=np.bool_)), TensorProto.BOOL
-    if types == {int}:
-        return builder.constant(np.array(classes, dtype=np.int64)), TensorProto.INT64
-    if types <= {int, float}:
-        return builder.constant(np.array(classes, dtype=np.float64)), TensorProto.DOUBLE
-    return builder.strings([class_name(value) for value in classes]), TensorProto.STRING
-
-
-def _made_up_images(
-    model: Model, preprocessor: ImagePreprocessor, rows: int
-) -> tuple[dict[str, Any], Floats]:
-    """Return noise as the graph takes it, and what the model says of it."""
-    noise = np.random.default_rng(0).integers(
-        0, 256, (rows, *preprocessor.blocks.shape), dtype=np.uint8
-    )
-    given = noise if preprocessor.scale == "bytes" else scaled_bytes(noise)
-    return {IMAGES: given}, model.predict_proba(given)
+    best, types = builder.node("ArgMax", shown, axis=1, keepdims=0), {type(v) for v in classes}
+    for of, stored, kind in (
+        ({bool}, np.bool_, TensorProto.BOOL),
+        ({int}, np.int64, TensorProto.INT64),
+        ({int, float}, np.float64, TensorProto.DOUBLE),
+    ):
+        if types <= of:
+            values = builder.constant(np.array(classes, dtype=stored))
+            return builder.node("Gather", values, best), kind
+    texts = builder.strings([class_name(value) for value in classes])
+    return builder.node("Gather", texts, best), TensorProto.STRING
 
 
 def _made_up_rows(schema: TableSchema, rows: int) -> ReadRows:
@@ -210,3 +229,107 @@ def _made_up_rows(schema: TableSchema, rows: int) -> ReadRows:
             texts = random.choice([*column.categories, "never seen"], rows).tolist()
             columns[column.name] = pa.array(texts, pa.string(), mask=gap)
     return ReadRows(columns, rows, 1, Unread())
+
+
+# --- from raw columns to inputs --------------------------------------------------------------
+
+
+def _add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> tuple[str, str | None]:
+    """Add one input per observed column and what the preprocessing computes of it.
+
+    Numbers come in double precision, as the preprocessing has them, with NaN for a gap;
+    categories as text, with :data:`GAP` for one. Inputs of the missing block are 0.
+    Returns the name of the float matrix with a column for each of ``schema.inputs``, and that of
+    a column that is NaN in rows with an infinity, which a graph cannot refuse, and 0 in others.
+    """
+    numbers = [column for column in schema.observed if isinstance(column, NumberColumn)]
+    categories = [column for column in schema.observed if isinstance(column, CategoryColumn)]
+    parts: list[str] = []
+    places: dict[str, list[int]] = {}
+    refused = None
+    if numbers:
+        *inputs, refused = _add_numbers(builder, numbers, schema.clip)
+        parts += inputs
+        for place, number in enumerate(numbers):
+            places[number.name] = [place, place + len(numbers)][: len(number.inputs)]
+    width = 2 * len(numbers)
+    for category in categories:
+        parts.append(_add_category(builder, schema, category))
+        places[category.name] = list(range(width, width + len(category.inputs)))
+        width += len(category.inputs)
+    one = builder.constant(np.array([1], dtype=np.int64))
+    rows = builder.node("Concat", builder.node("Shape", schema.observed[0].name), one, axis=0)
+    parts.append(builder.node("ConstantOfShape", rows))
+    order = [
+        place
+        for column in schema.columns
+        for place in places.get(column.name, [width] * len(column.inputs))
+    ]
+    joined = builder.node("Concat", *parts, axis=1)
+    return builder.node("Gather", joined, builder.constant(np.array(order)), axis=1), refused
+
+
+def _add_numbers(
+    builder: GraphBuilder, columns: Sequence[NumberColumn], clip: float
+) -> tuple[str, str, str]:
+    """Fill, take logarithms and scale all columns at once; return them, gaps and infinities."""
+    axis = builder.constant(np.array([1], dtype=np.int64))
+    raw = [
+        builder.node("Unsqueeze", builder.input(column.name, TensorProto.DOUBLE), axis)
+        for column in columns
+    ]
+
+    def constant(values: Sequence[float]) -> str:
+        return builder.constant(np.array(values, dtype=np.float64))
+
+    values = builder.node("Concat", *raw, axis=1)
+    gaps = builder.node("IsNaN", values)
+    values = builder.node("Where", gaps, constant([column.fill for column in columns]), values)
+    nothing = builder.node("Sub", values, values)  # NaN where a value is infinite
+    refused = builder.node("ReduceSum", nothing, axis, keepdims=1)
+    if any(column.log for column in columns):
+        size = builder.node("Add", builder.node("Abs", values), constant([1.0]))
+        logs = builder.node("Mul", builder.node("Sign", values), builder.node("Log", size))
+        chosen = builder.constant(np.array([column.log for column in columns]))
+        values = builder.node("Where", chosen, logs, values)
+    values = builder.node("Sub", values, constant([column.mean for column in columns]))
+    values = builder.node("Div", values, constant([column.scale for column in columns]))
+    limits = [builder.constant(np.array(limit, dtype=np.float64)) for limit in (-clip, clip)]
+    values = builder.node("Clip", values, *limits)
+    return (
+        builder.node("Cast", values, to=TensorProto.FLOAT),
+        builder.node("Cast", gaps, to=TensorProto.FLOAT),
+        builder.node("Cast", refused, to=TensorProto.FLOAT),
+    )
+
+
+def _add_category(builder: GraphBuilder, schema: TableSchema, column: CategoryColumn) -> str:
+    """Look the text up among the known ones, then look up the inputs that it becomes."""
+    known = [category for category in column.categories if category != GAP]
+    codes = [column.categories.index(category) for category in known]
+    unseen, gap = len(column.categories), len(column.categories) + 1
+    code = builder.node(
+        "LabelEncoder",
+        builder.input(column.name, TensorProto.STRING),
+        domain="ai.onnx.ml",
+        keys_strings=[*known, GAP],
+        values_int64s=[*codes, gap],
+        default_int64=unseen,
+    )
+    return builder.node("Gather", builder.constant(_category_inputs(schema, column)), code, axis=0)
+
+
+def _category_inputs(schema: TableSchema, column: CategoryColumn) -> npt.NDArray[np.float32]:
+    """Return the inputs of each category, then those of an unseen one, then those of a gap."""
+    texts = [*column.categories, "".join(column.categories) + "?", None]
+    read = ReadRows({column.name: pa.array(texts, pa.string())}, len(texts), 1, Unread())
+    start = sum(len(each.inputs) for each in schema.columns[: schema.columns.index(column)])
+    return inputs_of(schema, read)[:, start : start + len(column.inputs)]
+
+
+def graph_values(values: Any) -> npt.NDArray[Any]:
+    """Return a column that was read as the graph takes it: numbers with NaN, or texts with GAP."""
+    if isinstance(values, np.ndarray):
+        return values
+    filled: npt.NDArray[Any] = np.array(values.fill_null(GAP).to_pylist(), dtype=object)
+    return filled

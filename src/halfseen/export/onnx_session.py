@@ -17,8 +17,7 @@ from pydantic import ValidationError
 from halfseen.arrays import Floats
 from halfseen.data import NumberColumn, TableSchema
 from halfseen.errors import InputError, first_fault
-from halfseen.export.onnx import FORMAT, PREDICTION, is_sealed, onnx_model
-from halfseen.export.onnx_tables import graph_values
+from halfseen.export.onnx import FORMAT, PREDICTION, graph_values, is_sealed, onnx_model
 from halfseen.model import loading
 from halfseen.model.model import Model
 

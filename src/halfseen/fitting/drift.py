@@ -19,7 +19,7 @@ from halfseen.column_maps import (
     implausibility,
     judged_weights,
 )
-from halfseen.evidence.boundary import is_cut
+from halfseen.evidence.distances import is_cut
 from halfseen.fitting.self_training import SHARE, self_trained
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Mapped, Member, Sample
 from halfseen.targets import TargetType

@@ -26,10 +26,10 @@ from halfseen.members import (
     Sample,
     TrainingJob,
 )
+from halfseen.metrics import Labels
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
 from halfseen.targets import TargetType
-from halfseen.targets.target_type import Labels
 from halfseen.weights import Weights
 
 ENOUGH = 30

@@ -9,8 +9,8 @@ import numpy as np
 
 from halfseen.arrays import Floats, Integers, same_length
 from halfseen.errors import InputError
+from halfseen.metrics import Labels, Measure
 from halfseen.targets import TargetType
-from halfseen.targets.target_type import Labels, Measure
 
 RESAMPLES = 400
 FEWER_RESAMPLES = 100
@@ -32,12 +32,12 @@ def evaluation(
     seed: int = 0,
     fewest: int = FEWEST_ROWS,
 ) -> dict[str, Any]:
-    """Measure predictions on labelled rows, beside the source's class shares (`prior`).
+    """Measure predictions on labelled rows, with intervals, beside simpler predictions.
 
     Returns ``rows``; ``metrics`` with value, bootstrap interval, what the fit let expect (its
-    `metrics`) and whether the interval has it; ``predicted`` and ``observed``, the mean prediction
-    (each class's share) and the truth's; ``baseline``, its metrics and how much lower the model's
-    loss is, with an interval; ``others``, simple models, alike; ``verdicts``, sentences.
+    `metrics`) and whether the interval has it; ``predicted`` and ``observed``, mean prediction and
+    truth; ``baseline``, the source's class shares or mean, and how much lower the model's loss is;
+    ``others``, simple models, alike; ``verdicts``, sentences.
 
     Examples
     --------

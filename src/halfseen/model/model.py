@@ -22,7 +22,7 @@ from halfseen.data.preprocessors import Preprocessor, TablePreprocessor
 from halfseen.data.schema import TableSchema
 from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
-from halfseen.explain.explanation import Explanation
+from halfseen.explain import Explanation
 from halfseen.members import NETWORKS, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
@@ -376,7 +376,7 @@ class Model:
         Explanation
             ``importance`` over all rows, ``row(k)`` and ``told(k)`` for one, ``to_dict()``.
         """
-        from halfseen.model.row_explanations import explain  # which speaks of models
+        from halfseen.model.explanations import explain  # which speaks of models
 
         return explain(self, X, source=source, seed=seed, where=where)
 

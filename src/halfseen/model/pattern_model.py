@@ -15,7 +15,7 @@ from halfseen.data.frames import read_frame
 from halfseen.data.sites import empty_columns
 from halfseen.data.tables import ArrowTable, Table
 from halfseen.errors import InputError, capitalized
-from halfseen.explain.explanation import Explanation
+from halfseen.explain import Explanation
 from halfseen.model.model import Model
 from halfseen.saving import write_patterns
 

@@ -28,7 +28,7 @@ from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
 from halfseen.data.values import check_text_bytes
 from halfseen.errors import InputError, OptionError, one_line
-from halfseen.explain.explanation import Explanation
+from halfseen.explain import Explanation
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
 

@@ -1,9 +1,9 @@
-"""A report as plain data, and its one way into HTML.
+"""A page as plain data, and its one way into HTML.
 
-A page is a list of sections, a section a list of parts. Everything that comes from a user's data
-(names of columns, classes, files) is escaped where it becomes HTML: by the template, or by
-:mod:`halfseen.report.svg`. The page carries a content security policy under which a browser
-loads nothing and runs no script but the page's own.
+A page is a list of sections, a section a list of parts. What comes from a user's data (names of
+columns, classes, files) is escaped where it becomes HTML: by the template, or in
+:mod:`halfseen.report.svg`. Under the page's content security policy a browser loads nothing and
+runs no script but the page's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from halfseen import __version__
@@ -26,21 +26,17 @@ from halfseen.atomic_files import write_text
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: what is shown, and the value that is sorted by.
-
-    The value is copied too, instead of the text, where it is `exact`.
-    """
+    """What is shown, as text or drawn, and the value that is sorted by."""
 
     text: str
     value: float | None = None
-    exact: bool = True
     strong: bool = False
     drawing: Markup | None = None
 
 
 @dataclass(frozen=True)
 class Head:
-    """One column of a grid: numbers stand on the right; a drawing is neither sorted nor copied."""
+    """One column of a grid: numbers stand on the right, and a drawing is not sorted."""
 
     title: str
     numeric: bool = True
@@ -50,13 +46,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table that can be sorted and copied as CSV; folded away under its caption if `folded`."""
+    """A table that can be sorted; folded away under its caption if `folded`."""
 
     kind: ClassVar[str] = "grid"
     caption: str
-    heads: tuple[Head, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
+    heads: Sequence[Head]
+    rows: Sequence[Sequence[Cell]]
+    notes: Sequence[str] = ()
     folded: bool = False
 
 
@@ -75,17 +71,20 @@ def grid(
             return entry
         return Cell(entry) if isinstance(entry, str) else number(entry)
 
-    columns = (
-        Head(title, numeric=place > 0) if isinstance(title, str) else title
-        for place, title in enumerate(titles)
-    )
-    cells = (tuple(map(cell, row)) for row in rows)
-    return Grid(caption, tuple(columns), tuple(cells), tuple(notes), folded)
+    heads = [t if isinstance(t, Head) else Head(t, numeric=k > 0) for k, t in enumerate(titles)]
+    return Grid(caption, heads, [[cell(entry) for entry in row] for row in rows], notes, folded)
+
+
+def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> Cell:
+    """Return a number as a cell, or a dash where there is none."""
+    if value is None or not math.isfinite(value):
+        return Cell("–")
+    return Cell(format(value, form).replace("-", "−"), float(value), strong=strong)
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One drawing or picture with its title; `alt` says in words what it shows."""
+    """One drawing or picture with its title; `alt` says in words what a picture shows."""
 
     title: str
     drawing: Markup | None = None
@@ -98,43 +97,18 @@ class Figures:
     """Figures side by side where there is room, with one legend: (class of the swatch, words)."""
 
     kind: ClassVar[str] = "figures"
-    figures: tuple[Figure, ...]
-    legend: tuple[tuple[str, str], ...] = ()
+    figures: Sequence[Figure]
+    legend: Sequence[tuple[str, str]] = ()
     wide: bool = False
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph of text."""
+    """A paragraph, in which backticks mark code."""
 
     kind: ClassVar[str] = "paragraph"
     text: str
     warning: bool = False
-
-
-@dataclass(frozen=True)
-class Heading:
-    """What the parts below it are about, within a section."""
-
-    kind: ClassVar[str] = "heading"
-    text: str
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One assumption with its verdict; `holds` is None where nothing can tell."""
-
-    question: str
-    holds: bool | None
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Judgements:
-    """Assumptions with their verdicts."""
-
-    kind: ClassVar[str] = "judgements"
-    judgements: tuple[Judgement, ...]
 
 
 @dataclass(frozen=True)
@@ -147,7 +121,7 @@ class Code:
     folded: bool = False
 
 
-Part = Grid | Figures | Heading | Paragraph | Judgements | Code
+Part = Grid | Figures | Paragraph | Code
 
 
 @dataclass(frozen=True)
@@ -157,7 +131,7 @@ class Section:
     name: str
     title: str
     how: str
-    parts: tuple[Part, ...] = ()
+    parts: Sequence[Part] = ()
     absent: str = ""
 
 
@@ -173,49 +147,32 @@ class Tile:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report."""
-
     title: str
     subtitle: str
-    sections: tuple[Section, ...]
-    tiles: tuple[Tile, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> Cell:
-    """Return a number as a cell, or a dash where there is none."""
-    if value is None or not math.isfinite(value):
-        return Cell("–")
-    return Cell(format(value, form).replace("-", "−"), float(value), strong=strong)
-
-
-def percent(share: float | None) -> Cell:
-    """Return a share as a cell in percent."""
-    return number(share, ".1%")
+    sections: Sequence[Section]
+    tiles: Sequence[Tile] = ()
+    notes: Sequence[str] = ()
 
 
 def rendered_page(page: Page) -> str:
     """Return a page as HTML that needs no other file and no network."""
-    environment = Environment(
+    files = Environment(
         loader=PackageLoader("halfseen.report"),
-        autoescape=select_autoescape(["html"]),
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["words"] = _words
-    style = environment.get_template("report.css").render()
-    script = environment.get_template("report.js").render()
+    files.filters["words"] = _words
+    style, script = (
+        Markup(files.get_template(f"report.{kind}").render()) for kind in ("css", "js")
+    )
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src '{_digest(style)}'; script-src '{_digest(script)}'"
     )
-    return environment.get_template("report.html").render(
-        page=page,
-        style=Markup(style),
-        script=Markup(script),
-        policy=policy,
-        version=__version__,
+    return files.get_template("report.html").render(
+        page=page, style=style, script=script, policy=policy, version=__version__
     )
 
 

@@ -1,34 +1,47 @@
-"""The report of a fitted model, from its folder and whatever else is at hand."""
+"""The report of a fitted model, from its folder alone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from halfseen.alarms import Alarm
+from halfseen.alarms import Alarm, sentences
 from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dict
 from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
-from halfseen.members import NETWORKS
-from halfseen.model.summaries import member_words
-from halfseen.report.answer_section import (
-    alarm_tiles,
-    answer_parts,
-    expected_parts,
-    expected_tiles,
-    reliability_parts,
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
+from halfseen.model.summaries import member_words, told
+from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
+from halfseen.report.html import (
+    Cell,
+    Code,
+    Figures,
+    Head,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Tile,
+    grid,
+    number,
 )
-from halfseen.report.facts import FORMAT, ReportFacts
-from halfseen.report.html import Code, Head, Heading, Page, Paragraph, Part, Section, Tile, grid
-from halfseen.report.losses import HOW_TRAINING, loss_figures
-from halfseen.report.model_columns import missing_parts, shifted_parts
+from halfseen.report.svg import HOW_TRAINING, bars, loss_figures
 from halfseen.saving import REPORT, Description, read_description, read_report
-from halfseen.targets import target_type_of
+from halfseen.targets import LABEL_KINDS, target_type_of
 
+MOST_NAMES = 12
+FEW_ROWS = 100
+"""Effective rows below which an estimate rests on a handful of rows."""
+WORDS = {"balanced_accuracy": "balanced accuracy"} | {
+    name: measure.words for kind in LABEL_KINDS.values() for name, measure in kind.measures.items()
+}
+SHARES = ("accuracy", "balanced_accuracy", "coverage")
+"""Measures that are shown in percent."""
 NOT_KEPT = (
     "this model keeps no data for it (it was fitted with --report-data none, or by an earlier "
     "version or an estimator); `halfseen fit` keeps them."
@@ -49,15 +62,6 @@ SECTIONS = {
         "The further the outline (target) is from the filled shape (source), the less the source "
         "says about the target; a stability index below 0.1 is commonly read as stable, above "
         "0.25 as a marked shift.",
-    ),
-    "missing": (
-        "What is missing",
-        "These inputs exist on the source alone; the answer never needs them.",
-    ),
-    "calibration": (
-        "Calibration",
-        "Points on the diagonal mean that a stated probability comes true as often as it says; "
-        "below it the model is too sure of the class.",
     ),
     "training": ("How the networks were trained", HOW_TRAINING),
     "command": (
@@ -91,130 +95,294 @@ def read_subject(folder: Path) -> Subject:
     description = read_description(folder)
     preprocessor = preprocessor_from_dict(description.preprocessor)
     schema = preprocessor.schema if isinstance(preprocessor, TablePreprocessor) else None
-    return Subject(
-        folder.resolve().name,
-        description,
-        schema,
-        _stored_facts(folder, description),
-    )
-
-
-def _drawn(description: Description) -> list[Part]:
-    """Say whose training is drawn, where several networks answer together."""
-    networks = [member for member in description.members if member.get("kind") == NETWORKS]
-    if len(networks) < 2:
-        return []
-    of = f"{networks[0].get('method')}, the first of {len(networks)} networks"
-    return [Paragraph(f"Drawn: {of} that answer together.")]
+    data, path = read_report(folder, description), folder / REPORT
+    if data is not None and data.get("format") != FORMAT:
+        raise InputError(
+            f"{path} has format {data.get('format')!r}, and this version of halfseen reads "
+            f"{FORMAT}: delete the file for a report without it, or fit again."
+        )
+    try:
+        facts = ReportFacts.model_validate(data or {})
+    except ValidationError as error:
+        raise InputError(
+            f"{path} cannot be understood: {first_fault(error)}. Delete it for a report without it."
+        ) from None
+    return Subject(folder.resolve().name, description, schema, facts)
 
 
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
-    history = description.networks.get("history", [])
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
         "answer": answer_parts(description.metrics),
-        "shifted": shifted_parts(facts, subject.alarms),
-        "missing": missing_parts(description, subject.missing, facts),
-        "calibration": reliability_parts(facts),
-        "training": loss_figures(history) + (_drawn(description) if history else []),
+        "shifted": _shifted_parts(facts, subject.alarms),
+        "training": loss_figures(description.networks.get("history", [])),
         "command": _command_parts(subject),
     }
     unkept = NOT_KEPT if subject.schema else "a model of images keeps no data for it."
     absent = dict.fromkeys(SECTIONS, unkept) | facts.left_out
     absent["answer"] = "nothing was measured on held-out rows; `halfseen fit` does so."
     absent["training"] = "the folder holds no record of the epochs."
-    sections = []
-    for name, (title, how) in SECTIONS.items():
-        if name == "training" and not description.networks:
-            continue
-        reason = "" if parts[name] else absent[name]
-        sections.append(Section(name, title, how, tuple(parts[name]), reason))
-    learned = "complete, labelled rows, for"
-    rows = (
-        f"{facts.source_rows:,} {learned} {facts.target_rows:,}"
-        if facts.source_rows
-        else f"{learned} rows"
-    )
+    sections = [
+        Section(name, title, how, parts[name], "" if parts[name] else absent[name])
+        for name, (title, how) in SECTIONS.items()
+        if name != "training" or description.networks
+    ]
+    counts = [f"{n:,} " if n else "" for n in (facts.source_rows, facts.target_rows)]
     return Page(
         f"Predicting {subject.schema.label}" if subject.schema else subject.name,
-        f"From the folder {subject.name}: learned on {rows} that have no labels and lack some "
-        "inputs.",
-        tuple(sections),
+        f"From the folder {subject.name}: learned on {counts[0]}complete, labelled rows, for "
+        f"{counts[1]}rows that have no labels and lack some inputs.",
+        sections,
         _tiles(subject),
     )
 
 
 def patterns_page(name: str, subjects: Sequence[Subject]) -> Page:
-    """Return one report of a model's parts: each section speaks of them in turn."""
+    """Return one report of a model's parts, one after the other."""
     pages = [model_page(subject) for subject in subjects]
-    titles = [
-        f"Part {number} of {len(pages)}, for tables that lack {', '.join(subject.missing)}"
-        for number, subject in enumerate(subjects, 1)
-    ]
-    tiles, found = [], dict[str, list[Section]]()
-    for number, (subject, page) in enumerate(zip(subjects, pages, strict=True), 1):
+    sections, tiles = [], []
+    for place, (subject, page) in enumerate(zip(subjects, pages, strict=True), 1):
+        for each in page.sections:
+            name_, title = f"{place}-{each.name}", f"Part {place}: {each.title}"
+            how = f"For tables that lack {', '.join(subject.missing)}. {each.how}"
+            sections.append(replace(each, name=name_, title=title, how=how))
         urgent = alarm_tiles(subject.alarms) + expected_tiles(subject.facts, subject.alarms)
-        tiles += [replace(tile, title=f"Part {number}: {tile.title}") for tile in urgent]
-        for section in page.sections:
-            found.setdefault(section.name, []).append(section)
-    sections = []
-    for its in found.values():
-        parts: list[Part] = []
-        for title, section in zip(titles, its, strict=False):
-            absence = [Paragraph(f"Left out: {section.absent}")] if section.absent else []
-            parts += [Heading(title), *absence, *section.parts]
-        same = its[0].absent if len({section.absent for section in its}) == 1 else ""
-        sections.append(replace(its[0], parts=() if same else tuple(parts), absent=same))
+        tiles += [replace(tile, title=f"Part {place}: {tile.title}") for tile in urgent]
     words = f"From the folder {name}: a model for each of {len(pages)} missing patterns."
-    return Page(pages[0].title, words, tuple(sections), tuple(tiles))
+    return Page(pages[0].title, words, sections, tiles)
 
 
-def _stored_facts(folder: Path, description: Description) -> ReportFacts:
-    data = read_report(folder, description)
-    if data is None:
-        return ReportFacts()
-    path = folder / REPORT
-    if data.get("format") != FORMAT:
-        raise InputError(
-            f"{path} has format {data.get('format')!r}, and this version of halfseen reads "
-            f"{FORMAT}: delete the file for a report without it, or fit again."
-        )
-    try:
-        return ReportFacts.model_validate(data)
-    except ValidationError as error:
-        raise InputError(
-            f"{path} cannot be understood: {first_fault(error)}. Delete it for a report without it."
-        ) from None
+# --- the first screen ---------------------------------------------------------------------------
 
 
-def _tiles(subject: Subject) -> tuple[Tile, ...]:
-    """Return the first screen: what is most useful and most certain, in that order."""
-    facts, metrics = subject.facts, subject.description.metrics
+def _tiles(subject: Subject) -> list[Tile]:
+    """Return what is most useful and most certain, in that order."""
+    facts = subject.facts
     tiles = alarm_tiles(subject.alarms) + expected_tiles(facts, subject.alarms)
-    weights, kind = metrics.get("weights"), target_type_of(metrics)
-    if weights:
-        heaviest = sorted(weights, key=lambda name: -weights[name])[:3]
-        words = ", ".join(f"{member_words(name, kind)} {weights[name]:.2f}" for name in heaviest)
-        tiles.append(Tile("Carried by", member_words(heaviest[0], kind), f"weights: {words}"))
-    teaching = metrics.get("teaching")
-    if teaching:
-        gain, error = teaching["gain"], 2 * teaching["standard_error"]
-        value = f"{gain:.3g}{kind.unit}" if gain > error else "Nothing certain"
-        loss = kind.row_loss_words
-        words = f"{loss} lower by {gain:.4g} ± {error:.4g} on held-out source rows"
-        tiles.append(Tile("What the missing columns brought", value, words))
-    shifted = next((column for column in facts.columns if column.shift is not None), None)
-    if shifted is not None and shifted.shift is not None:
-        words = f"stability index {shifted.shift.population_stability:.2f}; above 0.25 is marked"
-        tiles.append(Tile("Most shifted column", shifted.name, words))
+    for column in facts.columns[:1]:
+        if column.shift is not None:
+            words = f"stability index {column.shift.population_stability:.2f}; above 0.25 is marked"
+            tiles.append(Tile("Most shifted column", column.name, words))
+    return [*tiles, _missing_tile(subject)]
+
+
+def _missing_tile(subject: Subject) -> Tile:
+    """Return what the source alone has: columns, or pixels of an image."""
     if subject.schema is not None:
-        missing = subject.missing
-        value = f"{len(missing)} of {len(subject.schema.columns)} columns"
-        shown = ", ".join(missing[:4]) + (" …" if len(missing) > 4 else "")
-        tiles.append(Tile("Missing on the target", value, shown))
-    return tuple(tiles)
+        value = f"{len(subject.missing)} of {len(subject.schema.columns)} columns"
+        more = f" and {len(subject.missing) - MOST_NAMES} more"
+        words = ", ".join(subject.missing[:MOST_NAMES])
+        words += more if len(subject.missing) > MOST_NAMES else ""
+        return Tile("Missing on the target", value, words)
+    blocks = subject.description.preprocessor["blocks"]
+    height, width = blocks["shape"][1:]
+    hidden = len(blocks["missing"]) * (1 if blocks.get("by_pixel") else width)
+    value = f"{hidden:,} of {width * height:,} pixels"
+    return Tile("Missing on the target", value, f"of images of {width} × {height}")
+
+
+def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
+    """Return what must be read before any number: how many alarms there are, and of what."""
+    if not alarms:
+        return []
+    named = [": ".join([a.kind, *([", ".join(a.columns)] if a.columns else [])]) for a in alarms]
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    value = f"{len(alarms)} alarm{'s' if len(alarms) > 1 else ''}"
+    return [Tile("Looks wrong", value, "; ".join(named[:3]) + more, bad=True)]
+
+
+def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Tile]:
+    """Return the headline: the expected accuracy or error, or that nobody can tell and why."""
+    found = facts.expectation
+    if found is None and "expected" not in facts.left_out:
+        return []
+    name = next(iter(found.target)) if found is not None else "accuracy"
+    title = f"Expected {WORDS.get(name, name)} on the target"
+    if found is None or not found.tells:
+        why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
+        return [Tile(title, "Cannot be told", f"{why} {_label_some(name)}", bad=True)]
+    expected, form = found.target[name], ".1%" if name == "accuracy" else ".4g"
+    words = (
+        f"90% interval around {expected.value:{form}}; {found.source[name].value:{form}} on the "
+        "source."
+    )
+    few = found.effective_rows < FEW_ROWS
+    if few:
+        words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
+    if alarms:
+        words += " Careful: it does not hold if an alarm is right."
+    form = ".0%" if name == "accuracy" else ".3g"
+    value = f"{expected.low:{form}} to {expected.high:{form}}"
+    return [Tile(title, value, words, bad=few or bool(alarms))]
+
+
+def _label_some(measure: str) -> str:
+    tells = "accuracy within ten points" if measure == "accuracy" else "`halfseen evaluate` tells"
+    return f"To know, label a hundred target rows drawn at random: {tells}."
+
+
+def _overlap_sentence(found: Expectation) -> str:
+    worth = (
+        f"On the target, the {found.rows:,} source rows are worth {found.overlap:.1%} of their "
+        "number"
+    )
+    if found.tells:
+        return f"{worth}, at least {ENOUGH_OVERLAP:.0%} as an estimate needs."
+    return f"{worth}, below {ENOUGH_OVERLAP:.0%}: too few of them look like its rows."
+
+
+# --- sections -----------------------------------------------------------------------------------
+
+
+def _alarms(alarms: Sequence[Alarm]) -> list[Part]:
+    return [Paragraph(f"Alarm: {sentence}", warning=True) for sentence in sentences(alarms)]
+
+
+def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part]:
+    """Show what is known of the quality on the target, the warning beside its number."""
+    parts, found = _alarms([alarm for alarm in alarms if not alarm.columns]), facts.expectation
+    if found is None:
+        return parts
+    verdict = "Source rows cover the target" if found.tells else "Source rows do not cover it"
+    parts += [
+        Paragraph(f"{verdict}. {_overlap_sentence(found)}", warning=not found.tells),
+        Paragraph(
+            "Whether labels follow from the observed columns on the target as on the source, no "
+            f"unlabelled row can tell. {_label_some(next(iter(found.target)))} `halfseen rehearse` "
+            "shows what the shift of the observed columns alone would do."
+        ),
+    ]
+    rows: list[tuple[Cell | str | float, ...]] = [
+        (f"{WORDS.get(n, n)} on the source", e.value, e.low, e.high)
+        for n, e in found.source.items()
+    ]
+    notes = [f"Source rows: {facts.measured_on}."] if facts.measured_on else []
+    if found.tells:
+        rows += [
+            (f"{WORDS.get(n, n)} expected on the target", e.value, e.low, e.high)
+            for n, e in found.target.items()
+        ]
+        notes.append(
+            "Expected: each source row counts by how much more often its observed columns occur on "
+            f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
+            "weighted rows). Intervals cover the sampling of source and target rows, and by how "
+            "much labels followed from the observed columns in another way on other problems; on "
+            "yours it may be more."
+        )
+    else:
+        unknown = Cell("cannot be told", strong=True)
+        rows += [(f"{WORDS.get(n, n)} on the target", unknown, "–", "–") for n in found.target]
+    return [*parts, grid("Quality", ("measure", "value", "90% interval, from", "to"), rows, notes)]
+
+
+def answer_parts(metrics: Mapping[str, Any]) -> list[Part]:
+    """Say how the answer is made: members, maps, teachers; and when a simple tool would do."""
+    try:
+        return [*_measured(metrics), *map(Paragraph, told(metrics))]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError("The metrics in model.json cannot be understood: fit again.") from None
+
+
+def _measured(metrics: Mapping[str, Any]) -> list[Part]:
+    """Show the answer and each of its members on held-out source rows, with their weights."""
+    held_out, weights = metrics.get("held_out_source", {}), metrics.get("weights", {})
+    members, kind = metrics.get("members", {}), target_type_of(metrics)
+    heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
+    entries = [
+        ("the answer, missing block hidden as on the target", None, "without_missing_block"),
+        *[(member_words(n, kind), weights.get(n), n) for n in heaviest if len(members) > 1],
+        ("with the missing block shown", None, "with_missing_block"),
+    ]
+    known = [(w, s, m) for w, s, name in entries if (m := {**members, **held_out}.get(name))]
+    if not known:
+        return []
+    measures = [name for name in known[0][2] if name in WORDS]
+    rows = [
+        (
+            Cell(words, strong=not place),
+            number(weight, ".2f"),
+            *(number(measured.get(n), ".1%" if n in SHARES else ".5g") for n in measures),
+            number(measured.get("rows"), ",.0f"),
+        )
+        for place, (words, weight, measured) in enumerate(known)
+    ]
+    titles = ("who", "weight", *(WORDS[name] for name in measures), "rows")
+    note = "Source rows: on a shifted target a model usually does worse."
+    return [grid("The answer and its members, on held-out source rows", titles, rows, [note])]
+
+
+def _shifted_parts(facts: ReportFacts, alarms: Sequence[Alarm]) -> list[Part]:
+    """Put the distributions of both domains side by side, the most shifted first.
+
+    What an alarm says of a column stands above, and its kind beside the column.
+    """
+    of_columns = [alarm for alarm in alarms if alarm.columns]
+    warnings = _alarms(of_columns)
+    rows = [_shift_row(column) for column in facts.columns if column.shift is not None]
+    if not rows:
+        return warnings
+    kinds = {name: alarm.kind for alarm in of_columns for name in alarm.columns}
+    titles: list[str | Head] = [
+        "column",
+        *([Head("alarm", numeric=False)] if kinds else []),
+        Head("distribution", drawn=True),
+        Head("stability index", descending=True),
+        *("largest gap", "p, corrected", "source mean", "target mean"),
+        *(f"{domain} rows with a value" for domain in ("source", "target")),
+    ]
+    notes = [
+        "Largest gap: between the cumulative shares of numbers (Kolmogorov-Smirnov), and between "
+        "the shares of any set of categories (total variation). The p-value is Holm's, corrected "
+        "for the number of columns; with many rows, tiny gaps are significant too."
+    ]
+    if facts.more_columns:
+        notes.append(f"{facts.more_columns:,} more columns were left out.")
+    if kinds:
+        rows = [(row[0], Cell(kinds.get(row[0].text, ""), strong=True), *row[1:]) for row in rows]
+    return [
+        *warnings,
+        Figures((), (("filled", "source"), ("outlined", "target"))),
+        grid("Observed columns, the most shifted first", titles, rows, notes),
+    ]
+
+
+def _shift_row(column: ColumnFacts) -> tuple[Cell, ...]:
+    assert column.shift is not None
+    shift = column.shift
+    return (
+        Cell(column.name),
+        _drawn(column.name, column.histogram),
+        number(shift.population_stability, strong=shift.population_stability > 0.25),
+        number(shift.gap),
+        Cell("< 0.001", shift.p_value) if shift.p_value < 0.001 else number(shift.p_value),
+        number(column.source_mean, ".4g"),
+        number(column.target_mean, ".4g"),
+        number(column.source_known, ".1%"),
+        number(column.target_known, ".1%"),
+    )
+
+
+def _drawn(name: str, histogram: Histogram | None) -> Cell:
+    if histogram is None or not histogram.source:
+        return Cell("–")
+    source, target, labels = histogram.source, histogram.target, histogram.labels
+    if target is not None and len(target) != len(source):
+        target = None
+    if len(labels) == len(source):
+        most = [labels[max(range(len(s)), key=s.__getitem__)] for s in (source, target) if s]
+        words = f"{name}: {most[0]} is the source's most frequent"
+        words += f", {most[1]} the target's." if target else "."
+        drawing = bars(source, target, words, (labels[0], labels[-1]), apart=True)
+    elif len(histogram.edges) < 2:
+        return Cell("–")
+    else:
+        low, high = (f"{edge:.4g}" for edge in (histogram.edges[0], histogram.edges[-1]))
+        scale = ", on a logarithmic scale" if histogram.log else ""
+        words = f"{name}: shares of rows from {low} to {high}{scale}."
+        drawing = bars(source, target, words, (low, high))
+    return Cell("", drawing=drawing)
 
 
 def _command_parts(subject: Subject) -> list[Part]:
@@ -222,27 +390,18 @@ def _command_parts(subject: Subject) -> list[Part]:
     parts: list[Part] = []
     if facts.command:
         parts.append(Code("The command, as it was typed", facts.command))
-    rows = []
-    for role in ("source", "target"):
-        table = description.training_data.get(role)
-        files = table.get("files", []) if isinstance(table, dict) else []
-        rows += [
-            (role, str(file.get("name")), str(file["sha256"])[:16])
-            for file in files
-            if isinstance(file, dict) and "sha256" in file
-        ]
-    if rows:
-        heads = [Head(t, numeric=False) for t in ("role", "file", "SHA-256, first 16 digits")]
-        parts.append(grid("What it learned from", heads, rows))
     counts = description.metrics.get("class_counts")
     if isinstance(counts, dict):
-        shown = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
-        parts.append(Paragraph(f"Source rows by class: {shown}."))
+        each = ", ".join(f"{count:,} of {name}" for name, count in counts.items())
+        parts.append(Paragraph(f"Source rows by class: {each}."))
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
     words = f"{description.method or 'Trees and regression'}, seed {description.seed}"
     parts.append(Paragraph(f"{words}. Trained with {versions or 'unrecorded versions'}."))
-    options = description.networks.get("options")
-    if options:
-        settings = json.dumps(options, indent=2, ensure_ascii=False)
-        parts.append(Code("Every setting of the networks", settings, folded=True))
+    for title, settings in (
+        ("What it learned from", description.training_data),
+        ("Every setting of the networks", description.networks.get("options")),
+    ):
+        if settings:
+            text = json.dumps(settings, indent=2, ensure_ascii=False)
+            parts.append(Code(title, text, folded=True))
     return parts

@@ -1,10 +1,10 @@
 """What a model predicts of each row: one of several classes, or an amount.
 
 All that differs between the two is one object, :class:`ClassTarget` or
-:class:`RegressionTarget`, which have the same methods: how members' answers are combined, what a
-row costs, what is measured, and the words it is shown with. Nothing else asks which of the two it
-has. Members give an *answer*, some numbers for each row: log-probabilities of classes, or an
-amount. It is *shown* as probabilities, or as the amount with its interval.
+:class:`RegressionTarget`, with the same methods: how members' answers are combined, what a row
+costs, what is measured, and its words. Members give an *answer*, some numbers for each row:
+log-probabilities of classes, or an amount. It is shown as probabilities, or as the amount with its
+interval.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from halfseen.targets.classification import ClassTarget, Scalar, class_name
-from halfseen.targets.intervals import IntervalReach
+from halfseen.targets.classification import ClassTarget, ClassWeight, Scalar, class_name
+from halfseen.targets.intervals import IntervalReach, Target
 from halfseen.targets.regression import RegressionTarget
-from halfseen.targets.target_type import Target
 
 __all__ = [
     "LABEL_KINDS",
     "ClassTarget",
+    "ClassWeight",
     "IntervalReach",
     "RegressionTarget",
     "Scalar",

@@ -14,6 +14,9 @@ from halfseen.arrays import Floats, Integers, normalized
 from halfseen.errors import InputError, OptionError
 from halfseen.logistic import fit_logistic, likelihoods
 from halfseen.metrics import (
+    Expected,
+    Labels,
+    Measure,
     accuracy,
     auc,
     expected_calibration_error,
@@ -21,13 +24,15 @@ from halfseen.metrics import (
     row_losses,
 )
 from halfseen.splitting import rarest_class
-from halfseen.targets.target_type import ClassWeight, Expected, Labels, Look, Measure
+from halfseen.targets.intervals import Look
 
 if TYPE_CHECKING:
     from halfseen.onnx_graph import GraphBuilder
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
+ClassWeight = str | Mapping[Any, float] | None
+"""``balanced``, or a weight for each class."""
 
 PRIOR_ROWS = 30.0
 """How many rows equal shares count for: under shift the source is a partial witness."""
@@ -58,9 +63,9 @@ def class_name(value: Scalar) -> str:
     return str(value)
 
 
-def _plain(value: Any) -> Any:
-    """Return a scalar of NumPy as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+def near_shares(count: int, start: Sequence[float] | None) -> Floats:
+    """Return the shares that fitted ones are held near: equal ones, unless others are given."""
+    return np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
 
 
 @dataclass(frozen=True)
@@ -132,8 +137,6 @@ class ClassTarget:
     ) -> Floats | None:
         """Return rows' weights times those of their classes, with mean one.
 
-        Examples
-        --------
         >>> target = ClassTarget(("no", "yes"))
         >>> target.class_weights(np.array([0, 0, 0, 1]), None, "balanced").round(2)
         array([0.67, 0.67, 0.67, 2.  ])
@@ -143,7 +146,7 @@ class ClassTarget:
         if given == "balanced":
             found = 1.0 / np.maximum(self.constant(labels, weights), SMALLEST)
         elif isinstance(given, Mapping):
-            said = {class_name(_plain(name)): value for name, value in given.items()}
+            said = {class_name(np.array(name).item()): value for name, value in given.items()}
             unknown = [name for name in said if name not in self.names]
             if unknown:
                 raise OptionError(
@@ -243,22 +246,6 @@ class ClassTarget:
         """Return the answer with something added to each class's logarithm."""
         return self.answers(answer + bias)
 
-    def add_shown(
-        self,
-        builder: GraphBuilder,
-        answers: Sequence[str],
-        weights: Any,
-        metrics: Mapping[str, Any],
-    ) -> str:
-        """Add the mixture of the members' probabilities."""
-        each = [builder.node("Softmax", answer, axis=1) for answer in answers]
-        found = builder.weighted_sum(each, weights.members)
-        if not weights.bias:
-            return found
-        bias = builder.constant(np.array([weights.bias], dtype=np.float32))
-        shifted = builder.node("Add", builder.node("Log", found), bias)
-        return builder.node("Softmax", shifted, axis=1)
-
     def fit_shares(
         self,
         answers: Sequence[Floats],
@@ -272,10 +259,6 @@ class ClassTarget:
         equally well: where few rows speak, none is left out. Members were not fitted on the rows;
         `start` are shares to be held near instead of equal ones.
 
-        Examples
-        --------
-        A member that knows nothing gets little:
-
         >>> rng = np.random.default_rng(0)
         >>> labels = rng.integers(0, 2, 500)
         >>> right = rng.random(500) < 0.8
@@ -288,8 +271,7 @@ class ClassTarget:
         rows = np.arange(len(labels))
         likelihood = np.exp(np.stack([answer[rows, labels] for answer in answers]))
         likelihood = np.maximum(likelihood, 1e-300)
-        count = len(likelihood)
-        near = np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
+        near = near_shares(len(likelihood), start)
         counted = np.ones(len(labels)) if weights is None else weights / weights.mean()
         shares = near
         for _ in range(TURNS):
@@ -304,10 +286,6 @@ class ClassTarget:
 
         Where p(x | y) is the same in both domains, this is the logarithm of how much more frequent
         the class is on the target.
-
-        Examples
-        --------
-        Answers that know no class, and a first class that is three times as frequent:
 
         >>> torn, labels = np.full((4000, 2), np.log(0.5)), np.repeat([0, 1], [3000, 1000])
         >>> bias = ClassTarget.of(2).fit_bias(torn, labels)
@@ -381,8 +359,6 @@ class ClassTarget:
     def explained(self, answer: Floats) -> Floats:
         """Return the logarithm of p / (1 - p) for each class.
 
-        Examples
-        --------
         >>> ClassTarget.of(3).explained(np.log([[0.5, 0.25, 0.25]])).round(3)
         array([[ 0.   , -1.099, -1.099]])
         """

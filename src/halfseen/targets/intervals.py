@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.errors import InputError
-
-if TYPE_CHECKING:
-    from halfseen.onnx_graph import GraphBuilder
 
 LEVEL = 0.9
 """Share of rows that an interval should hold."""
@@ -25,6 +23,21 @@ NARROWEST = 0.05
 """Least reach to one side, as a share of the widest, that a scale is applied to."""
 ENOUGH_TO_NARROW = 30
 """Labelled rows from which intervals may become narrower; fewer can only widen them."""
+
+
+class Target(NamedTuple):
+    """How held-out source rows stand to a target.
+
+    `weights` say how much more often each occurs there, `covered` whether they are enough to tell
+    anything of it.
+    """
+
+    weights: Floats
+    covered: bool
+
+
+Look = Callable[[], Target | None]
+"""Looks at a target; None where nothing can be told of it."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ class IntervalReach:
         """Return the wider of this reach and that of weighted rows, and more if rows cover little.
 
         `differences` are those of the truth and held-out rows' amounts; the others are as in
-        :class:`~halfseen.targets.target_type.Target`.
+        :class:`Target`.
         """
         further = 1.0 if covered else 1.0 + OTHER
         low, high = (max(0.0, _weighted_end(sign * differences, weights)) for sign in (-1, 1))
@@ -145,26 +158,6 @@ class IntervalReach:
         low, high = self.around(amounts).T
         missed = np.maximum(low - labels, 0.0) + np.maximum(labels - high, 0.0)
         return float((high - low + 2.0 / (1.0 - LEVEL) * missed).mean())
-
-    def add_to_graph(self, builder: GraphBuilder, amounts: str) -> str:
-        """Add both ends to an ONNX graph: interpolation as a sum of ramps."""
-
-        def constant(values: Any) -> str:
-            return builder.constant(np.array(values, dtype=np.float32))
-
-        ends = []
-        for sign, side in ((-1.0, self.below), (1.0, self.above)):
-            end = builder.node("Add", amounts, constant([[sign * side[0]]]))
-            if len(self.at) > 1:
-                steps = np.diff(self.at)
-                ramps = builder.node("Sub", amounts, constant([self.at[:-1]]))
-                ramps = builder.node("Min", builder.node("Relu", ramps), constant([steps]))
-                slopes = sign * np.diff(side) / steps
-                end = builder.node(
-                    "Add", end, builder.node("MatMul", ramps, constant(slopes[:, None]))
-                )
-            ends.append(end)
-        return builder.node("Concat", *ends, axis=1)
 
 
 def _weighted_end(differences: Floats, weights: Floats) -> float:

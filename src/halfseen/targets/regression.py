@@ -11,19 +11,28 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats, Integers
 from halfseen.errors import InputError, OptionError
-from halfseen.metrics import coverage, mean_absolute_error, r_squared, root_mean_squared_error
+from halfseen.metrics import (
+    Expected,
+    Labels,
+    Measure,
+    coverage,
+    mean_absolute_error,
+    r_squared,
+    root_mean_squared_error,
+)
 from halfseen.splitting import folds, rarest_class
-from halfseen.targets.intervals import LEVEL, OTHER, IntervalReach
-from halfseen.targets.target_type import ClassWeight, Expected, Labels, Look, Measure
+from halfseen.targets.classification import (
+    BIAS_RIDGE,
+    PRIOR_ROWS,
+    TOLERANCE,
+    ClassWeight,
+    near_shares,
+)
+from halfseen.targets.intervals import LEVEL, OTHER, IntervalReach, Look
 
 if TYPE_CHECKING:
     from halfseen.onnx_graph import GraphBuilder
 
-PRIOR_ROWS = 30.0
-"""Members' shares have a standard deviation of 1 / sqrt(30) about equal ones, before rows speak."""
-BIAS_RIDGE = 5.0
-"""Rows that speak for no bias."""
-TOLERANCE = 1e-5
 FOLDS = 5
 STRATA = 10
 """Groups of about the same amount that every split has in proportion."""
@@ -33,7 +42,7 @@ CONSTRAINT = 1e4
 
 @dataclass(frozen=True)
 class RegressionTarget:
-    """A number, in its own unit."""
+    """A number, in its own unit; every method does what :class:`ClassTarget`'s does."""
 
     task: ClassVar[str] = "regression"
     loss: ClassVar[str] = "rmse"
@@ -56,38 +65,31 @@ class RegressionTarget:
 
     @property
     def outputs(self) -> int:
-        """One number for each row."""
         return 1
 
     # --- labels -------------------------------------------------------------------------
 
     def targets(self, labels: Labels) -> Floats:
-        """Return the amounts as a column; those of teachers are amounts like others."""
         return labels.astype(np.float64).reshape(len(labels), 1)
 
     def strata(self, labels: Labels) -> Integers:
-        """Return groups of rows of about the same amount, from the least to the greatest."""
         rank = np.argsort(np.argsort(labels.ravel(), kind="stable"), kind="stable")
         return rank * max(1, min(STRATA, len(labels) // STRATA)) // max(1, len(labels))
 
     def counts(self, labels: Labels) -> tuple[int, ...]:
-        """Return nothing: amounts are not counted."""
         return ()
 
     def class_weights(
         self, labels: Labels, weights: Floats | None, given: ClassWeight
     ) -> Floats | None:
-        """Return rows' weights; classes that amounts do not have cannot be weighed."""
         if given is not None:
             raise OptionError("class_weight is for classes, and amounts have none: weigh rows.")
         return weights
 
     def known(self, labels: Labels) -> npt.NDArray[np.bool_]:
-        """Say which rows have an amount; the others hold NaN."""
         return ~np.isnan(labels)
 
     def read(self, labels: Any) -> Floats:
-        """Return labels as numbers."""
         try:
             found = np.asarray(labels, dtype=np.float64).reshape(len(labels))
         except (TypeError, ValueError):
@@ -103,14 +105,12 @@ class RegressionTarget:
     def fit_linear(
         self, rows: Floats, labels: Labels, weights: Floats | None, penalty: float
     ) -> tuple[Floats, Floats]:
-        """Fit ridge regression; the larger `penalty`, the weaker, as scikit-learn's C."""
         from sklearn.linear_model import Ridge
 
         fitted = Ridge(alpha=1.0 / penalty).fit(rows, labels.ravel(), sample_weight=weights)
         return fitted.coef_[None].astype(np.float64), np.array([fitted.intercept_], np.float64)
 
     def linear_scores(self, rows: Floats, labels: Labels, penalties: Sequence[float]) -> Floats:
-        """Return the mean log-likelihood of each fold under each penalty, the spread fitted."""
         amounts, strata = labels.ravel(), self.strata(labels)
         if rarest_class(strata) < 2 or amounts.min() == amounts.max():
             return np.empty((len(penalties), 0))
@@ -128,45 +128,22 @@ class RegressionTarget:
     # --- answers ------------------------------------------------------------------------
 
     def answers(self, sums: Floats) -> Floats:
-        """Return the sums, which are amounts."""
         return sums
 
     def answers_of_means(self, means: Floats) -> Floats:
-        """Return the means, which are amounts."""
         return means
 
     def add_answers_of_means(self, builder: GraphBuilder, means: str) -> str:
-        """Add nothing to an ONNX graph."""
         return means
 
     def mixed(self, shares: Floats, answers: Floats) -> Floats:
-        """Return the weighted mean Σ w_m f_m(x1)."""
         return np.asarray(np.tensordot(shares, answers, 1))
 
     def multiplied(self, shares: Floats, answers: Floats) -> Floats:
-        """Return the weighted mean: amounts know no other."""
         return self.mixed(shares, answers)
 
     def shifted(self, answer: Floats, bias: Floats) -> Floats:
-        """Return the amounts with something added."""
         return answer + bias
-
-    def add_shown(
-        self,
-        builder: GraphBuilder,
-        answers: Sequence[str],
-        weights: Any,
-        metrics: Mapping[str, Any],
-    ) -> str:
-        """Add the weighted mean of the members' amounts, and its interval."""
-        found = builder.weighted_sum(answers, weights.members)
-        if weights.bias:
-            bias = builder.constant(np.array([weights.bias], dtype=np.float32))
-            found = builder.node("Add", found, bias)
-        if "interval" not in metrics:
-            return found
-        interval = IntervalReach(**metrics["interval"]).add_to_graph(builder, found)
-        return builder.node("Concat", found, interval, axis=1)
 
     def fit_shares(
         self,
@@ -182,10 +159,6 @@ class RegressionTarget:
 
         with :math:`\sigma^2` the mean squared error of the shares :math:`w_0` to be held near.
 
-        Examples
-        --------
-        A member that knows nothing gets little:
-
         >>> labels = np.arange(500.0)
         >>> knows, lost = labels[:, None] + 1.0, np.full((500, 1), 250.0)
         >>> first, second = RegressionTarget().fit_shares([lost, knows], labels)
@@ -194,8 +167,7 @@ class RegressionTarget:
         """
         from scipy.optimize import nnls
 
-        count = len(answers)
-        near = np.full(count, 1.0 / count) if start is None else np.array(start) / np.sum(start)
+        count, near = len(answers), near_shares(len(answers), start)
         missed = labels[:, None] - np.hstack(list(answers))
         if weights is not None:
             missed = missed * np.sqrt(weights / weights.mean())[:, None]
@@ -213,8 +185,6 @@ class RegressionTarget:
     def fit_bias(self, answer: Floats, labels: Labels) -> tuple[float, ...]:
         """Return the mean difference, as if five rows more showed none.
 
-        Examples
-        --------
         >>> RegressionTarget().fit_bias(np.zeros((15, 1)), np.full(15, 4.0))
         (3.0,)
         """
@@ -223,28 +193,23 @@ class RegressionTarget:
     # --- what is shown and measured -----------------------------------------------------
 
     def to_predictions(self, answer: Floats, metrics: Mapping[str, Any] | None = None) -> Floats:
-        """Return the amount, and the ends of its interval where the metrics hold its reach."""
         if not metrics or "interval" not in metrics:
             return answer
         return np.hstack([answer, IntervalReach(**metrics["interval"]).around(answer[:, 0])])
 
     def raw_prediction_of(self, shown: Floats) -> Floats:
-        """Return the amounts."""
         return shown[:, :1]
 
     def row_losses(self, shown: Floats, labels: Labels) -> Floats:
-        """Return the squared error of each row."""
         losses: Floats = np.square(shown[:, 0] - labels)
         return losses
 
     def metrics_of(self, shown: Floats, labels: Labels) -> dict[str, Any]:
-        """Return every measure, to five digits."""
         found = {name: measure.of(shown, labels) for name, measure in self.measures.items()}
         rounded = {n: None if v is None else float(f"{v:.5g}") for n, v in found.items()}
         return {"rows": len(labels), **rounded}
 
     def expected(self, shown: Floats, labels: Labels) -> dict[str, Expected]:
-        """Return the mean absolute error, and the root of the mean squared error."""
         errors = np.abs(shown[:, 0] - labels)
         squares = np.square(errors)
         return {
@@ -254,11 +219,9 @@ class RegressionTarget:
         }
 
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
-        """Return the mean."""
         return np.array([np.average(labels, weights=weights)])
 
     def learned(self, shown: Floats, labels: Labels, look: Look) -> dict[str, Any]:
-        """Return the reach of the interval."""
         reach, seen = IntervalReach.fitted(shown[:, 0], labels), look()
         if seen is not None:
             reach = reach.for_target(labels - shown[:, 0], seen.weights, covered=seen.covered)
@@ -267,7 +230,6 @@ class RegressionTarget:
     def recalibrated(
         self, answer: Floats, labels: Labels, metrics: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the reach, as many times as wide as labelled target rows need."""
         if "interval" not in metrics:
             return {}
         reach = IntervalReach(**metrics["interval"])
@@ -275,23 +237,18 @@ class RegressionTarget:
         return _kept(reach.times(scale)) | {"interval_scale": scale}
 
     def normalized(self, shown: npt.NDArray[Any]) -> Floats:
-        """Return the amounts as they are."""
         return shown.astype(np.float64)
 
     def tolerance(self, shown: Floats) -> float:
-        """Return the rounding of single precision where amounts are added up."""
         return TOLERANCE * float(np.abs(shown).max(initial=0.0))
 
     def explained(self, answer: Floats) -> Floats:
-        """Return the amounts."""
         return answer
 
     def columns(self, shown: Floats) -> dict[str, Any]:
-        """Return the amount, and the lower and upper end of its interval."""
         return dict(zip(("amount", "low", "high"), shown.T, strict=False))
 
     def predicted(self, shown: Floats) -> npt.NDArray[Any]:
-        """Return the amount of each row."""
         amounts: Floats = shown[:, 0]
         return amounts
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: dict[str, tuple[str, str]]) -> None:
     """Add this package's commands; found by its entry point in ``halfseen.commands``."""
@@ -13,7 +11,7 @@ def add_commands(commands: dict[str, tuple[str, str]]) -> None:
             f"{home}.demo:demo",
             "Train models on half-seen digits, print a table and write a report.",
         ),
-        "data": (f"{home}.data:app", "List, fetch, check, describe and export data sets."),
+        "data": (f"{home}.data:app", "List, fetch, describe and export data sets."),
         "bench": (
             f"{home}.bench:app",
             "Run the paper's experiments beside what a user would pick instead.",

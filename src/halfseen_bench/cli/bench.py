@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -13,12 +12,12 @@ from halfseen.cli.terminal import Force, Json, Terminal, new_table, print_failur
 from halfseen.errors import InputError, OptionError
 from halfseen.outputs import Output, check_outputs, head
 from halfseen_bench.cli import panel
-from halfseen_bench.cli.data import data_inputs
+from halfseen_bench.cli.data import DataDir, data_inputs, settings_of
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
+    from halfseen.presets import Preset
     from halfseen_bench.models import Record
     from halfseen_bench.runner import Result
-    from halfseen_bench.sweep import Selection
 
 app = typer.Typer(
     name="bench",
@@ -35,13 +34,6 @@ _MARK = b"Software\0halfseen"
 
 Names = list[str] | None
 SuiteName = Annotated[str, typer.Argument(help="A suite, as `halfseen bench list` shows.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        help="Data folder; otherwise $HALFSEEN_DATA, otherwise the user cache directory.",
-    ),
-]
 Folder = Annotated[
     Path | None,
     typer.Option(
@@ -107,8 +99,7 @@ def run(
         str | None, typer.Option(help="joblib's backend: loky, or dask or ray for a cluster.")
     ] = None,
     set_: Annotated[
-        Names,
-        typer.Option("--set", metavar="KEY=VALUE", help="An option of the reader: side=top."),
+        Names, typer.Option("--set", metavar="KEY=VALUE", help="An option of the reader: side=top.")
     ] = None,
     option: Annotated[
         Names,
@@ -127,20 +118,24 @@ def run(
     """
     from halfseen_bench.budgets import budget_named
     from halfseen_bench.suites import suite_named
-    from halfseen_bench.sweep import LOG, plan_runs, run_suite
+    from halfseen_bench.sweep import LOG, Selection, plan_runs, run_suite
 
     chosen, spent = suite_named(suite), budget_named(budget)
-    selection = _selection(
-        pairs, models, divergence, variants, seeds, first_seed, preset, set_, option
+    selection = Selection(
+        pairs=_split(pairs),
+        models=tuple(models or ()),  # baselines' names hold commas
+        divergences=_split(["adversarial,transport"] if divergence == ["both"] else divergence),
+        variants=tuple(variants or ()),
+        seeds=seeds,
+        first_seed=first_seed,
+        reader=settings_of("--set", set_),
+        options=settings_of("--option", option),
+        preset=cast("Preset", preset),
     )
     plan = plan_runs(chosen, spent, selection)
     folder = output or _default_folder(suite, budget)
-    log = Output(
-        folder / LOG,
-        "the log",
-        lambda path: head(path).startswith(b'{"key"'),
-        is_continued=True,
-    )
+    is_ours = lambda path: head(path).startswith(b'{"key"')  # noqa: E731
+    log = Output(folder / LOG, "the log", is_ours, is_continued=True)
     check_outputs([log], data_inputs(data_dir))
     terminal = Terminal(as_json=as_json)
     for sentence in plan.left_out:
@@ -203,7 +198,6 @@ def table(
     Example: halfseen bench table amazon --format latex > amazon.tex
     """
     from halfseen_bench import comparison, rendering
-    from halfseen_bench.losses import loss_tables
     from halfseen_bench.metrics import metric_named
     from halfseen_bench.suites import suite_named
 
@@ -216,7 +210,7 @@ def table(
     choices = _known_choices(choice or [], records)
     first = choices[0] if choices else "last"
     if losses:
-        tables = loss_tables(results)
+        tables = comparison.loss_tables(results)
     elif paper:
         names = _split(pairs) or [problem.name for problem in suite_named(suite).problems]
         variants = [variant.name for variant in suite_named(suite).variants]
@@ -287,56 +281,14 @@ def _results(folder: Path, suite: str, pairs: Names) -> list[Result]:
     return read_results(folder, suite_named(suite), _split(pairs))
 
 
-def _selection(
-    pairs: Names,
-    models: Names,
-    divergence: Names,
-    variants: Names,
-    seeds: int | None,
-    first_seed: int,
-    preset: str,
-    reader: Names,
-    options: Names,
-) -> Selection:
-    from halfseen.presets import Preset
-    from halfseen_bench.sweep import Selection
-
-    return Selection(
-        pairs=_split(pairs),
-        models=tuple(models or ()),  # baselines' names hold commas
-        divergences=_split(["adversarial,transport"] if divergence == ["both"] else divergence),
-        variants=tuple(variants or ()),
-        seeds=seeds,
-        first_seed=first_seed,
-        reader=_settings("--set", reader),
-        options=_settings("--option", options),
-        preset=cast(Preset, preset),
-    )
-
-
 def _split(names: Names) -> tuple[str, ...]:
     """Read names separated by commas or given by repeating the option."""
     return tuple(part.strip() for name in names or () for part in name.split(",") if part.strip())
 
 
-def _settings(flag: str, given: Names) -> tuple[tuple[str, Any], ...]:
-    """Read ``key=value`` pairs; a value is a number, true, false, null or a word."""
-    found = []
-    for setting in given or ():
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise OptionError(f"{flag} {setting}: write KEY=VALUE.")
-        try:
-            found.append((key.strip(), json.loads(value)))
-        except json.JSONDecodeError:
-            found.append((key.strip(), value))
-    return tuple(found)
-
-
 def _known_choices(given: list[str], records: list[Record]) -> list[str]:
     known = list(dict.fromkeys(record["epoch_choice"] for record in records))
-    choices = list(_split(given))
-    for name in choices:
+    for name in _split(given):
         if name not in known:
             raise OptionError(f"No run chose its epoch by {name!r}; there are {', '.join(known)}.")
-    return choices
+    return list(_split(given))

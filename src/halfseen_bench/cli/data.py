@@ -1,4 +1,4 @@
-"""``halfseen data``: list, get, check, describe and export data sets."""
+"""``halfseen data``: list, get, describe and export data sets."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ from rich.progress import (
 )
 
 from halfseen.cli.terminal import Force, Json, Terminal, new_table
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
 
 if TYPE_CHECKING:  # the library is imported when a command runs: help must not wait for it
     from halfseen_bench.data.catalog import DataSet, Family
     from halfseen_bench.data.check import Finding
-    from halfseen_bench.data.export import Format
-    from halfseen_bench.data.pairs import Card, DomainPair
-    from halfseen_bench.data.simulator import Scenario
+    from halfseen_bench.data.pairs import DomainPair
 
 app = typer.Typer(
     name="data",
-    help="List, fetch, check, describe and export data sets.",
+    help="List, fetch, describe and export data sets.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -52,8 +50,6 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="An option of the reader; may be repeated."),
 ]
 
-_COLOURS = {"official": "green", "readable": "green", "subset": "yellow"}
-
 
 @app.command("list")
 def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -65,15 +61,9 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     root = data_folder(data_dir)
     terminal = Terminal(as_json=as_json)
-    sets: list[dict[str, str | None]] = [
-        {
-            "name": data_set.name,
-            "family": data_set.family,
-            "what": data_set.what,
-            "licence": data_set.licence,
-            "here": "yes" if (root / data_set.name).is_dir() else "no",
-            "page": data_set.page,
-        }
+    sets = [
+        {name: getattr(data_set, name) for name in ("name", "family", "what", "licence", "page")}
+        | {"here": "yes" if (root / data_set.name).is_dir() else "no"}
         for data_set in data_sets()
     ]
     what = "simulated ads with known truth, any size"
@@ -97,6 +87,8 @@ def list_(data_dir: DataDir = None, as_json: Json = False) -> None:
 def get(name: Name, data_dir: DataDir = None) -> None:
     """Fetch a data set from its official addresses; go on where an earlier call stopped.
 
+    What is there already is kept, unless it is known to be wrong, and what it is is said.
+
     Example: halfseen data get mnist
     """
     from halfseen_bench.data.catalog import data_folder, data_sets
@@ -113,50 +105,6 @@ def get(name: Name, data_dir: DataDir = None) -> None:
 
 
 @app.command()
-def check(
-    name: Annotated[
-        str | None, typer.Argument(help="A data set or a family; all there are.")
-    ] = None,
-    data_dir: DataDir = None,
-    as_json: Json = False,
-) -> None:
-    """Verify the files of a folder you already have, by hash or by reading them through.
-
-    Without a name, sets of which nothing is there are passed over.
-
-    Example: HALFSEEN_DATA=~/data halfseen data check
-    """
-    from halfseen_bench.data.catalog import data_folder, data_sets
-    from halfseen_bench.data.check import check as check_files
-
-    root = data_folder(data_dir)
-    terminal = Terminal(as_json=as_json)
-    found = []
-    for data_set in data_sets(name):
-        if name is None and not (root / data_set.name).is_dir():
-            terminal.say(f"{data_set.name}: not there")
-            continue
-        with terminal.status(f"Checking {data_set.name}"):
-            findings = list(check_files(root, data_set))
-        for finding in findings:
-            colour = _COLOURS.get(finding.verdict, "red")
-            text = f"[{colour}]{finding.verdict:<9}[/{colour}] {escape(finding.path)}: "
-            text += escape(finding.detail)
-            terminal.results.print(text, soft_wrap=True, highlight=False)
-        found += findings
-    terminal.document({"data_folder": root, "files": found})
-    bad = [finding for finding in found if not finding.is_good]
-    if bad:
-        raise InputError(
-            f"{len(bad)} of {len(found)} files in {root} cannot be used; the first is "
-            f"{bad[0].path}: {bad[0].detail}."
-        )
-    if not found and name != "ads-sim":
-        raise InputError(f"The data folder {root} holds no data set; `halfseen data get` fetches.")
-    terminal.result(f"{len(found)} files checked in {root}: all can be read.")
-
-
-@app.command()
 def card(
     name: Name,
     pair: Annotated[str | None, typer.Argument(help="source:target, as in dvd:kitchen.")] = None,
@@ -169,22 +117,32 @@ def card(
 
     Example: halfseen data card heart cleveland:va --set evaluation=split
     """
-    from halfseen_bench.data import simulator
     from halfseen_bench.data.catalog import family
+    from halfseen_bench.data.simulator import Scenario, yardsticks
 
     of = family(name)
-    options = _options(settings)
+    options = settings_of("--set", settings)
     terminal = Terminal()
-    if of.name == "ads-sim":
-        _check_simulated(pair, of)
-        scenario = simulator.Scenario.of(options)
-        _print_card("->".join(of.example), simulator.card(scenario), terminal)
-        _print_yardsticks(scenario, terminal)
-        return
-    if "ceiling" in _known_options(of):
-        options.setdefault("ceiling", True)
     loaded = _load(of, pair, options, data_dir, terminal)
-    _print_card(loaded.name, loaded.card, terminal)
+    table = new_table()
+    table.show_header = False
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    shown = loaded.card
+    lines = [("pair", loaded.name)]
+    lines += [(key, getattr(shown, key)) for key in ("what", "origin", "licence", "missing")]
+    lines += [("rows", f"{count:,} {what}") for what, count in shown.counts.items()]
+    for key, text in lines:
+        table.add_row(key, escape(text))
+    terminal.results.print(table, highlight=False)
+    if of.name == "ads-sim":
+        heads = ("cross-entropy on the target", "expected", "Monte Carlo", "± standard error")
+        table = new_table(*heads, numbers=True)
+        for line in yardsticks(Scenario.of(options)):
+            numbers = (line.expected, line.monte_carlo, line.standard_error)
+            table.add_row(line.predictor, *(f"{number:.4f}" for number in numbers))
+        terminal.results.print()
+        terminal.results.print(table, highlight=False)
 
 
 @app.command()
@@ -206,23 +164,24 @@ def export(
     """
     from halfseen_bench.data import simulator
     from halfseen_bench.data.catalog import family
-    from halfseen_bench.data.export import pair_tables, simulated_tables, write_tables
+    from halfseen_bench.data.export import WRITERS, pair_tables, simulated_tables, write_tables
 
     of = family(name)
-    options = _options(settings)
-    chosen = _format(format)
+    options = settings_of("--set", settings)
     terminal = Terminal()
+    if format not in WRITERS:
+        raise OptionError(f"--format {format} is unknown; choose {' or '.join(WRITERS)}.")
     if not of.is_table:
         raise OptionError(f"{of.name} holds images; only tables can be exported.")
-    files = [f"{table}.{chosen}" for table in ("source", "target", "target_labels")]
+    files = [f"{table}.{format}" for table in ("source", "target", "target_labels")]
     check_outputs(
         [Output(output / file, f"the file {file}", _is_exported) for file in (*files, "card.json")],
         data_inputs(data_dir),
         force=force,
     )
-    if of.name == "ads-sim":
-        _check_simulated(pair, of)
+    if of.name == "ads-sim":  # of any size: drawn as it is written
         scenario = simulator.Scenario.of(options)
+        _load(of, pair, {"rows": 1, "test_rows": 1}, data_dir, terminal)
         chunks, described = simulated_tables(scenario), simulator.card(scenario)
         classes: tuple[str, ...] = simulator.CLASSES
         expected = 2 * (scenario.rows + scenario.test_rows)
@@ -240,27 +199,31 @@ def export(
                 if table_name != "target_labels":
                     progress.advance(task, len(table))
 
-        rows = write_tables(output, counted(), described, classes=classes, format=chosen)
+        rows = write_tables(output, counted(), described, classes=classes, format=format)
     for table_name, count in rows.items():
-        terminal.result(f"{output / f'{table_name}.{chosen}'}: {count:,} rows")
+        terminal.result(f"{output / f'{table_name}.{format}'}: {count:,} rows")
 
 
-@app.command()
-def convert(data_dir: DataDir = None) -> None:
-    """Convert Criteo's text file to Parquet, so that it is read faster from then on.
-
-    Memory stays bounded whatever the file's length; a conversion that was stopped goes on.
-
-    Example: halfseen data convert --data-dir ~/data
-    """
-    from halfseen_bench.data import criteo_parquet
-    from halfseen_bench.data.catalog import data_folder
-    from halfseen_bench.data.official import locate
+def data_inputs(data_dir: Path | None) -> dict[str, Path | None]:
+    """Return the folders of the data sets, into which nothing is written."""
+    from halfseen_bench.data.catalog import data_folder, data_sets
 
     root = data_folder(data_dir)
-    folder = root / "criteo" / "parquet"
-    done = criteo_parquet.convert(locate(root, "criteo/train.txt"), folder)
-    Terminal().result(f"{folder}: {done.rows:,} rows")
+    return {f"the data set {found.name}": root / found.name for found in data_sets()}
+
+
+def settings_of(flag: str, given: list[str] | None) -> dict[str, Any]:
+    """Read ``key=value`` pairs; a value is a number, true, false, null or a word."""
+    options: dict[str, Any] = {}
+    for setting in given or []:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise OptionError(f"{flag} {setting}: write KEY=VALUE, as in {flag} seed=1.")
+        try:
+            options[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            options[key.strip()] = value
+    return options
 
 
 def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]:
@@ -268,11 +231,8 @@ def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]
     from halfseen_bench.data.obtain import obtain
 
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
+        *(TextColumn("{task.description}"), BarColumn(), DownloadColumn()),
+        *(TransferSpeedColumn(), TimeRemainingColumn()),
     )
     tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=terminal.errors, transient=True) as progress:
@@ -285,69 +245,22 @@ def _fetched(root: Path, data_set: DataSet, terminal: Terminal) -> list[Finding]
         return obtain(root, data_set, progress=show)
 
 
-def data_inputs(data_dir: Path | None) -> dict[str, Path | None]:
-    """Return the folders of the data sets, into which nothing is written."""
-    from halfseen_bench.data.catalog import data_folder, data_sets
-
-    root = data_folder(data_dir)
-    return {f"the data set {found.name}": root / found.name for found in data_sets()}
-
-
 def _is_exported(path: Path) -> bool:
     """Whether a file stands beside the card of an export."""
     return b'"licence"' in head(path.with_name("card.json"))
 
 
-def _check_simulated(pair: str | None, of: Family) -> None:
-    from halfseen_bench.data.catalog import parse_pair
-
-    if parse_pair(pair, of) != of.example:
-        raise OptionError(f"The simulator has one pair, {':'.join(of.example)}.")
-
-
-def _format(given: str) -> Format:
-    if given not in ("parquet", "csv"):
-        raise OptionError(f"--format {given} is unknown; choose parquet or csv.")
-    return "csv" if given == "csv" else "parquet"
-
-
-def _options(settings: list[str] | None) -> dict[str, Any]:
-    """Read ``key=value`` pairs; a value is a number, true, false, null or a word."""
-    options: dict[str, Any] = {}
-    for setting in settings or []:
-        key, equals, value = setting.partition("=")
-        if not equals or not key:
-            raise OptionError(f"--set {setting}: write KEY=VALUE, as in --set seed=1.")
-        try:
-            options[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
-            options[key.strip()] = value
-    return options
-
-
-def _known_options(of: Family) -> dict[str, inspect.Parameter]:
-    parameters = inspect.signature(of.reader.load_pair).parameters.values()
-    return {
-        p.name: p
-        for p in parameters
-        if p.kind is inspect.Parameter.KEYWORD_ONLY and "Path" not in str(p.annotation)
-    }
-
-
 def _load(
-    of: Family,
-    pair: str | None,
-    options: dict[str, Any],
-    data_dir: Path | None,
-    terminal: Terminal,
+    of: Family, pair: str | None, options: dict[str, Any], data_dir: Path | None, terminal: Terminal
 ) -> DomainPair:
     from halfseen_bench.data.catalog import data_folder, parse_pair
 
-    known = _known_options(of)
-    for key, value in options.items():
+    parameters = inspect.signature(of.reader.load_pair).parameters
+    known = {n: p.default for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+    for key, value in options.items() if known else ():  # the simulator checks its own
         if key not in known:
             raise OptionError(f"{of.name} has no option {key!r}; it has {', '.join(known)}.")
-        default = known[key].default
+        default = known[key]
         kinds = (int, float) if isinstance(default, float) else (type(default),)
         if default is not None and type(value) not in kinds:
             raise OptionError(
@@ -356,34 +269,3 @@ def _load(
     source, target = parse_pair(pair, of)
     with terminal.status(f"Reading {of.name}"):
         return of.reader.load_pair(data_folder(data_dir), source, target, **options)
-
-
-def _print_card(name: str, shown: Card, terminal: Terminal) -> None:
-    table = new_table()
-    table.show_header = False
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    table.add_row("pair", escape(name))
-    for key in ("what", "origin", "licence", "missing"):
-        table.add_row(key, escape(getattr(shown, key)))
-    for what, count in shown.counts.items():
-        table.add_row("rows", f"{count:,} {escape(what)}")
-    for note in shown.notes:
-        table.add_row("note", escape(note))
-    terminal.results.print(table, highlight=False)
-
-
-def _print_yardsticks(scenario: Scenario, terminal: Terminal) -> None:
-    from halfseen_bench.data.simulator import yardsticks
-
-    headings = ("cross-entropy on the target", "expected", "Monte Carlo", "± standard error")
-    table = new_table(*headings, numbers=True)
-    for line in yardsticks(scenario):
-        table.add_row(
-            line.predictor,
-            f"{line.expected:.4f}",
-            f"{line.monte_carlo:.4f}",
-            f"{line.standard_error:.4f}",
-        )
-    terminal.results.print()
-    terminal.results.print(table, highlight=False)

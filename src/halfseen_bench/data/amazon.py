@@ -6,38 +6,22 @@ the PCA dimensions") leaves almost nothing to predict from; see :data:`Rule`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction import DictVectorizer
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen.splitting import held_out_share
-from halfseen_bench.data.ceiling import ceiling as ceiling_of
-from halfseen_bench.data.natural import evaluation_note, make_pair
-from halfseen_bench.data.official import OfficialFile
-from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled
-from halfseen_bench.data.reviews import (
-    Weighting,
-    counts_matrix,
-    most_frequent,
-    mutual_information,
-    read_domain,
-    weighted,
-)
-from halfseen_bench.data.splitting import (
-    Evaluation,
-    check_choice,
-    check_domains,
-    target_rows,
-)
-
-__all__ = ["DOMAINS", "FILES", "FitRows", "Rule", "load_pair"]
+from halfseen_bench.data.natural import make_pair
+from halfseen_bench.data.official import OfficialFile, content, locate
+from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Labels
+from halfseen_bench.data.splitting import Evaluation, check_choice, check_domains, target_rows
 
 DOMAINS = ("books", "dvd", "electronics", "kitchen")
 _HASHES = {
@@ -55,17 +39,17 @@ FILES = tuple(
     for name, sha256 in _HASHES.items()
 )
 
-Rule = Literal["words", "informative", "leading"]
+Rule = Literal["words", "leading"]
 """What is missing on the target.
 
 ``words``: a seeded half of the vocabulary is never observed, and each half is projected on its
-own: what a missing source of text looks like. ``informative``: the words of highest mutual
-information with the source labels, a seeded half of them missing. ``leading``: the paper to the
-letter, one projection of which the first half is missing.
+own: what a missing source of text looks like. ``leading``: the paper to the letter, one projection
+of which the first half is missing.
 """
-FitRows = Literal["both", "source"]
-"""Rows that fix vocabulary, document frequencies and projection: of both domains' training parts
-(no label is used), or of the source's alone."""
+Review = dict[str, int]
+Matrix: TypeAlias = Any
+"""A sparse one of scipy, which has no types."""
+CLASSES = ("negative", "positive")
 
 
 def load_pair(
@@ -74,16 +58,14 @@ def load_pair(
     target: str,
     *,
     rule: Rule = "words",
-    weighting: Weighting = "binary",
-    fit_rows: FitRows = "both",
+    weighting: Literal["binary"] = "binary",
     vocabulary: int = 5000,
     dimensions: int = 400,
     evaluation: Evaluation = "transductive",
     test_fraction: float = 0.2,
     seed: int = 0,
-    ceiling: bool = False,
 ) -> DomainPair:
-    """Read two kinds of product as one problem.
+    """Read two kinds of product as one problem: is a word in a review, then projections.
 
     Parameters
     ----------
@@ -94,174 +76,142 @@ def load_pair(
     rule
         What the target lacks.
     weighting
-        What stands for a word in a review.
-    fit_rows
-        Rows on which vocabulary and projection are fitted.
+        Of a word in a review: whether it is there. Logs name it.
     vocabulary
-        How many of the most frequent unigrams and bigrams are used.
+        How many of the most frequent unigrams and bigrams of both domains' training rows are used.
     dimensions
         How many inputs result; half of them are missing on the target.
-    evaluation
-        ``transductive``, as the paper: all 2,000 target reviews are adapted on and predicted;
-        ``split``: a seeded half each.
-    test_fraction
-        Share of the source held out as its test part, the same in each class.
-    seed
-        Fixes the splits and the words that are missing.
-    ceiling
-        Whether the card states the accuracy that the target's own labels give on x1.
+    evaluation, test_fraction, seed
+        As in :func:`halfseen_bench.data.heart.load_pair`; the seed draws the missing words, too.
     """
     check_domains(source, target, DOMAINS)
     check_choice("rule", rule, get_args(Rule))
-    check_choice("weighting", weighting, get_args(Weighting))
-    check_choice("fit_rows", fit_rows, get_args(FitRows))
+    check_choice("weighting", weighting, ("binary",))
     if dimensions < 2 or dimensions % 2:
         raise OptionError(f"dimensions={dimensions} must be even: half of them are missing.")
     source_reviews, source_labels = read_domain(root, source)
     target_reviews, target_labels = read_domain(root, target)
-    reviews, start = source_reviews + target_reviews, len(source_reviews)
+    start, half = len(source_reviews), dimensions // 2
     train, test = held_out_share(source_labels, test_fraction, seed)
     adapted, predicted = target_rows(len(target_reviews), evaluation, seed)
-    fitted = np.concatenate([train, start + adapted]) if fit_rows == "both" else train
-
-    words = most_frequent([reviews[row] for row in fitted], vocabulary)
-    matrix = weighted(counts_matrix(reviews, words), weighting, fitted)
+    fitted = np.concatenate([train, start + adapted])
+    counts = word_counts(source_reviews + target_reviews, fitted, vocabulary)
+    matrix = (counts > 0).astype(np.float32)
     generator = np.random.default_rng(seed)
     if rule == "words":
-        columns = _half_of_the_words(matrix, fitted, dimensions, generator)
-    elif rule == "leading":
-        columns = _leading(matrix, fitted, dimensions, generator)
+        inputs = _by_halves(matrix, fitted, half, generator)
+        names = [f"{block}_{i + 1:03d}" for block in ("seen", "unseen") for i in range(half)]
+        missing = range(half, dimensions)
+        words = (
+            f"A seeded half of the vocabulary ({matrix.shape[1] // 2} words) is never observed; "
+            f"PCA to {half} dimensions inside each half (rule 'words')."
+        )
     else:
-        columns = _informative(matrix, words, train, source_labels[train], dimensions, generator)
-
-    blocks = Blocks.columns(columns.names, columns.missing)
-    counts = {
-        f"{source} train": len(train),
-        f"{source} test": len(test),
-        f"{target} train": len(adapted),
-        f"{target} test": len(predicted),
-    }
-    pair = make_pair(
+        inputs = _projected(matrix, fitted, dimensions, generator)
+        names, missing = [f"pc_{i + 1:03d}" for i in range(dimensions)], range(half)
+        words = (
+            f"The first {half} of {dimensions} PCA dimensions (rule 'leading'): what remains says "
+            "little about the label."
+        )
+    return make_pair(
         source,
         target,
-        source_part=Labelled(columns.inputs[:start], source_labels),
-        target_part=Labelled(columns.inputs[start:], target_labels),
-        blocks=blocks,
-        classes=("negative", "positive"),
+        source_part=Labelled(inputs[:start], source_labels),
+        target_part=Labelled(inputs[start:], target_labels),
+        blocks=Blocks.columns(names, missing),
+        classes=CLASSES,
         card=Card(
             what=f"Positive or negative review, learned on {source}, predicted on {target}.",
             origin="Multi-Domain Sentiment Dataset, Blitzer, Dredze and Pereira (2007), "
             "processed_acl, www.cs.jhu.edu/~mdredze/datasets/sentiment",
             licence="research use",
-            counts=counts,
-            missing=columns.description,
-            notes=(
-                f"{len(words)} most frequent unigrams and bigrams of the pair, weighting "
-                f"{weighting}; vocabulary and projection fitted on the training rows of "
-                f"{'both domains' if fit_rows == 'both' else 'the source alone'}.",
-                evaluation_note(evaluation),
-            ),
+            counts={
+                f"{source} train": len(train),
+                f"{source} test": len(test),
+                f"{target} train": len(adapted),
+                f"{target} test": len(predicted),
+            },
+            missing=words,
         ),
         evaluation=evaluation,
         test_fraction=test_fraction,
         seed=seed,
         is_complete=True,
     )
-    return _with_ceiling(pair) if ceiling else pair
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """The inputs that a rule makes of the words, and which of them the target lacks."""
-
-    inputs: Inputs
-    names: list[str]
-    missing: list[int]
-    description: str
-
-
-def _half_of_the_words(
-    matrix: scipy.sparse.csr_matrix,
-    fitted: npt.NDArray[np.int64],
-    dimensions: int,
-    generator: np.random.Generator,
-) -> _Columns:
-    shuffled = generator.permutation(matrix.shape[1])
-    halves = np.array_split(shuffled, 2)
-    half = dimensions // 2
-    blocks = [_projected(matrix[:, np.sort(words)], fitted, half, generator) for words in halves]
-    names = [f"{block}_{i + 1:03d}" for block in ("seen", "unseen") for i in range(half)]
-    return _Columns(
-        np.concatenate(blocks, axis=1),
-        names,
-        list(range(half, dimensions)),
-        f"A seeded half of the vocabulary ({len(halves[1])} words) is never observed; PCA to "
-        f"{half} dimensions inside each half (rule 'words').",
-    )
-
-
-def _leading(
-    matrix: scipy.sparse.csr_matrix,
-    fitted: npt.NDArray[np.int64],
-    dimensions: int,
-    generator: np.random.Generator,
-) -> _Columns:
-    return _Columns(
-        _projected(matrix, fitted, dimensions, generator),
-        [f"pc_{i + 1:03d}" for i in range(dimensions)],
-        list(range(dimensions // 2)),
-        f"The first {dimensions // 2} of {dimensions} PCA dimensions (rule 'leading'): what "
-        "remains says little about the label.",
-    )
-
-
-def _informative(
-    matrix: scipy.sparse.csr_matrix,
-    words: list[str],
-    train: npt.NDArray[np.int64],
-    labels: npt.NDArray[np.int64],
-    dimensions: int,
-    generator: np.random.Generator,
-) -> _Columns:
-    _check_width(matrix.shape[1], dimensions, "words")
-    information = mutual_information((matrix[train] > 0).astype(np.float64), labels)
-    best = np.argsort(-information, kind="stable")[:dimensions]
-    missing = generator.choice(dimensions, dimensions // 2, replace=False)
-    return _Columns(
-        matrix[:, best].toarray(),
-        [words[column] for column in best],
-        missing.tolist(),
-        f"A seeded {dimensions // 2} of the {dimensions} words of highest mutual information "
-        "with the source labels (rule 'informative').",
-    )
+def _by_halves(
+    matrix: Matrix, fitted: npt.NDArray[np.int64], half: int, generator: np.random.Generator
+) -> Inputs:
+    """Return each half of the words, a seeded choice, projected on its own."""
+    halves = np.array_split(generator.permutation(matrix.shape[1]), 2)
+    parts = [_projected(matrix[:, np.sort(n)], fitted, half, generator) for n in halves]
+    return np.concatenate(parts, axis=1)
 
 
 def _projected(
-    matrix: scipy.sparse.csr_matrix,
-    fitted: npt.NDArray[np.int64],
-    dimensions: int,
-    generator: np.random.Generator,
+    matrix: Matrix, fitted: npt.NDArray[np.int64], dimensions: int, generator: np.random.Generator
 ) -> Inputs:
     """Return every row on the leading principal axes of the fitted rows.
 
     The exact solver for sparse matrices: a randomised one mixes the axes at the far end.
     """
-    _check_width(min(len(fitted), matrix.shape[1]) - 1, dimensions, "dimensions")
+    most = max(min(len(fitted), matrix.shape[1]) - 1, 0)
+    if most < dimensions:
+        raise InputError(
+            f"The reviews give at most {most} dimensions, and {dimensions} are wanted; "
+            "lower `dimensions`, or check that the files are complete."
+        )
     projection = PCA(dimensions, svd_solver="arpack", random_state=int(generator.integers(2**31)))
     return np.asarray(projection.fit(matrix[fitted]).transform(matrix), dtype=np.float32)
 
 
-def _check_width(available: int, wanted: int, what: str) -> None:
-    if available < wanted:
+def read_domain(root: Path, domain: str) -> tuple[list[Review], Labels]:
+    """Return a domain's labelled reviews as word counts, and their labels (1 is positive)."""
+    reviews: list[Review] = []
+    labels: list[int] = []
+    for sentiment in CLASSES:
+        path = locate(root, f"amazon/processed_acl/{domain}/{sentiment}.review")
+        text = content(path).decode("utf-8", errors="replace")
+        for number, line in enumerate(text.splitlines(), start=1):
+            if line.strip():
+                review, label = _parsed(line, f"{path}, line {number}")
+                reviews.append(review)
+                labels.append(label)
+    if not reviews:
         raise InputError(
-            f"The reviews give at most {max(available, 0)} {what}, and {wanted} are wanted; "
-            "lower `dimensions`, or check that the files are complete."
+            f"The domain {domain!r} is empty: its files in the data folder {root} hold no review."
         )
+    return reviews, np.array(labels, dtype=np.int64)
 
 
-def _with_ceiling(pair: DomainPair) -> DomainPair:
-    note = (
-        f"Ceiling: {ceiling_of(pair):.1%} accuracy for a logistic regression on x1 that is given "
-        "the target's own labels (five-fold)."
-    )
-    return replace(pair, card=replace(pair.card, notes=(*pair.card.notes, note)))
+def word_counts(
+    reviews: Sequence[Review], fitted: npt.NDArray[np.int64], vocabulary: int
+) -> Matrix:
+    """Return how often each word is in a review: of the words that occur most often in some rows.
+
+    Ties are in alphabetical order, the one that scikit-learn gives its columns.
+    """
+    counts = DictVectorizer(dtype=np.float32).fit_transform(reviews).tocsc()
+    total = np.asarray(counts.tocsr()[fitted].sum(axis=0)).ravel()
+    most = np.argsort(-total, kind="stable")[: min(vocabulary, np.count_nonzero(total))]
+    return counts[:, most].tocsr()
+
+
+def _parsed(line: str, where: str) -> tuple[Review, int]:
+    """Return the word counts and the label of one line."""
+    review: Review = {}
+    label = None
+    for entry in line.split():
+        word, _, value = entry.rpartition(":")
+        if word == "#label#":
+            label = value
+        elif not word or not value.isdecimal():
+            raise InputError(f"{where}: {entry!r} is not 'word:count'.")
+        else:
+            review[word] = review.get(word, 0) + int(value)
+    if label not in CLASSES:
+        raise InputError(
+            f"{where}: the review needs a label, '#label#:positive' or negative, and has {label!r}."
+        )
+    return review, CLASSES.index(label)

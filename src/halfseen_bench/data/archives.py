@@ -10,23 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["ArchiveError", "Member", "members"]
-
 Member = tuple[str, int, Iterator[bytes]]
 """A file's name in the archive, its size, and its bytes in chunks."""
 
 _CHUNK = 1 << 20
-# What the libraries raise on a damaged or unsupported archive; BadGzipFile is an OSError.
+# What the libraries raise on a damaged or unsupported archive; BadGzipFile is an OSError, and
+# LookupError that of an encoding that does not exist, or of a name without a letter.
 _DAMAGE = (
-    OSError,
-    EOFError,
-    zlib.error,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
-    LookupError,  # of an encoding that does not exist, of a name without a letter
-    ValueError,
+    *(OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+    *(NotImplementedError, RuntimeError, LookupError, ValueError),
 )
 
 
@@ -38,12 +30,7 @@ def members(archive: Path, limit: int) -> Iterator[Member]:
     """Yield the plain files of a zip or a gzipped tar, which unpacks to at most `limit` bytes.
 
     The chunks of a member must be taken before the next member is. What is passed over counts as
-    well: it must be decompressed all the same.
-
-    Raises
-    ------
-    ArchiveError
-        The archive is damaged, or exceeds the limit: known before the bytes are unpacked.
+    well: it must be decompressed all the same. ArchiveError is raised before too much is unpacked.
     """
     try:
         yield from (_zip if archive.suffix == ".zip" else _tar)(archive, limit)
@@ -97,8 +84,7 @@ class _BoundedGzip(gzip.GzipFile):
 
 def _chunks(stream: IO[bytes] | Any) -> Iterator[bytes]:
     try:
-        while chunk := stream.read(_CHUNK):
-            yield chunk
+        yield from iter(lambda: stream.read(_CHUNK), b"")
     except _DAMAGE as error:
         raise ArchiveError(str(error)) from None
 

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+
 from halfseen.blocks import Blocks
 from halfseen.errors import OptionError
-from halfseen_bench.data.natural import Codes, evaluation_note, labelled_part, make_pair, read_coded
+from halfseen_bench.data.natural import Codes, labelled_part, make_pair, read_coded
 from halfseen_bench.data.official import OfficialFile, locate
-from halfseen_bench.data.pairs import Card, DomainPair, Inputs
+from halfseen_bench.data.pairs import Card, DomainPair
 from halfseen_bench.data.splitting import Evaluation, check_domains
-
-__all__ = ["CODES", "COLUMNS", "DOMAINS", "FILES", "MISSING", "load_pair", "read_customers"]
 
 DOMAINS = ("contacted", "never")
 FILES = (
     OfficialFile(
-        "bank/bank-full.csv",
-        "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
+        "bank/bank-full.csv", "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d"
     ),
 )
 _YES = ("no", "yes")
@@ -68,27 +67,16 @@ def load_pair(
 ) -> DomainPair:
     """Read customers with and without a history as one problem: a deposit (1) or none (0).
 
-    Parameters
-    ----------
-    root
-        The data folder; the file lies under it as :data:`FILES` names it.
-    source, target
-        ``contacted`` and ``never``: the other direction lacks nothing.
-    max_rows
-        At most so many rows of each domain, a seeded choice: for quick runs.
-    evaluation, test_fraction, seed
-        As in :func:`halfseen_bench.data.heart.load_pair`.
+    The other direction lacks nothing. `max_rows` takes a seeded choice of each domain, for quick
+    runs; the other options are those of :func:`halfseen_bench.data.heart.load_pair`.
     """
     check_domains(source, target, DOMAINS)
     if source != "contacted":
         raise OptionError("Customers without a history lack inputs: they cannot be the source.")
     table = read_customers(root)
-    is_target = table[:, list(CODES).index("pdays")] == -1
     parts = [
-        labelled_part(
-            domain, table, rows, CODES, columns=COLUMNS, label="y", max_rows=max_rows, seed=seed
-        )
-        for domain, rows in ((source, ~is_target), (target, is_target))
+        labelled_part(domain, rows, columns=COLUMNS, label="y", max_rows=max_rows, seed=seed)
+        for domain, rows in ((source, table[table.pdays != -1]), (target, table[table.pdays == -1]))
     ]
     card = Card(
         what="Deposit or none, learned on customers called before, predicted on new ones.",
@@ -98,12 +86,6 @@ def load_pair(
         licence="CC BY 4.0",
         counts={source: len(parts[0]), target: len(parts[1])},
         missing=f"By nature, for who was never called before: {', '.join(MISSING)}.",
-        notes=(
-            "The domains are pdays = -1 (never) and any other value (contacted).",
-            "Left out: duration, which is known after the call only.",
-            "Categorical columns are codes from 0, in the order of the file's own description.",
-            evaluation_note(evaluation),
-        ),
     )
     return make_pair(
         source,
@@ -120,6 +102,6 @@ def load_pair(
     )
 
 
-def read_customers(root: Path) -> Inputs:
-    """Return all rows of the file, in the columns of :data:`CODES`."""
+def read_customers(root: Path) -> pd.DataFrame:
+    """Return all rows of the file as numbers, in the columns of :data:`CODES`."""
     return read_coded(locate(root, FILES[0].path), CODES, delimiter=";")

@@ -6,26 +6,15 @@ import importlib
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from halfseen.errors import OptionError
-from halfseen_bench.data.official import OfficialFile, cache_folder
-from halfseen_bench.data.pairs import DomainPair
+import platformdirs
 
-__all__ = [
-    "DATA_SETS",
-    "FAMILIES",
-    "DataSet",
-    "Family",
-    "Reader",
-    "Remote",
-    "data_folder",
-    "data_sets",
-    "family",
-    "parse_pair",
-]
+from halfseen.errors import OptionError
+from halfseen_bench.data.official import OfficialFile
+from halfseen_bench.data.pairs import DomainPair
 
 
 class Reader(Protocol):
@@ -40,28 +29,13 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Remote:
-    """One file to fetch.
+    """One file to fetch."""
 
-    Parameters
-    ----------
-    path
-        Where it goes, relative to the data folder.
-    addresses
-        Where it is; the next one is asked where one fails.
-    checksum
-        Of the file as it is served, where it is published or widely pinned and is not that of an
-        :class:`OfficialFile` itself.
-    unpack
-        For a zip or a gzipped tar: the path inside it, and the folder that stands for it here.
-    limit
-        For an archive: the most bytes that it may unpack to.
-    """
-
-    path: str
-    addresses: tuple[str, ...]
-    checksum: str | None = None
-    unpack: tuple[str, str] | None = None
-    limit: int = 1 << 30
+    path: str  # where it goes, relative to the data folder
+    addresses: tuple[str, ...]  # the next one is asked where one fails
+    checksum: str | None = None  # of the served file, where it is not that of an OfficialFile
+    unpack: tuple[str, str] | None = None  # of an archive: a path inside, and what it is here
+    limit: int = 1 << 30  # the most bytes that an archive may unpack to
 
 
 @dataclass(frozen=True)
@@ -74,8 +48,6 @@ class DataSet:
     licence: str
     page: str
     remotes: tuple[Remote, ...]
-    rows: dict[str, int] = field(default_factory=dict)
-    """Rows of each complete file, for those of which a part may be at hand."""
 
     @property
     def files(self) -> tuple[OfficialFile, ...]:
@@ -123,31 +95,44 @@ FAMILIES = {
 }
 
 
-def _mnist(stem: str, sha256: str) -> Remote:
-    name = f"{stem}-ubyte.gz"
-    hosts = (
-        "https://ossci-datasets.s3.amazonaws.com/mnist",
-        "https://storage.googleapis.com/cvdf-datasets/mnist",
-        "http://yann.lecun.com/exdb/mnist",
-    )
-    return Remote(f"mnist/{name}", tuple(f"{h}/{name}" for h in hosts), f"sha256:{sha256}")
-
-
-def _usps(name: str, md5: str) -> Remote:
-    host = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
-    return Remote(f"usps/{name}", (f"{host}/{name}",), f"md5:{md5}")
-
-
-def _svhn(name: str, sha256: str) -> Remote:
-    host = "http://ufldl.stanford.edu/housenumbers"
-    return Remote(f"svhn/{name}", (f"{host}/{name}",), f"sha256:{sha256}")
+def _remote(path: str, *addresses: str, **given: Any) -> Remote:
+    """Return a file that each address has under the name that it has here, or in full."""
+    name = path.split("/")[1]
+    return Remote(path, tuple(f"{a}{name}" if a.endswith("/") else a for a in addresses), **given)
 
 
 def _uci(path: str, folder: str, **given: Any) -> Remote:
-    host = "https://archive.ics.uci.edu/ml/machine-learning-databases"
-    return Remote(path, (f"{host}/{folder}/{path.split('/')[1]}",), **given)
+    return _remote(path, f"{UCI}/ml/machine-learning-databases/{folder}/", **given)
 
 
+UCI = "https://archive.ics.uci.edu"
+MNIST = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+    "http://yann.lecun.com/exdb/mnist/",
+)
+USPS = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass"
+SVHN = "http://ufldl.stanford.edu/housenumbers"
+BERKELEY = ".eecs.berkeley.edu/Research/Projects/CS/vision/grouping"
+REVIEWS = "www.cs.jhu.edu/~mdredze/datasets/sentiment"
+CRITEO = (
+    "https://go.criteo.net/criteo-research-kaggle-display-advertising-challenge-dataset.tar.gz",
+    "https://s3-eu-west-1.amazonaws.com/kaggle-display-advertising-challenge-dataset/dac.tar.gz",
+)
+_MNIST = {
+    "train-images-idx3": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+    "train-labels-idx1": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    "t10k-images-idx3": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+    "t10k-labels-idx1": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+}
+_USPS = {
+    "usps.bz2": "ec16c51db3855ca6c91edd34d0e9b197",
+    "usps.t.bz2": "8ea070ee2aca1ac39742fdd1ef5ed118",
+}
+_SVHN = {
+    "train": "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
+    "test": "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
+}
 DATA_SETS = {
     d.name: d
     for d in (
@@ -157,23 +142,9 @@ DATA_SETS = {
             "handwritten digits, 60,000 + 10,000 of 28x28",
             "CC BY-SA 3.0",
             "http://yann.lecun.com/exdb/mnist",
-            (
-                _mnist(
-                    "train-images-idx3",
-                    "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                ),
-                _mnist(
-                    "train-labels-idx1",
-                    "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                ),
-                _mnist(
-                    "t10k-images-idx3",
-                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                ),
-                _mnist(
-                    "t10k-labels-idx1",
-                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
-                ),
+            tuple(
+                _remote(f"mnist/{stem}-ubyte.gz", *MNIST, checksum=f"sha256:{sha256}")
+                for stem, sha256 in _MNIST.items()
             ),
         ),
         DataSet(
@@ -181,10 +152,10 @@ DATA_SETS = {
             "digits",
             "handwritten digits of postal codes, 7,291 + 2,007 of 16x16",
             "none stated; research use",
-            "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass.html#usps",
-            (
-                _usps("usps.bz2", "ec16c51db3855ca6c91edd34d0e9b197"),
-                _usps("usps.t.bz2", "8ea070ee2aca1ac39742fdd1ef5ed118"),
+            f"{USPS}.html#usps",
+            tuple(
+                _remote(f"usps/{name}", f"{USPS}/", checksum=f"md5:{md5}")
+                for name, md5 in _USPS.items()
             ),
         ),
         DataSet(
@@ -192,51 +163,38 @@ DATA_SETS = {
             "digits",
             "house numbers in photos, cropped digits, 73,257 + 26,032 of 32x32",
             "non-commercial use",
-            "http://ufldl.stanford.edu/housenumbers",
-            (
-                _svhn(
-                    "train_32x32.mat",
-                    "435e94d69a87fde4fd4d7f3dd208dfc32cb6ae8af2240d066de1df7508d083b8",
-                ),
-                _svhn(
-                    "test_32x32.mat",
-                    "cdce80dfb2a2c4c6160906d0bd7c68ec5a99d7ca4831afa54f09182025b6a75b",
-                ),
+            SVHN,
+            tuple(
+                _remote(f"svhn/{part}_32x32.mat", f"{SVHN}/", checksum=f"sha256:{sha256}")
+                for part, sha256 in _SVHN.items()
             ),
-            {"svhn/train_32x32.mat": 73_257, "svhn/test_32x32.mat": 26_032},
         ),
         DataSet(
             "bsds500",
             "digits",
             "200 photos: the backgrounds that MNIST-M is made with",
             "non-commercial research and education",
-            "https://www2.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/resources.html",
+            f"https://www2{BERKELEY}/resources.html",
             (
-                Remote(
+                _remote(
                     "bsds500/BSR_bsds500.tgz",
-                    tuple(
-                        f"https://{host}.eecs.berkeley.edu/Research/Projects/CS/vision/grouping/"
-                        "BSR/BSR_bsds500.tgz"
-                        for host in ("www2", "www")
-                    ),
+                    f"https://www2{BERKELEY}/BSR/",
+                    f"https://www{BERKELEY}/BSR/",
                     unpack=("BSR/BSDS500/data/images/train", "bsds500/train"),
                 ),
             ),
-            {"bsds500/train": 200},
         ),
         DataSet(
             "amazon",
             "amazon",
             "product reviews of four kinds, 2,000 labelled each",
             "research use",
-            "https://www.cs.jhu.edu/~mdredze/datasets/sentiment",
+            f"https://{REVIEWS}",
             (
-                Remote(
+                _remote(
                     "amazon/processed_acl.tar.gz",
-                    (
-                        "https://www.cs.jhu.edu/~mdredze/datasets/sentiment/processed_acl.tar.gz",
-                        "http://www.cs.jhu.edu/~mdredze/datasets/sentiment/processed_acl.tar.gz",
-                    ),
+                    f"https://{REVIEWS}/",
+                    f"http://{REVIEWS}/",
                     unpack=("processed_acl", "amazon/processed_acl"),
                 ),
             ),
@@ -247,27 +205,14 @@ DATA_SETS = {
             "a week of ads shown, clicked or not, 45.8 million (4.3 GB to fetch)",
             "Criteo's terms; research use",
             "https://ailab.criteo.com/ressources",
-            (
-                Remote(
-                    "criteo/dac.tar.gz",
-                    (
-                        "https://go.criteo.net/criteo-research-kaggle-display-advertising-"
-                        "challenge-dataset.tar.gz",
-                        "https://s3-eu-west-1.amazonaws.com/kaggle-display-advertising-challenge-"
-                        "dataset/dac.tar.gz",
-                    ),
-                    unpack=(".", "criteo"),
-                    limit=16 << 30,
-                ),
-            ),
-            {"criteo/train.txt.gz": 45_840_617},
+            (_remote("criteo/dac.tar.gz", *CRITEO, unpack=(".", "criteo"), limit=16 << 30),),
         ),
         DataSet(
             "heart",
             "heart",
             "patients of four hospitals, 303 + 294 + 123 + 200, 13 columns",
             "CC BY 4.0",
-            "https://archive.ics.uci.edu/dataset/45/heart+disease",
+            f"{UCI}/dataset/45/heart+disease",
             tuple(
                 _uci(f"heart/processed.{hospital}.data", "heart-disease")
                 for hospital in ("cleveland", "hungarian", "switzerland", "va")
@@ -278,19 +223,15 @@ DATA_SETS = {
             "gas",
             "six gases by 16 drifting sensors, batches 1 to 6 of three years, 5,933",
             "CC BY 4.0; research use asked",
-            "https://archive.ics.uci.edu/dataset/270",
+            f"{UCI}/dataset/270",
             (_uci("gas/driftdataset.zip", "00270", unpack=(".", "gas")),),
-            {
-                f"gas/batch{batch}.dat": rows
-                for batch, rows in enumerate((445, 1244, 1586, 161, 197, 2300), start=1)
-            },
         ),
         DataSet(
             "bank",
             "bank",
             "calls of a bank's campaign, 8,257 to customers called before + 36,954 to others",
             "CC BY 4.0",
-            "https://archive.ics.uci.edu/dataset/222",
+            f"{UCI}/dataset/222",
             (_uci("bank/bank.zip", "00222", unpack=(".", "bank")),),
         ),
         DataSet(
@@ -298,7 +239,7 @@ DATA_SETS = {
             "shoppers",
             "visits to a shop on the web, 10,551 of returning + 1,694 of new visitors",
             "CC BY 4.0",
-            "https://archive.ics.uci.edu/dataset/468",
+            f"{UCI}/dataset/468",
             (
                 _uci(
                     "shoppers/online_shoppers_intention.csv",
@@ -307,7 +248,6 @@ DATA_SETS = {
                     "b3055ee355f59134d851d32641183cb4a8b45def7124d2f50442a042f358e0d9",
                 ),
             ),
-            {"shoppers/online_shoppers_intention.csv": 12_330},
         ),
     )
 }
@@ -324,7 +264,7 @@ def data_folder(given: Path | None = None) -> Path:
     named = given or os.environ.get("HALFSEEN_DATA")
     if named:
         return Path(named).expanduser()
-    return cache_folder() / "data"
+    return platformdirs.user_cache_path("halfseen") / "data"
 
 
 def family(name: str) -> Family:

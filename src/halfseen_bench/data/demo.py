@@ -15,9 +15,7 @@ from torch.nn.functional import interpolate
 
 from halfseen.blocks import Blocks
 from halfseen_bench.data.mnistm import compose
-from halfseen_bench.data.pairs import Card, DomainPair, Labelled, Sealed
-
-__all__ = ["SIZE", "demo_pair"]
+from halfseen_bench.data.pairs import Card, DomainPair, Labelled
 
 SIZE = 16
 """Height and width of the demo's images: twice the resolution of the digits."""
@@ -39,41 +37,26 @@ def demo_pair(seed: int = 0) -> DomainPair:
     random = np.random.default_rng(seed)
     order = random.permutation(len(digits.target))
     half = (len(order) - SOURCE_TEST - TARGET_TEST) // 2
-    source_train, source_test, target_train, target_test = np.split(
-        order, np.cumsum([half + 1, SOURCE_TEST, half])
-    )
+    parts = np.split(order, np.cumsum([half + 1, SOURCE_TEST, half]))
     grey = _enlarged(digits.images.astype(np.float32) * (255.0 / 16.0))
     labels = digits.target.astype(np.int64)
-    source = _scaled(np.repeat(grey[:, None], 3, axis=1))
-    target = _scaled(compose(grey, load_sample_images().images, seed=[seed]))
-    blocks = Blocks.rows((3, SIZE, SIZE), fraction=0.5, side="bottom")
-    return DomainPair(
-        name="digits->photo-digits",
-        source_train=Labelled(source[source_train], labels[source_train]),
-        source_test=Labelled(source[source_test], labels[source_test]),
-        target_train=blocks.hide(target[target_train]),
-        target_test=blocks.hide(target[target_test]),
-        target_test_labels=Sealed(labels[target_test]),
-        target_train_labels=Sealed(labels[target_train]),
-        complete_target=Sealed((target[target_train], target[target_test])),
-        blocks=blocks,
+    source = Labelled(_scaled(np.repeat(grey[:, None], 3, axis=1)), labels)
+    target = Labelled(_scaled(compose(grey, load_sample_images().images, seed=[seed])), labels)
+    names = ("source train", "source test", "target train", "target test")
+    return DomainPair.hiding(
+        "digits->photo-digits",
+        [source[rows] for rows in parts[:2]],
+        [target[rows] for rows in parts[2:]],
+        is_complete=True,
+        blocks=Blocks.rows((3, SIZE, SIZE), fraction=0.5, side="bottom"),
         classes=tuple(str(digit) for digit in range(10)),
         card=Card(
             what="Handwritten digits on black (source) and on photo patches (target).",
             origin="scikit-learn's load_digits (UCI optical recognition of handwritten digits) "
             "and load_sample_images.",
             licence="UCI digits: CC BY 4.0; the photographs: CC BY 2.0.",
-            counts={
-                "source train": len(source_train),
-                "source test": len(source_test),
-                "target train": len(target_train),
-                "target test": len(target_test),
-            },
+            counts=dict(zip(names, map(len, parts), strict=True)),
             missing="The lower half of every target image.",
-            notes=(
-                "No digit appears in both domains.",
-                "Blending: absolute difference of the digit and a random photo patch.",
-            ),
         ),
     )
 

@@ -5,6 +5,7 @@ Images become 32x32 with values in [-1, 1]; part of the rows is missing on the t
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -17,8 +18,6 @@ from halfseen_bench.data.mnistm import read_mnistm
 from halfseen_bench.data.official import OfficialFile
 from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Sealed
 from halfseen_bench.data.splitting import check_choice, check_domains, subset
-
-__all__ = ["DOMAINS", "FILES", "Framing", "load_pair", "to_canvas"]
 
 DOMAINS = ("mnist", "usps", "svhn", "mnistm")
 FILES = (
@@ -58,7 +57,8 @@ _ORIGIN = {
     "mnist": "MNIST, LeCun and others (1998), idx files",
     "usps": "USPS, Hull (1994), official split of 7,291 + 2,007, HDF5 or libsvm",
     "svhn": "SVHN cropped digits, Netzer and others (2011), ufldl.stanford.edu/housenumbers",
-    "mnistm": "MNIST-M, made from MNIST and BSDS500 photos after Ganin and Lempitsky (2015)",
+    "mnistm": "MNIST-M, made from MNIST and BSDS500 photos after Ganin and Lempitsky (2015), "
+    "not the authors' own draw",
 }
 _LICENCE = {
     "mnist": "MNIST CC BY-SA 3.0",
@@ -80,7 +80,6 @@ def load_pair(
     max_train: int | None = None,
     max_test: int | None = None,
     seed: int = 0,
-    cache: Path | None = None,
 ) -> DomainPair:
     """Read two digit domains as one problem.
 
@@ -88,8 +87,6 @@ def load_pair(
     ----------
     root
         The data folder; the files lie under it as :data:`FILES` names them.
-    source, target
-        Two of :data:`DOMAINS`.
     fraction, side, fill
         Which share of the rows the target lacks, at which side, and the value put there: 0 is
         mid-grey, -1 the black of MNIST's background.
@@ -99,8 +96,6 @@ def load_pair(
         At most so many rows of each domain, a seeded choice: for quick runs.
     seed
         Fixes that choice, and MNIST-M's photo patches.
-    cache
-        Where MNIST-M is kept once made; the user cache directory by default.
 
     Notes
     -----
@@ -114,7 +109,9 @@ def load_pair(
     blocks = Blocks.rows(shape, fraction=fraction, side=side, fill=fill)
 
     def read(domain: str, split: Split) -> tuple[Inputs, Labels]:
-        images, labels = _read(root, domain, split, seed, cache)
+        readers = {"mnist": read_mnist, "usps": read_usps, "svhn": read_svhn}
+        readers["mnistm"] = partial(read_mnistm, seed=seed)
+        images, labels = readers[domain](root, split)
         rows = subset(len(labels), max_train if split == "train" else max_test, seed)
         images, labels = images[rows], labels[rows]
         if framing == "cropped" and domain in _CENTRED:
@@ -123,23 +120,32 @@ def load_pair(
 
     parts = {(d, s): read(d, s) for d in (source, target) for s in get_args(Split)}
     counts = {f"{domain} {split}": len(labels) for (domain, split), (_, labels) in parts.items()}
-    source_parts = [
-        Labelled(_repeated(images, channels), labels)
-        for images, labels in (parts[source, "train"], parts[source, "test"])
-    ]
+
+    def shown(images: Inputs) -> Inputs:
+        """Show a grey image in every channel without copying it."""
+        if images.shape[1] == channels:
+            return images
+        return np.broadcast_to(images, (len(images), channels, *images.shape[2:]))
+
     (train, train_labels), (test, test_labels) = parts[target, "train"], parts[target, "test"]
-    hidden = [_repeated(blocks.hide(images), channels) for images in (train, test)]
     return DomainPair(
         name=f"{source}->{target}",
-        source_train=source_parts[0],
-        source_test=source_parts[1],
-        target_train=hidden[0],
-        target_test=hidden[1],
+        source_train=Labelled(shown(parts[source, "train"][0]), parts[source, "train"][1]),
+        source_test=Labelled(shown(parts[source, "test"][0]), parts[source, "test"][1]),
+        target_train=shown(blocks.hide(train)),
+        target_test=shown(blocks.hide(test)),
         target_test_labels=Sealed(test_labels),
         blocks=blocks,
         classes=tuple("0123456789"),
-        card=_card(source, target, blocks, counts, framing, seed),
-        complete_target=Sealed((_repeated(train, channels), _repeated(test, channels))),
+        card=Card(
+            what=f"Digits 0 to 9, learned on {source}, predicted on {target} with rows missing.",
+            origin="; ".join(_ORIGIN[d] for d in (source, target)),
+            licence="; ".join(dict.fromkeys(_LICENCE[d] for d in (source, target))),
+            counts=counts,
+            missing=f"The {side} {len(blocks.missing)} of {blocks.length} rows of every {target} "
+            f"image, filled with {blocks.fill:g}.",
+        ),
+        complete_target=Sealed((shown(train), shown(test))),
         target_train_labels=Sealed(train_labels),
     )
 
@@ -162,58 +168,3 @@ def to_canvas(images: Images, size: int = _SIZE) -> Inputs:
             chunk = torch.nn.functional.interpolate(chunk, size=(size, size), mode="bilinear")
         canvas[first : first + 2048] = chunk.div_(half).sub_(1.0).numpy()
     return canvas
-
-
-def _read(
-    root: Path, domain: str, split: Split, seed: int, cache: Path | None
-) -> tuple[Images, Labels]:
-    if domain == "mnistm":
-        return read_mnistm(root, split, seed=seed, cache=cache)
-    return {"mnist": read_mnist, "usps": read_usps, "svhn": read_svhn}[domain](root, split)
-
-
-def _repeated(images: Inputs, channels: int) -> Inputs:
-    """Show a grey image in every channel without copying it."""
-    if images.shape[1] == channels:
-        return images
-    return np.broadcast_to(images, (len(images), channels, *images.shape[2:]))
-
-
-def _card(
-    source: str,
-    target: str,
-    blocks: Blocks,
-    counts: dict[str, int],
-    framing: Framing,
-    seed: int,
-) -> Card:
-    rows, grey = len(blocks.missing), blocks.shape[0] == 1
-    side = "top" if blocks.missing[0] == 0 else "bottom"
-    notes = [
-        f"32x32, values in [-1, 1], {'one channel' if grey else 'three channels'}; grey images "
-        "are repeated to three channels beside a coloured domain."
-    ]
-    if source in _CENTRED or target in _CENTRED:
-        notes.append(
-            "MNIST is cropped to its middle 20x20 before it is resized, because USPS digits fill "
-            "their frame."
-            if framing == "cropped"
-            else "MNIST keeps its margin of 4 pixels, while USPS digits fill their frame: part of "
-            "the shift is size (framing='cropped' takes it away)."
-        )
-    if "mnistm" in (source, target):
-        notes.append(
-            "MNIST-M: absolute difference of each digit and a random photo patch, seed "
-            f"{seed}; not the authors' own draw."
-        )
-    if "usps" in (source, target):
-        notes.append("The paper states 7,438 + 1,860 for USPS; this is the official split.")
-    return Card(
-        what=f"Digits 0 to 9, learned on {source}, predicted on {target} with rows missing.",
-        origin="; ".join(_ORIGIN[d] for d in (source, target)),
-        licence="; ".join(dict.fromkeys(_LICENCE[d] for d in (source, target))),
-        counts=counts,
-        missing=f"The {side} {rows} of {blocks.length} rows of every {target} image, filled "
-        f"with {blocks.fill:g}.",
-        notes=tuple(notes),
-    )

@@ -7,44 +7,39 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 
 from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError, OptionError
-from halfseen_bench.data.official import optional_module
 from halfseen_bench.data.pairs import Card, DomainPair
-from halfseen_bench.data.simulator import Scenario, SimulatedRows, stream
-from halfseen_bench.data.simulator_world import MISSING, OBSERVED, World
+from halfseen_bench.data.simulator import DOMAINS, Scenario, stream
+from halfseen_bench.data.simulator_world import MISSING, OBSERVED
 
-__all__ = ["Format", "pair_tables", "simulated_tables", "write_tables"]
-
-Format = Literal["parquet", "csv"]
-TableName = Literal["source", "target", "target_labels"]
-Chunk = tuple[TableName, Any]
-"""A table's name and some of its rows, as a ``pyarrow.Table``."""
+Chunk = tuple[Literal["source", "target", "target_labels"], pa.Table]
+"""A table's name and some of its rows."""
 
 LABEL = "label"
+WRITERS = {"parquet": pyarrow.parquet.ParquetWriter, "csv": pyarrow.csv.CSVWriter}
 
 
 def write_tables(
-    folder: Path,
-    chunks: Iterable[Chunk],
-    card: Card,
-    *,
-    classes: Sequence[str],
-    format: Format = "parquet",
-) -> dict[str, int]:
+    folder: Path, chunks: Iterable[Chunk], card: Card, *, classes: Sequence[str],
+    format: str = "parquet",
+) -> dict[str, int]:  # fmt: skip
     """Write chunks as they come, into one file per table; return the rows of each.
 
     The memory is that of one chunk. The files get their names when all of them are whole,
     ``card.json`` last: where it is, nothing is missing. It also names the classes, of which the
     labels are positions.
     """
-    if format not in get_args(Format):
-        raise OptionError(f"format={format!r} is unknown; choose 'parquet' or 'csv'.")
+    if format not in WRITERS:
+        raise OptionError(f"format={format!r} is unknown; choose parquet or csv.")
     rows: dict[str, int] = {}
     writers: dict[str, Any] = {}
     card_path = folder / "card.json"
@@ -52,7 +47,7 @@ def write_tables(
         for name, table in chunks:
             if name not in writers:
                 part = names.enter_context(atomic_write(folder / f"{name}.{format}"))
-                writers[name] = streams.enter_context(_writer(part, table.schema, format))
+                writers[name] = streams.enter_context(WRITERS[format](part, table.schema))
             writers[name].write_table(table)
             rows[name] = rows.get(name, 0) + len(table)
         # Only now: an export that fails leaves the former one whole.
@@ -83,52 +78,39 @@ def pair_tables(pair: DomainPair) -> Iterator[Chunk]:
     for inputs, labels in target:
         seen = [names[c] for c in observed]
         yield "target", _table(seen, inputs[:, observed], {}, pair.categories)
-        yield "target_labels", _table([], inputs[:, :0], {label: labels})
+        yield "target_labels", pa.table({label: labels})
 
 
 def simulated_tables(scenario: Scenario, *, chunk: int = 100_000) -> Iterator[Chunk]:
     """Yield simulated rows in chunks; the labels come with the best possible predictions."""
-    source, target = scenario.world("retargeting"), scenario.world("prospecting")
-
-    def drawn(world: World) -> Iterator[SimulatedRows]:
-        for part, rows in scenario.sizes:
-            yield from stream(world, rows, part=part, seed=scenario.seed, chunk=chunk)
-
-    names = [*OBSERVED, *MISSING]
-    for rows in drawn(source):
-        yield "source", _table(names, _short(rows.observed, rows.missing), {LABEL: rows.labels})
-    for rows in drawn(target):
-        yield "target", _table(OBSERVED, _short(rows.observed), {})
-        truth = {
-            LABEL: rows.labels,
-            "best_given_observed": target.best_given_observed(rows.observed),
-            "best_given_all": target.best_given_all(rows.observed, rows.missing),
-        }
-        yield "target_labels", _table([], _short(rows.observed[:, :0]), truth)
-
-
-def _short(*blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
-    return np.hstack(blocks).astype(np.int16)
+    source, target = map(scenario.world, DOMAINS)
+    for world in (source, target):
+        for part, count in scenario.sizes:
+            for rows in stream(world, count, part=part, seed=scenario.seed, chunk=chunk):
+                whole = np.hstack([rows.observed, rows.missing]).astype(np.int16)
+                if world is source:
+                    yield "source", _table([*OBSERVED, *MISSING], whole, {LABEL: rows.labels})
+                    continue
+                yield "target", _table(OBSERVED, whole)
+                truth = {
+                    LABEL: rows.labels,
+                    "best_given_observed": target.best_given_observed(rows.observed),
+                    "best_given_all": target.best_given_all(rows.observed, rows.missing),
+                }
+                yield "target_labels", pa.table(truth)
 
 
 def _table(
     names: Sequence[str],
     inputs: npt.NDArray[Any],
-    others: Mapping[str, npt.NDArray[Any]],
+    others: Mapping[str, npt.NDArray[Any]] | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
-) -> Any:
+) -> pa.Table:
     """Return columns of inputs, then others; what is not a number becomes empty, codes words."""
-    pyarrow = optional_module("pyarrow", "Exporting tables")
-    columns = {name: inputs[:, i] for i, name in enumerate(names)} | dict(others)
-    arrays = {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}
+    columns = {name: inputs[:, i] for i, name in enumerate(names)} | dict(others or {})
+    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
     for name, words in (categories or {}).items():
         if name in names:
-            codes = arrays[name].cast(pyarrow.int32())
-            arrays[name] = pyarrow.DictionaryArray.from_arrays(codes, words).dictionary_decode()
-    return pyarrow.table(arrays)
-
-
-def _writer(path: Path, schema: Any, format: Format) -> Any:
-    if format == "csv":
-        return optional_module("pyarrow.csv", "Exporting CSV").CSVWriter(path, schema)
-    return optional_module("pyarrow.parquet", "Exporting Parquet").ParquetWriter(path, schema)
+            codes = arrays[name].cast(pa.int32())
+            arrays[name] = pa.DictionaryArray.from_arrays(codes, words).dictionary_decode()
+    return pa.table(arrays)

@@ -6,18 +6,19 @@ concentration of the gas is left out: it is not an input.
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
 
 import numpy as np
+from sklearn.datasets import load_svmlight_file
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-from halfseen_bench.data.natural import evaluation_note, make_pair, text_lines
-from halfseen_bench.data.official import OfficialFile, locate
-from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled
+from halfseen_bench.data.natural import make_pair
+from halfseen_bench.data.official import OfficialFile, content, locate
+from halfseen_bench.data.pairs import Card, DomainPair, Labelled
 from halfseen_bench.data.splitting import Evaluation, check_domains
-
-__all__ = ["CLASSES", "COLUMNS", "DOMAINS", "FILES", "MISSING", "load_pair", "read_batch"]
 
 _BATCHES = {"batches1-2": (1, 2), "batch3": (3,), "batch4": (4,), "batch5": (5,), "batch6": (6,)}
 DOMAINS = tuple(_BATCHES)
@@ -45,14 +46,8 @@ def load_pair(
 ) -> DomainPair:
     """Read two periods of measurements as one problem of six classes.
 
-    Parameters
-    ----------
-    root
-        The data folder; the files lie under it as :data:`FILES` names them.
-    source, target
-        Two of :data:`DOMAINS`; the batches are in the order of time.
-    evaluation, test_fraction, seed
-        As in :func:`halfseen_bench.data.heart.load_pair`.
+    The batches are in the order of time; the options are those of
+    :func:`halfseen_bench.data.heart.load_pair`.
     """
     check_domains(source, target, DOMAINS)
     parts = []
@@ -60,7 +55,6 @@ def load_pair(
         batches = [read_batch(locate(root, FILES[b - 1].path)) for b in _BATCHES[domain]]
         inputs = np.concatenate([batch.inputs for batch in batches])
         parts.append(Labelled(inputs, np.concatenate([batch.labels for batch in batches])))
-    absent = [name for c, name in enumerate(CLASSES) if c not in parts[1].labels]
     card = Card(
         what=f"Which of six gases, learned on {source}, predicted on {target} with 8 sensors.",
         origin="UCI Machine Learning Repository, Gas Sensor Array Drift at Different "
@@ -73,13 +67,6 @@ def load_pair(
         counts={source: len(parts[0]), target: len(parts[1])},
         missing=f"Sensors 9 to 16 of {target}, {len(MISSING)} of {len(COLUMNS)} columns, hidden by "
         "hand.",
-        notes=(
-            "Eight features of each sensor, as in the files; the concentration is left out.",
-            f"No row of {target} is {' or '.join(absent)}."
-            if absent
-            else f"All six gases are in {target}.",
-            evaluation_note(evaluation),
-        ),
     )
     return make_pair(
         source,
@@ -99,31 +86,24 @@ def load_pair(
 def read_batch(path: Path) -> Labelled:
     """Return the 128 features and the gases, numbered from 0, of one batch.
 
-    A line is ``class;concentration 1:value ... 128:value``.
+    A line is ``class;concentration 1:value ... 128:value``: svmlight's format, but for the
+    concentration.
     """
-    lines = text_lines(path)
-    if not lines:
-        raise InputError(f"{path} holds no measurements.")
-    inputs: Inputs = np.empty((len(lines), len(COLUMNS)), dtype=np.float32)
-    labels = np.empty(len(lines), dtype=np.int64)
-    for row, (where, line) in enumerate(lines):
-        first, *fields = line.split()
-        gas = first.partition(";")[0]
-        if gas not in ("1", "2", "3", "4", "5", "6"):
-            raise InputError(f"{where}: the class {gas!r} is not one of 1 to 6.")
-        if len(fields) != len(COLUMNS):
-            raise InputError(f"{where} has {len(fields)} features; {len(COLUMNS)} are needed.")
-        labels[row] = int(gas) - 1
-        inputs[row] = [_value(field, n, where) for n, field in enumerate(fields, start=1)]
-    return Labelled(inputs, labels)
-
-
-def _value(field: str, number: int, where: str) -> float:
-    position, _, text = field.partition(":")
+    text = re.sub(rb"(?m)^(\d+);\S+", rb"\1", content(path))
     try:
-        value = float(text)
-    except ValueError:
-        value = np.nan
-    if position != str(number) or not np.isfinite(value):
-        raise InputError(f"{where}: {field!r} is not feature {number} with a number.")
-    return value
+        matrix, gas = load_svmlight_file(io.BytesIO(text), n_features=len(COLUMNS))
+    except ValueError as error:
+        raise InputError(f"{path} is no batch of measurements: {error}.") from None
+    if not len(gas):
+        raise InputError(f"{path} holds no measurements.")
+    strange = ~np.isin(gas, range(1, 7))
+    incomplete = np.diff(matrix.indptr) != len(COLUMNS)
+    inputs = matrix.toarray()
+    for bad, words in (
+        (strange, "has a class that is not one of 1 to 6"),
+        (incomplete, f"has not the {len(COLUMNS)} features that are needed"),
+        (~np.isfinite(inputs).all(axis=1), "has a feature that is not a number"),
+    ):
+        if bad.any():
+            raise InputError(f"{path}, measurement {bad.argmax() + 1} {words}.")
+    return Labelled(inputs.astype(np.float32), gas.astype(np.int64) - 1)

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.splitting import held_out_share
-from halfseen_bench.data.natural import evaluation_note, make_pair, text_lines
+from halfseen_bench.data.natural import make_pair, numbers, positions, read_text
 from halfseen_bench.data.official import OfficialFile, locate
 from halfseen_bench.data.pairs import Card, DomainPair, Labelled
-from halfseen_bench.data.splitting import Evaluation, check_choice, check_domains
-
-__all__ = ["COLUMNS", "DOMAINS", "FILES", "Gaps", "load_pair", "read_hospital", "shares_missing"]
+from halfseen_bench.data.splitting import Evaluation, check_domains
 
 _HASHES = {
     "cleveland": "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
@@ -55,8 +53,6 @@ COLUMNS = tuple(CODES)
 ZERO_MEANS_MISSING = ("trestbps", "chol")
 """Columns in which 0 is no possible value, and stands for one that was not measured."""
 
-Gaps = Literal["median", "keep"]
-"""What becomes of a value missing here and there: the source's median or mode, or NaN."""
 Table = npt.NDArray[np.float32]
 
 
@@ -65,12 +61,14 @@ def load_pair(
     source: str,
     target: str,
     *,
-    gaps: Gaps = "median",
     evaluation: Evaluation = "transductive",
     test_fraction: float = 0.2,
     seed: int = 0,
 ) -> DomainPair:
     """Read two hospitals as one problem: healthy (0) or diseased (1, the file's 1 to 4).
+
+    A gap in a column that counts as measured is filled with the median (the mode of a categorical
+    column) of the source's training rows.
 
     Parameters
     ----------
@@ -78,22 +76,16 @@ def load_pair(
         The data folder; the files lie under it as :data:`FILES` names them.
     source, target
         Two of :data:`DOMAINS`. Cleveland lacks nothing, so it is never a target.
-    gaps
-        Sporadic gaps, in columns that count as measured: filled with the median (the mode of a
-        categorical column) of the source's training rows, or kept as NaN.
     evaluation
-        ``transductive``: the target is adapted on and predicted in full; ``split``: a seeded
-        half each.
-    test_fraction
-        Share of the source held out as its test part, the same in each class.
-    seed
-        Fixes the splits.
+        ``transductive``: the target is adapted on and predicted in full; ``split``: a seeded half
+        each.
+    test_fraction, seed
+        Share of the source held out as its test part, the same in each class; fixes the splits.
     """
     check_domains(source, target, DOMAINS)
-    check_choice("gaps", gaps, get_args(Gaps))
     source_table, source_labels = read_hospital(root, source)
     target_table, target_labels = read_hospital(root, target)
-    source_has, target_has = _measured(source_table), _measured(target_table)
+    source_has, target_has = (shares_missing(t) < 0.5 for t in (source_table, target_table))
     kept = np.flatnonzero(source_has)
     missing = [COLUMNS[c] for c in kept if not target_has[c]]
     if not missing:
@@ -104,14 +96,22 @@ def load_pair(
     names = [COLUMNS[c] for c in kept]
     blocks = Blocks.columns(names, missing)
     source_table, target_table = source_table[:, kept], target_table[:, kept]
-    dropped = [c for c, has in zip(COLUMNS, source_has, strict=True) if not has]
-    card = _card(source, target, blocks, dropped, source_table, target_table, gaps, evaluation)
-    if gaps == "median":
-        train, _ = held_out_share(source_labels, test_fraction, seed)
-        usual = _usual(source_table[train], names)
-        source_table, target_table = (
-            np.where(np.isnan(table), usual, table) for table in (source_table, target_table)
-        )
+    shares = shares_missing(target_table)
+    lacking = ", ".join(f"{names[c]} ({shares[c]:.0%})" for c in blocks.missing)
+    card = Card(
+        what=f"Heart disease or none, learned at {source}, predicted at {target}.",
+        origin="UCI Machine Learning Repository, Heart Disease (Janosi, Steinbrunn, Pfisterer "
+        "and Detrano, 1988), processed.*.data",
+        licence="CC BY 4.0",
+        counts={source: len(source_table), target: len(target_table)},
+        missing=f"As it happened at {target}, in most rows: {lacking}; the few values that are "
+        "there are set aside.",
+    )
+    train, _ = held_out_share(source_labels, test_fraction, seed)
+    usual = _usual(source_table[train], names)
+    source_table, target_table = (
+        np.where(np.isnan(table), usual, table) for table in (source_table, target_table)
+    )
     return make_pair(
         source,
         target,
@@ -132,53 +132,20 @@ def read_hospital(root: Path, domain: str) -> tuple[Table, npt.NDArray[np.int64]
     Categorical columns become the position of their code in :data:`CODES`: 0, 1, 2, ...
     """
     path = locate(root, f"heart/processed.{domain}.data")
-    rows = [_parsed(line, where) for where, line in text_lines(path)]
-    if not rows:
-        raise InputError(f"{path} holds no patients.")
-    table = np.array(rows, dtype=np.float32)
-    return table[:, :-1], (table[:, -1] > 0).astype(np.int64)
+    text = read_text(path, [*COLUMNS, "num"], delimiter=",", header=False)
+    label = positions(path, text.num, {str(grade): grade for grade in range(5)})
+    columns = []
+    for name, codes in CODES.items():
+        value = pd.Series(numbers(path, text[name], unknown="?"), text.index, name=name)
+        value = value.mask((value == -9) | ((value == 0) & (name in ZERO_MEANS_MISSING)))
+        known = {code: place for place, code in enumerate(codes or ())}
+        columns.append(positions(path, value, known) if codes else value.to_numpy())
+    return np.stack(columns, axis=1), (label > 0).astype(np.int64)
 
 
 def shares_missing(table: Table) -> npt.NDArray[np.float64]:
     """Return, for each column, the share of rows without a value."""
     return np.asarray(np.isnan(table).mean(axis=0), dtype=np.float64)
-
-
-def _measured(table: Table) -> npt.NDArray[np.bool_]:
-    return shares_missing(table) < 0.5
-
-
-def _parsed(line: str, where: str) -> list[float]:
-    """Return the 13 values and the label of one line."""
-    fields = [field.strip() for field in line.split(",")]
-    if len(fields) != len(COLUMNS) + 1:
-        raise InputError(
-            f"{where} has {len(fields)} fields; {len(COLUMNS)} columns and a label are needed."
-        )
-    values = [
-        _value(field, name, f"{where}, column {name!r}")
-        for name, field in zip(COLUMNS, fields, strict=False)
-    ]
-    if fields[-1] not in ("0", "1", "2", "3", "4"):
-        raise InputError(f"{where}: the label {fields[-1]!r} is not one of 0 to 4.")
-    return [*values, float(fields[-1])]
-
-
-def _value(field: str, name: str, where: str) -> float:
-    if field == "?":
-        return np.nan
-    try:
-        value = float(field)
-    except ValueError:
-        raise InputError(f"{where}: {field!r} is neither a number nor '?'.") from None
-    if value == -9 or (value == 0 and name in ZERO_MEANS_MISSING):
-        return np.nan
-    codes = CODES[name]
-    if codes is None:
-        return value
-    if value not in codes:
-        raise InputError(f"{where}: {field!r} is not one of the codes {codes}.")
-    return float(codes.index(int(value)))
 
 
 def _usual(table: Table, names: Sequence[str]) -> Table:
@@ -191,47 +158,3 @@ def _usual(table: Table, names: Sequence[str]) -> Table:
             )
             usual[column] = codes[counts.argmax()]
     return usual.astype(np.float32)
-
-
-def _card(
-    source: str,
-    target: str,
-    blocks: Blocks,
-    dropped: Sequence[str],
-    source_table: Table,
-    target_table: Table,
-    gaps: Gaps,
-    evaluation: Evaluation,
-) -> Card:
-    shares = shares_missing(target_table)
-    missing = ", ".join(f"{blocks.names_of([c])[0]} ({shares[c]:.0%})" for c in blocks.missing)
-    treatment = (
-        "filled with the source's median or mode" if gaps == "median" else "kept as not a number"
-    )
-    notes = [
-        "A hospital measured a column where more than half of its rows have a value; "
-        f"0 counts as no value in {' and '.join(ZERO_MEANS_MISSING)}.",
-        f"Sporadic gaps, {treatment}: {source} "
-        f"{_gap_counts(source_table, range(blocks.length), blocks)}; "
-        f"{target} {_gap_counts(target_table, blocks.observed, blocks)}.",
-        "Categorical columns are ordinal codes from 0, in the order of the file's own codes.",
-        evaluation_note(evaluation),
-    ]
-    if dropped:
-        notes.append(f"Left out, because {source} did not measure them: {', '.join(dropped)}.")
-    return Card(
-        what=f"Heart disease or none, learned at {source}, predicted at {target}.",
-        origin="UCI Machine Learning Repository, Heart Disease (Janosi, Steinbrunn, Pfisterer "
-        "and Detrano, 1988), processed.*.data",
-        licence="CC BY 4.0",
-        counts={source: len(source_table), target: len(target_table)},
-        missing=f"As it happened at {target}, in most rows: {missing}; the few values that are "
-        "there are set aside.",
-        notes=tuple(notes),
-    )
-
-
-def _gap_counts(table: Table, columns: Sequence[int], blocks: Blocks) -> str:
-    counts = np.isnan(table).sum(axis=0)
-    held = [f"{blocks.names_of([c])[0]} {counts[c]}" for c in columns if counts[c]]
-    return ", ".join(held) or "none"

@@ -6,24 +6,19 @@ at 28x28. The photos are BSDS500's.
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
 from halfseen_bench.data.digit_files import Labels, Split, read_mnist
-from halfseen_bench.data.official import cache_folder, content, locate, optional_module
-
-__all__ = ["compose", "default_cache", "read_mnistm", "read_photos"]
+from halfseen_bench.data.official import locate
 
 Bytes = npt.NDArray[np.uint8]
 _SUFFIXES = (".jpg", ".jpeg", ".png")
-_RECIPE = b"absolute difference, 28x28, 1"  # in the cache's name: a new recipe is a new file
 
 
 def compose(digits: Bytes, photos: Sequence[Bytes], seed: Sequence[int]) -> Bytes:
@@ -52,66 +47,24 @@ def compose(digits: Bytes, photos: Sequence[Bytes], seed: Sequence[int]) -> Byte
     return made
 
 
-def read_mnistm(root: Path, split: Split, *, seed: int, cache: Path | None) -> tuple[Bytes, Labels]:
-    """Return MNIST-M's images (28x28, colour) and labels, made once for a seed and then cached."""
+def read_mnistm(root: Path, split: Split, *, seed: int) -> tuple[Bytes, Labels]:
+    """Return MNIST-M's images (28x28, colour) and labels."""
     digits, labels = read_mnist(root, split)
     folder = locate(root, "bsds500/train")
-    paths = _photo_paths(folder)
-    packed = [content(path) for path in paths]
-    digest = hashlib.sha256(_RECIPE + f" {split} {seed}".encode())
-    for part in (digits.tobytes(), *packed):
-        digest.update(part)
-    path = (cache or default_cache()) / f"mnistm-{split}-{digest.hexdigest()[:16]}.npy"
-    made = _cached(path, (len(digits), 3, *digits.shape[2:]))
-    if made is None:
-        photos = _decoded(paths, packed, smallest=digits.shape[2:])
-        made = compose(digits[:, 0].astype(np.uint8), photos, (seed, split == "test"))
-        with atomic_write(path) as partial, partial.open("wb") as file:
-            np.save(file, made, allow_pickle=False)
-    return made, labels
-
-
-def read_photos(root: Path, smallest: tuple[int, int] = (28, 28)) -> list[Bytes]:
-    """Return the photos that patches are taken from, each (height, width, 3)."""
-    paths = _photo_paths(locate(root, "bsds500/train"))
-    return _decoded(paths, [content(path) for path in paths], smallest)
-
-
-def default_cache() -> Path:
-    """Return the folder where made data go unless the caller names another."""
-    return cache_folder() / "mnistm"
-
-
-def _cached(path: Path, shape: tuple[int, ...]) -> Bytes | None:
-    """Return what an earlier call wrote; None if it is absent, damaged or something else."""
-    try:
-        made = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None
-    return made if made.shape == shape and made.dtype == np.uint8 else None
-
-
-def _photo_paths(folder: Path) -> list[Path]:
-    paths = sorted(p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES)
-    if not paths:
-        raise InputError(
-            f"The photo folder {folder} holds nothing readable; "
-            "put BSDS500's training photos (.jpg) there."
-        )
-    return paths
-
-
-def _decoded(paths: list[Path], packed: list[bytes], smallest: tuple[int, ...]) -> list[Bytes]:
-    image = optional_module("PIL.Image", "Making MNIST-M from photos")
     photos = []
-    for path, data in zip(paths, packed, strict=True):
+    for path in sorted(p for p in folder.iterdir() if p.suffix.lower() in _SUFFIXES):
         try:
-            photo = np.asarray(image.open(io.BytesIO(data)).convert("RGB"), dtype=np.uint8)
+            photo = np.asarray(Image.open(path).convert("RGB"), dtype=np.uint8)
         except OSError as error:
             raise InputError(f"The photo {path} cannot be read: {error}.") from error
-        if photo.shape[0] < smallest[0] or photo.shape[1] < smallest[1]:
+        if min(photo.shape[:2]) < min(digits.shape[2:]):
             raise InputError(
                 f"The photo {path} is {photo.shape[1]}x{photo.shape[0]}, smaller than a digit."
             )
         photos.append(photo)
-    return photos
+    if not photos:
+        raise InputError(
+            f"The photo folder {folder} holds nothing readable; "
+            "put BSDS500's training photos (.jpg) there."
+        )
+    return compose(digits[:, 0].astype(np.uint8), photos, (seed, split == "test")), labels

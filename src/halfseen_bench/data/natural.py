@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
 from halfseen.splitting import held_out_share
 from halfseen_bench.data.official import content
-from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Sealed
+from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled
 from halfseen_bench.data.splitting import Evaluation, subset, target_rows
-
-__all__ = ["Codes", "evaluation_note", "labelled_part", "make_pair", "read_coded", "text_lines"]
 
 Codes = Mapping[str, tuple[str, ...] | None]
 """The categories of each column of a file, in order; None for a column of numbers."""
@@ -40,117 +38,105 @@ def make_pair(
 ) -> DomainPair:
     """Return the problem of two labelled tables with the same columns.
 
-    Parameters
-    ----------
-    source, target
-        Names of the domains.
-    source_part, target_part
-        Their rows. What `blocks` lacks is hidden on the target here.
-    blocks, classes, card
-        As in :class:`DomainPair`.
-    evaluation, test_fraction, seed
-        How the target is used, and which share of the source is held out.
-    is_complete
-        Whether the target's missing block was measured all the same, and hidden by hand.
-    codes
-        What the codes of categorical columns stand for, where they should be exported as text.
+    What `blocks` lacks is hidden on the target here; `is_complete` says that it was measured all
+    the same. `codes` are what categorical columns are exported as.
     """
     train, test = held_out_share(source_part.labels, test_fraction, seed)
     adapted, predicted = target_rows(len(target_part), evaluation, seed)
-    complete, labels = target_part.inputs, target_part.labels
-    hidden = blocks.hide(complete)
-    return DomainPair(
-        name=f"{source}->{target}",
-        source_train=Labelled(source_part.inputs[train], source_part.labels[train]),
-        source_test=Labelled(source_part.inputs[test], source_part.labels[test]),
-        target_train=hidden[adapted],
-        target_test=hidden[predicted],
-        target_test_labels=Sealed(labels[predicted]),
+    return DomainPair.hiding(
+        f"{source}->{target}",
+        [source_part[train], source_part[test]],
+        [target_part[adapted], target_part[predicted]],
         blocks=blocks,
+        is_complete=is_complete,
         classes=classes,
         card=card,
-        complete_target=Sealed((complete[adapted], complete[predicted])) if is_complete else None,
-        target_train_labels=Sealed(labels[adapted]),
         categories={n: names for n, names in (codes or {}).items() if names is not None},
     )
 
 
 def labelled_part(
     domain: str,
-    table: Inputs,
-    is_part: npt.NDArray[np.bool_],
-    codes: Codes,
+    table: pd.DataFrame,
     *,
     columns: Sequence[str],
     label: str,
     max_rows: int | None,
     seed: int,
 ) -> Labelled:
-    """Return one domain's rows of a table with the columns of `codes`: some columns, and labels."""
-    rows = table[is_part]
-    if not len(rows):
-        raise InputError(f"The domain {domain!r} is empty: none of {len(table)} rows is in it.")
-    rows = rows[subset(len(rows), max_rows, seed)]
-    position = {name: column for column, name in enumerate(codes)}
-    inputs = rows[:, [position[name] for name in columns]]
-    return Labelled(inputs, rows[:, position[label]].astype(np.int64))
+    """Return some columns of a domain's rows as inputs, and another one as labels."""
+    if table.empty:
+        raise InputError(f"The domain {domain!r} is empty: the file has no row of it.")
+    rows = table.iloc[subset(len(table), max_rows, seed)]
+    return Labelled(rows[list(columns)].to_numpy(), rows[label].to_numpy(np.int64))
 
 
-def evaluation_note(evaluation: Evaluation) -> str:
-    """Return what a card says of the target's rows."""
-    if evaluation == "transductive":
-        return "The whole target is adapted on without labels, and predicted."
-    return "A seeded half of the target is adapted on, the other half predicted."
+def read_text(path: Path, columns: Sequence[str], *, delimiter: str, header: bool) -> pd.DataFrame:
+    """Return a delimited file's fields as text, indexed by line; its columns must be these."""
+    try:
+        table = pd.read_csv(
+            io.BytesIO(content(path)),
+            sep=delimiter,
+            header=None,
+            dtype=str,
+            keep_default_na=False,
+            skip_blank_lines=False,
+            skipinitialspace=True,
+        )
+    except ValueError as error:  # what pandas raises on fields that do not fit, and no text
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    table.index += 1
+    table = table[(table != "").any(axis=1)]
+    if header and list(table[:1].to_numpy().ravel()) != list(columns):
+        raise InputError(
+            f"{path}, line 1: the columns are not {', '.join(columns)}, as in the official file."
+        )
+    table = table[1:] if header else table
+    if table.empty:
+        raise InputError(f"{path} holds no rows.")
+    if table.shape[1] != len(columns):
+        raise InputError(
+            f"{path} has {table.shape[1]} fields in a line; {len(columns)} are needed."
+        )
+    return table.set_axis(list(columns), axis=1)
 
 
-def text_lines(path: Path) -> list[tuple[str, str]]:
-    """Return each line that is not empty, after the words that say where it stands."""
-    lines = content(path).decode("ascii", errors="replace").splitlines()
-    return [(f"{path}, line {n}", line) for n, line in enumerate(lines, start=1) if line.strip()]
-
-
-def read_coded(path: Path, codes: Codes, *, delimiter: str) -> Inputs:
-    """Return a delimited file with a header as numbers, one column for each of `codes`.
+def read_coded(path: Path, codes: Codes, *, delimiter: str) -> pd.DataFrame:
+    """Return a delimited file with a header as float32, one column for each of `codes`.
 
     A category becomes its position in `codes`: 0, 1, 2, ...
     """
-    (where, header), *lines = text_lines(path) or [(str(path), "")]
-    names = next(csv.reader(io.StringIO(header), delimiter=delimiter), [])
-    if names != list(codes):
-        wrong = set(codes) ^ set(names)
-        raise InputError(
-            f"{where}: the columns are not those of the official file; "
-            f"{min(wrong)!r} is {'not there' if min(wrong) in codes else 'not known'}."
-            if wrong
-            else f"{where}: the columns are not in the order of the official file."
-        )
-    if not lines:
-        raise InputError(f"{path} holds no rows.")
-    positions = {
-        name: None if categories is None else {c: float(i) for i, c in enumerate(categories)}
-        for name, categories in codes.items()
+    table = read_text(path, list(codes), delimiter=delimiter, header=True)
+    columns = {
+        name: numbers(path, table[name])
+        if known is None
+        else positions(path, table[name], {word: place for place, word in enumerate(known)})
+        for name, known in codes.items()
     }
-    table = np.empty((len(lines), len(codes)), dtype=np.float32)
-    fields = csv.reader((line for _, line in lines), delimiter=delimiter)
-    for row, ((where, _), values) in enumerate(zip(lines, fields, strict=True)):
-        if len(values) != len(codes):
-            raise InputError(f"{where} has {len(values)} fields; {len(codes)} are needed.")
-        table[row] = [
-            _number(value, known, f"{where}, column {name!r}")
-            for value, (name, known) in zip(values, positions.items(), strict=True)
-        ]
-    return table
+    return pd.DataFrame(columns)
 
 
-def _number(value: str, known: Mapping[str, float] | None, where: str) -> float:
-    if known is None:
-        try:
-            number = float(value)
-        except ValueError:
-            number = np.nan
-        if np.isfinite(number):
-            return number
-        raise InputError(f"{where}: {value!r} is not a number.")
-    if value not in known:
-        raise InputError(f"{where}: {value!r} is not one of {', '.join(known)}.")
-    return known[value]
+def numbers(path: Path, column: pd.Series, unknown: str | None = None) -> Inputs:
+    """Return a column of text as numbers, NaN where it holds the word for `unknown`."""
+    found = pd.to_numeric(column, errors="coerce").to_numpy(np.float64)
+    _refuse(path, column, ~np.isfinite(found) & (column != unknown), "a number")
+    rounded: Inputs = found.astype(np.float32)
+    return rounded
+
+
+def positions(path: Path, column: pd.Series, known: Mapping[Any, int]) -> Inputs:
+    """Return the position of each value among the known ones; NaN stays NaN."""
+    found = column.map(known)
+    words = f"one of {', '.join(map(str, known))}"
+    _refuse(path, column, found.isna() & column.notna(), words)
+    places: Inputs = found.to_numpy(np.float32)
+    return places
+
+
+def _refuse(path: Path, column: pd.Series, bad: pd.Series, wanted: str) -> None:
+    """Name the first line that is bad."""
+    if bad.any():
+        line = bad.idxmax()
+        raise InputError(
+            f"{path}, line {line}, column {column.name!r}: '{column[line]}' is not {wanted}."
+        )

@@ -15,8 +15,6 @@ from halfseen_bench.data.catalog import DataSet, Remote
 from halfseen_bench.data.check import Finding, check
 from halfseen_bench.data.download import fetch
 
-__all__ = ["obtain"]
-
 Progress = Callable[[str, int, int | None], None]
 """Called with the name of what is under way, the bytes at hand and the bytes in all."""
 
@@ -24,23 +22,17 @@ _INCOMING = ".incoming"
 
 
 def obtain(
-    root: Path,
-    data_set: DataSet,
-    *,
-    progress: Progress | None = None,
-    timeout: float = 30.0,
-    attempts: int = 4,
-    pause: float = 1.0,
+    root: Path, data_set: DataSet, *, progress: Progress | None = None, timeout: float = 30.0
 ) -> list[Finding]:
-    """Fetch what is not yet there; return what was found in the end.
+    """Fetch what is not there, or wrong; return what was found in the end.
 
-    Everything is gathered in ``.incoming`` under the data folder, checked there as `check` checks
-    a data folder, and moved to its place only then. What an interrupted call gathered is used by
-    the next one.
+    Whatever is there and may serve is left alone: delete it to have it fetched. Everything is
+    gathered in ``.incoming`` under the data folder, checked there as `check` checks a data folder,
+    and moved to its place only then. What an interrupted call gathered is used by the next one.
     """
     show = progress or (lambda name, done, total: None)
     before = list(check(root, data_set))
-    held = {finding.path for finding in before if finding.is_complete}
+    held = {finding.path for finding in before if finding.is_good}
     if len(held) == len(before):
         return before
     incoming = root / _INCOMING
@@ -53,22 +45,19 @@ def obtain(
                 checksum=data_set.checksum(remote),
                 progress=partial(show, path.name),
                 timeout=timeout,
-                attempts=attempts,
-                pause=pause,
             )
         if remote.unpack is not None:
             _unpack(path, remote, data_set, incoming, show)
     arrived = [finding for finding in check(incoming, data_set) if finding.path not in held]
     bad = [finding for finding in arrived if not finding.is_good]
+    if not bad:
+        _install(incoming, root, [finding.path for finding in arrived])
+    shutil.rmtree(incoming / data_set.name, ignore_errors=True)
     if bad:
-        shutil.rmtree(incoming / data_set.name, ignore_errors=True)
         raise DownloadError(
             f"What {data_set.remotes[0].addresses[0]} gave is not {data_set.name} as published: "
             f"{bad[0].path}: {bad[0].detail}. Nothing was kept; see {data_set.page}."
         )
-    replaced = {finding.path for finding in before} - held
-    _install(incoming, root, [finding.path for finding in arrived], replaced)
-    shutil.rmtree(incoming / data_set.name, ignore_errors=True)
     if incoming.is_dir() and not any(incoming.iterdir()):
         incoming.rmdir()
     return list(check(root, data_set))
@@ -99,15 +88,13 @@ def _unpack(
         ) from None
 
 
-def _install(incoming: Path, root: Path, arrived: list[str], replaced: set[str]) -> None:
-    """Move checked files and folders to their places, and what they replace out of the way."""
+def _install(incoming: Path, root: Path, arrived: list[str]) -> None:
+    """Move checked files and folders to their places."""
     try:
         for name in arrived:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             if (root / name).is_dir():
                 shutil.rmtree(root / name)
             os.replace(incoming / name, root / name)
-        for name in replaced - set(arrived):  # the same file under another name, as .gz
-            (root / name).unlink(missing_ok=True)
     except OSError as error:
         raise DownloadError(f"{root} cannot be written: {error}.") from error

@@ -5,45 +5,25 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
-import importlib
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from halfseen.errors import HalfseenError, InputError
-
-__all__ = [
-    "OfficialFile",
-    "cache_folder",
-    "content",
-    "content_sha256",
-    "locate",
-    "optional_module",
-    "read_chunks",
-]
+from halfseen.errors import InputError
 
 
 @dataclass(frozen=True)
 class OfficialFile:
-    """One file of a data set's official distribution.
-
-    Parameters
-    ----------
-    path
-        Where the file lies, relative to the data folder. A path that names a folder stands for
-        everything in it.
-    sha256
-        Hash of the complete file's content *after* decompression, so that the same value serves
-        whether the file was packed again or unpacked. None where no complete file was at hand.
-    instead
-        Files that serve as well when all of them are there.
-    """
+    """One file, or folder, of a data set's official distribution."""
 
     path: str
+    """Where it lies, relative to the data folder."""
     sha256: str | None = None
+    """Of the content *after* decompression, so that packing does not matter; where it is known."""
     instead: tuple[str, ...] = ()
+    """Files that serve as well when all of them are there."""
 
 
 def locate(root: Path, *candidates: str) -> Path:
@@ -66,24 +46,12 @@ def locate(root: Path, *candidates: str) -> Path:
     )
 
 
-def read_chunks(
-    path: Path,
-    *,
-    start: int = 0,
-    size: int = 1 << 20,
-    on_position: Callable[[int], None] = lambda position: None,
-) -> Iterator[bytes]:
-    """Yield the content from byte `start` on, decompressed where the name says so.
-
-    `on_position` hears how far the file on disk has been read: for a progress bar.
-    """
-    unpackers: dict[str, Any] = {".gz": _ungzipped, ".bz2": bz2.BZ2File}
+def _chunks(path: Path) -> Iterator[bytes]:
+    """Yield the content, decompressed where the name says so."""
+    unpackers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
     try:
-        with path.open("rb") as file:
-            stream = unpackers[path.suffix](file) if path.suffix in unpackers else file
-            stream.seek(start)
-            while chunk := stream.read(size):
-                on_position(file.tell())
+        with unpackers.get(path.suffix, open)(path, "rb") as stream:
+            while chunk := stream.read(1 << 20):
                 yield chunk
     except EOFError:
         raise InputError(
@@ -93,14 +61,10 @@ def read_chunks(
         raise InputError(f"{path} cannot be read: {error}.") from error
 
 
-def _ungzipped(file: BinaryIO) -> gzip.GzipFile:
-    return gzip.GzipFile(fileobj=file)
-
-
 def content(path: Path, limit: int = 1 << 30) -> bytes:
     """Return the whole content, decompressed where the name says so, of at most `limit` bytes."""
     chunks, size = [], 0
-    for chunk in read_chunks(path):
+    for chunk in _chunks(path):
         chunks.append(chunk)
         size += len(chunk)
         if size > limit:
@@ -111,22 +75,6 @@ def content(path: Path, limit: int = 1 << 30) -> bytes:
 def content_sha256(path: Path) -> str:
     """Return the hash that :class:`OfficialFile` records, without holding the content."""
     digest = hashlib.sha256()
-    for chunk in read_chunks(path):
+    for chunk in _chunks(path):
         digest.update(chunk)
     return digest.hexdigest()
-
-
-def optional_module(name: str, purpose: str) -> Any:
-    """Import a module of the ``data`` extra, or say how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise HalfseenError(
-            f"{purpose} needs {name.split('.')[0]}, which is not installed: "
-            "pip install 'halfseen[data]'."
-        ) from None
-
-
-def cache_folder() -> Path:
-    """Return this library's folder in the user cache directory."""
-    return Path(optional_module("pooch", "Finding the user cache directory").os_cache("halfseen"))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
-
-__all__ = ["Card", "DomainPair", "Labelled", "Sealed"]
 
 Inputs = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
@@ -34,6 +32,9 @@ class Labelled:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __getitem__(self, rows: npt.NDArray[np.int64]) -> Labelled:
+        return Labelled(self.inputs[rows], self.labels[rows])
 
 
 class Sealed(Generic[T]):
@@ -73,51 +74,55 @@ class Card:
     licence: str
     counts: dict[str, int]
     missing: str
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class DomainPair:
     """One problem: learn on the source, predict on the target.
 
-    Parameters
-    ----------
-    name
-        The pair, as ``usps->mnist``.
-    source_train, source_test
-        Complete inputs (x1, x2) with labels.
-    target_train, target_test
-        Inputs with the missing block x2 at the blocks' fill value.
-    target_test_labels
-        Labels of `target_test`, sealed.
-    blocks
-        Which inputs the target lacks.
-    classes
-        Name of each class; labels are positions in it.
-    card
-        What the data are and where they come from.
-    complete_target
-        The target with its x2 (train, test), where a benchmark knows it: for the paper's Full
-        models alone. None where nature never measured it.
-    target_train_labels
-        Labels of `target_train`, sealed: for the supervised ceiling alone. None if unknown.
-    cardinalities
-        For tables whose columns hold codes 0, 1, ... that embeddings can be made of: how many
-        codes each column has (None for a column of plain numbers). None if no column has codes.
-    categories
-        What the codes of a column stand for, where an exported table should show it as text.
+    Labels of the target are sealed; `target_train_labels` are for the supervised ceiling alone, and
+    `complete_target` (train, test) for the paper's Full models, where its x2 was measured.
     """
 
     name: str
     source_train: Labelled
     source_test: Labelled
-    target_train: Inputs
+    target_train: Inputs  # with the missing block at the blocks' fill value
     target_test: Inputs
     target_test_labels: Sealed[Labels]
     blocks: Blocks
-    classes: tuple[str, ...]
+    classes: tuple[str, ...]  # labels are positions in it
     card: Card
-    complete_target: Sealed[tuple[Inputs, Inputs]] | None = field(default=None)
-    target_train_labels: Sealed[Labels] | None = field(default=None)
-    cardinalities: tuple[int | None, ...] | None = field(default=None)
+    complete_target: Sealed[tuple[Inputs, Inputs]] | None = None
+    target_train_labels: Sealed[Labels] | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What the codes of a column stand for, where an exported table should show it as text."""
+
+    @classmethod
+    def hiding(
+        cls,
+        name: str,
+        source: Sequence[Labelled],
+        target: Sequence[Labelled],
+        *,
+        blocks: Blocks,
+        is_complete: bool,
+        **about: Any,
+    ) -> DomainPair:
+        """Return a problem of labelled parts, train and test: what the target lacks is hidden here.
+
+        `is_complete` says that it was measured all the same.
+        """
+        (train, test), whole = target, (target[0].inputs, target[1].inputs)
+        return cls(
+            name,
+            source_train=source[0],
+            source_test=source[1],
+            target_train=blocks.hide(whole[0]),
+            target_test=blocks.hide(whole[1]),
+            target_test_labels=Sealed(test.labels),
+            blocks=blocks,
+            complete_target=Sealed(whole) if is_complete else None,
+            target_train_labels=Sealed(train.labels),
+            **about,
+        )

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
+
 from halfseen.blocks import Blocks
 from halfseen.errors import OptionError
-from halfseen_bench.data.natural import Codes, evaluation_note, labelled_part, make_pair, read_coded
+from halfseen_bench.data.natural import Codes, labelled_part, make_pair, read_coded
 from halfseen_bench.data.official import OfficialFile, locate
-from halfseen_bench.data.pairs import Card, DomainPair, Inputs
+from halfseen_bench.data.pairs import Card, DomainPair
 from halfseen_bench.data.splitting import Evaluation, check_domains
-
-__all__ = ["CODES", "COLUMNS", "DOMAINS", "FILES", "MISSING", "load_pair", "read_visits"]
 
 DOMAINS = ("returning", "new")
 # No hash of the content: copies with other line ends are as good. The catalog has the served one.
@@ -68,28 +68,17 @@ def load_pair(
 ) -> DomainPair:
     """Read returning and new visitors as one problem: a purchase (1) or none (0).
 
-    Parameters
-    ----------
-    root
-        The data folder; the file lies under it as :data:`FILES` names it.
-    source, target
-        ``returning`` and ``new``: new visitors are the ones not measured yet.
-    max_rows
-        At most so many rows of each domain, a seeded choice: for quick runs.
-    evaluation, test_fraction, seed
-        As in :func:`halfseen_bench.data.heart.load_pair`.
+    New visitors are the ones not measured yet: they cannot be the source. The options are those
+    of :func:`halfseen_bench.data.bank.load_pair`.
     """
     check_domains(source, target, DOMAINS)
     if source != "returning":
         raise OptionError("New visitors lack inputs: they cannot be the source.")
     table = read_visits(root)
-    visitor = table[:, list(CODES).index("VisitorType")]
     parts = [
         labelled_part(
             domain,
-            table,
-            visitor == code,
-            CODES,
+            table[table.VisitorType == code],
             columns=COLUMNS,
             label="Revenue",
             max_rows=max_rows,
@@ -107,12 +96,6 @@ def load_pair(
         licence="CC BY 4.0",
         counts={source: len(parts[0]), target: len(parts[1])},
         missing=f"Taken as not measured yet, hidden by hand: {', '.join(MISSING)}.",
-        notes=(
-            f"Left out: VisitorType, which is the domain, and its {int((visitor == 2).sum())} "
-            "rows of another kind.",
-            "Categorical columns are codes from 0: months of the year, the file's own numbers.",
-            evaluation_note(evaluation),
-        ),
     )
     return make_pair(
         source,
@@ -130,6 +113,6 @@ def load_pair(
     )
 
 
-def read_visits(root: Path) -> Inputs:
-    """Return all rows of the file, in the columns of :data:`CODES`."""
+def read_visits(root: Path) -> pd.DataFrame:
+    """Return all rows of the file as numbers, in the columns of :data:`CODES`."""
     return read_coded(locate(root, FILES[0].path), CODES, delimiter=",")

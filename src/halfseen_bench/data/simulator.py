@@ -10,49 +10,18 @@ prediction is from the best possible one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field, ValidationError
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError, OptionError
 from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Labels, Sealed
-from halfseen_bench.data.simulator_world import (
-    ACTIVITIES,
-    MISSING,
-    OBSERVED,
-    PARTNER_BUCKETS,
-    USER_BUCKETS,
-    Dials,
-    Domain,
-    Encoding,
-    World,
-    entropy,
-)
-
-__all__ = [
-    "CARDINALITIES",
-    "CLASSES",
-    "DOMAINS",
-    "FILES",
-    "Dials",
-    "Part",
-    "Scenario",
-    "SimulatedRows",
-    "Simulation",
-    "Truth",
-    "Yardstick",
-    "card",
-    "draw",
-    "load_pair",
-    "simulate",
-    "stream",
-    "yardsticks",
-]
+from halfseen_bench.data.simulator_world import MISSING, OBSERVED, Dials, Domain, World, entropy
 
 Floats = npt.NDArray[np.float64]
 Part = Literal["train", "test", "check"]
@@ -63,12 +32,7 @@ FILES: tuple[()] = ()
 """Nothing to fetch."""
 
 _USER_FEATURES = len(OBSERVED) - 1  # the last one, active_days, is the activity itself
-CARDINALITIES = (
-    *(USER_BUCKETS,) * _USER_FEATURES,
-    ACTIVITIES,
-    *(PARTNER_BUCKETS,) * len(MISSING),
-)
-"""How many buckets each column has, x1 first: the sizes of its embeddings."""
+# The fifth number of a row serves nothing any more: without it all rows would be others.
 _DRAWS = 6 + _USER_FEATURES + len(MISSING)
 _PARTS: tuple[Part, ...] = ("train", "test", "check")
 
@@ -89,15 +53,7 @@ class SimulatedRows:
 
 @dataclass(frozen=True)
 class Truth:
-    """The best possible predictions on the target's test rows, as p(y=1|·); sealed.
-
-    Parameters
-    ----------
-    best_given_observed
-        p(y=1|x1): nobody can do better on the target, which lacks x2.
-    best_given_all
-        p(y=1|x1,x2): what could be reached if x2 were measured.
-    """
+    """The best predictions on the target's test rows, p(y=1|x1) and p(y=1|x1,x2); sealed."""
 
     best_given_observed: Sealed[Floats]
     best_given_all: Sealed[Floats]
@@ -122,9 +78,8 @@ class Truth:
         return float(np.mean(_cross_entropy(best, given) - entropy(best)))
 
 
-@dataclass(frozen=True)
 class Scenario(Dials):
-    """What is simulated: how many rows, how they are written, and the dials of the world.
+    """What is simulated: how many rows, and the dials of the world.
 
     Parameters
     ----------
@@ -132,40 +87,34 @@ class Scenario(Dials):
         Training and test rows of each domain.
     seed
         Fixes every row; more rows leave the first ones as they were.
-    encoding
-        ``buckets``: floor(log2(count + 1)), for embeddings; ``counts``: the counts themselves.
-
-    Examples
-    --------
-    >>> Scenario.of({"rows": 100, "noise": 0.1})
-    Traceback (most recent call last):
-    ...
-    halfseen.errors.OptionError: The simulator has no option 'noise'; it has activity_shift, \
-click_rate_shift, conditional_shift, predictability, label_noise, rows, test_rows, seed, encoding.
     """
 
-    rows: int = 20_000
-    test_rows: int = 5_000
-    seed: int = 0
-    encoding: Encoding = "buckets"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, least in (("rows", 1), ("test_rows", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise OptionError(f"{name}={value!r} must be a whole number of at least {least}.")
+    rows: int = Field(default=20_000, ge=1)
+    test_rows: int = Field(default=5_000, ge=1)
+    seed: int = Field(default=0, ge=0)
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Scenario:
-        """Build a scenario from options given by name."""
-        known = [option.name for option in fields(cls)]
+        """Build a scenario from options given by name.
+
+        Examples
+        --------
+        >>> Scenario.of({"rows": 100, "noise": 0.1})
+        Traceback (most recent call last):
+        ...
+        halfseen.errors.OptionError: The simulator has no option 'noise'; it has activity_shift, \
+click_rate_shift, conditional_shift, predictability, label_noise, rows, test_rows, seed.
+        """
         for name in options:
-            if name not in known:
+            if name not in cls.model_fields:
                 raise OptionError(
-                    f"The simulator has no option {name!r}; it has {', '.join(known)}."
+                    f"The simulator has no option {name!r}; it has {', '.join(cls.model_fields)}."
                 )
-        return cls(**options)
+        try:
+            return cls(**options)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise OptionError(f"{wrong['loc'][0]}={wrong['input']!r}: {wrong['msg']}.") from None
 
     @property
     def sizes(self) -> tuple[tuple[Part, int], tuple[Part, int]]:
@@ -174,7 +123,7 @@ click_rate_shift, conditional_shift, predictability, label_noise, rows, test_row
 
     def world(self, domain: Domain) -> World:
         """Return the world that a domain's rows are drawn from."""
-        return _world(domain, Dials(*(getattr(self, d.name) for d in fields(Dials))), self.encoding)
+        return World(domain, self)
 
 
 @dataclass(frozen=True)
@@ -201,12 +150,6 @@ def load_pair(
     """Return the simulated problem as readers do; `options` are those of :class:`Scenario`.
 
     Nothing is read: `root` is not used.
-
-    Examples
-    --------
-    >>> pair = load_pair(None, rows=1000, test_rows=500)
-    >>> pair.name, pair.target_test.shape, len(pair.blocks.missing)
-    ('retargeting->prospecting', (500, 29), 12)
     """
     if (source, target) != DOMAINS:
         raise OptionError(
@@ -229,29 +172,22 @@ def simulate(scenario: Scenario | None = None) -> Simulation:
     """
     scenario = scenario or Scenario()
     source, target = (scenario.world(domain) for domain in DOMAINS)
-    (source_train, source_test), (target_train, target_test) = (
+    parts = [
         [draw(world, 0, rows, part=part, seed=scenario.seed) for part, rows in scenario.sizes]
         for world in (source, target)
-    )
-    blocks = Blocks.columns([*OBSERVED, *MISSING], missing=list(MISSING))
-    complete = target_train.inputs, target_test.inputs
-    pair = DomainPair(
-        name="->".join(DOMAINS),
-        source_train=Labelled(source_train.inputs, source_train.labels),
-        source_test=Labelled(source_test.inputs, source_test.labels),
-        target_train=blocks.hide(complete[0]),
-        target_test=blocks.hide(complete[1]),
-        target_test_labels=Sealed(target_test.labels),
-        blocks=blocks,
+    ]
+    pair = DomainPair.hiding(
+        "->".join(DOMAINS),
+        *([Labelled(rows.inputs, rows.labels) for rows in part] for part in parts),
+        blocks=Blocks.columns([*OBSERVED, *MISSING], missing=MISSING),
+        is_complete=True,
         classes=CLASSES,
         card=card(scenario),
-        complete_target=Sealed(complete),
-        target_train_labels=Sealed(target_train.labels),
-        cardinalities=CARDINALITIES if scenario.encoding == "buckets" else None,
     )
+    test = parts[1][1]
     truth = Truth(
-        Sealed(target.best_given_observed(target_test.observed)),
-        Sealed(target.best_given_all(target_test.observed, target_test.missing)),
+        Sealed(target.best_given_observed(test.observed)),
+        Sealed(target.best_given_all(test.observed, test.missing)),
     )
     return Simulation(pair, truth)
 
@@ -281,21 +217,14 @@ def draw(
     intent = _choose(world.intent.reshape(-1, intents), user * partners + partner, uniform[3])
     user_state = activity * world.user.shape[1] + user
     partner_state = (activity * partners + partner) * intents + intent
-    observed = np.empty((stop - start, len(OBSERVED)), dtype=np.int64)
-    missing = np.empty((stop - start, len(MISSING)), dtype=np.int64)
-    for feature, table in enumerate(world.user_counts):
-        observed[:, feature] = _choose(
-            table.reshape(-1, table.shape[-1]), user_state, uniform[6 + feature]
-        )
-    for feature, table in enumerate(world.partner_counts):
-        missing[:, feature] = _choose(
-            table.reshape(-1, table.shape[-1]), partner_state, uniform[6 + _USER_FEATURES + feature]
-        )
-    if world.encoding == "counts":  # any count of days within the activity's bucket
-        width = 1 << activity
-        observed[:, -1] = width - 1 + (uniform[4] * width).astype(np.int64)
-    else:
-        observed[:, -1] = activity
+    features = [(table, user_state) for table in world.user_counts]
+    features += [(table, partner_state) for table in world.partner_counts]
+    counts = [
+        _choose(table.reshape(-1, table.shape[-1]), state, uniform[6 + place])
+        for place, (table, state) in enumerate(features)
+    ]
+    observed = np.stack([*counts[:_USER_FEATURES], activity], axis=1)
+    missing = np.stack(counts[_USER_FEATURES:], axis=1)
     labels = (uniform[5] < world.best_given_all(observed, missing)).astype(np.int64)
     return SimulatedRows(observed, missing, labels)
 
@@ -355,30 +284,15 @@ def yardsticks(
 
 def card(scenario: Scenario) -> Card:
     """Describe a scenario."""
-    unit = "log2 buckets" if scenario.encoding == "buckets" else "counts"
-    factors = {
-        "p(x1)": scenario.activity_shift,
-        "p(x2|x1)": scenario.conditional_shift,
-        "p(y|x1,x2)": scenario.click_rate_shift,
-    }
-    moved = ", ".join(factor for factor, dial in factors.items() if dial)
+    dials = ", ".join(f"{dial}={getattr(scenario, dial):g}" for dial in Dials.model_fields)
     return Card(
         what="Simulated ads: will this user click on this partner's ad? 17 counts of the user "
-        f"and 12 of the user at the partner, as {unit}.",
-        origin=f"Drawn from a known world, seed {scenario.seed}.",
+        "and 12 of the user at the partner, as log2 buckets.",
+        origin=f"Drawn from a known world, seed {scenario.seed}; {dials}.",
         licence="None needed: no person's data.",
         counts={f"{domain} {part}": rows for domain in DOMAINS for part, rows in scenario.sizes},
         missing="The 12 user-partner counts of every prospecting pair.",
-        notes=(
-            f"What differs between the domains: {moved or 'nothing'}.",
-            ", ".join(f"{dial.name}={getattr(scenario, dial.name):g}" for dial in fields(Dials)),
-        ),
     )
-
-
-@lru_cache(maxsize=8)
-def _world(domain: Domain, dials: Dials, encoding: Encoding) -> World:
-    return World(domain, dials, encoding)
 
 
 def _choose(

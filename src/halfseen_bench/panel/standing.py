@@ -11,8 +11,6 @@ from scipy.stats import rankdata
 from halfseen_bench.panel.methods import BASELINES
 from halfseen_bench.panel.problems import metric_of
 
-__all__ = ["panel_table"]
-
 
 def panel_table(records: Sequence[dict[str, Any]]) -> str:
     """Return the score that counts, cross-entropy, ranks and means, as Markdown.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from halfseen.blocks import Blocks
@@ -18,13 +18,10 @@ from halfseen_bench.budgets import BUDGETS
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.problems import BenchProblem, load_problem
-from halfseen_bench.report.figures import SOURCE_COLOUR, TARGET_COLOUR, draw_latents
-from halfseen_bench.report.pictures import displayable
+from halfseen_bench.report.figures import SOURCE_COLOUR, TARGET_COLOUR, displayable, draw_latents
 from halfseen_bench.runner import Result
 from halfseen_bench.suites import Suite
 from halfseen_bench.sweep import SweepRun, latents_file, run_of
-
-__all__ = ["Sweep", "draw_curves", "draw_histograms", "draw_patches", "suite_figures"]
 
 FRACTIONS = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7)
 Curves = dict[str, dict[str, dict[float, list[float]]]]
@@ -80,33 +77,29 @@ def draw_curves(
     axes = figure.subplots(lines, columns, squeeze=False)
     names = list(dict.fromkeys(name for panel in curves.values() for name in panel))
     for axis, (title, panel) in zip(axes.flat, curves.items(), strict=False):
-        for name, points in sorted(panel.items(), key=lambda item: names.index(item[0])):
-            places = sorted(points)
-            means = np.array([statistics.mean(points[x]) for x in places])
-            deviation = np.array(
-                [statistics.stdev(points[x]) if len(points[x]) > 1 else 0.0 for x in places]
-            )
-            number = names.index(name)
-            style = {"color": f"C{number % 10}", "linestyle": ("-", "--", ":")[number // 10 % 3]}
-            axis.plot(places, means, marker="o", markersize=3, label=name, **style)
-            axis.fill_between(
-                places, means - deviation, means + deviation, alpha=0.15, color=style["color"], lw=0
-            )
+        for number, name in enumerate(names):
+            found = pd.Series(panel.get(name, {}), dtype=object).sort_index()
+            means = found.map(np.mean).astype(float)
+            spread = found.map(lambda values: np.std(values, ddof=1) if len(values) > 1 else 0.0)
+            low, high = means - spread.astype(float), means + spread.astype(float)
+            colour, line = f"C{number % 10}", ("-", "--", ":")[number // 10 % 3]
+            if len(found):
+                axis.plot(means, marker="o", markersize=3, label=name, color=colour, ls=line)
+                axis.fill_between(means.index, low, high, alpha=0.15, color=colour, lw=0)
+        marks = sorted({x for points in panel.values() for x in points})
         if scale == "symlog":
-            axis.set_xscale("symlog", linthresh=min(x for p in panel.values() for x in p if x > 0))
-        else:
-            axis.set_xscale(scale)
-        if scale == "log":
-            marks = sorted({x for points in panel.values() for x in points})
+            axis.set_xscale("symlog", linthresh=min(x for x in marks if x > 0))
+        elif scale == "log":
+            axis.set_xscale("log")
             axis.set_xticks(marks, [f"{mark:,.0f}" for mark in marks])
             axis.minorticks_off()
         axis.set(xlabel=across, ylabel=up[title])
         axis.set_title(title, fontsize=10)
     for axis in axes.flat[len(curves) :]:
         axis.axis("off")
-    shown = [axis.get_legend_handles_labels() for axis in axes.flat]
-    lines_of = {label: line for drawn in shown for line, label in zip(*drawn, strict=True)}
-    handles = [lines_of[name] for name in names]  # a line may be missing in the first panel
+    # A line may be missing in the first panel.
+    drawn = {line.get_label(): line for axis in axes.flat for line in axis.get_lines()}
+    handles = [drawn[name] for name in names]
     figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8)
     return figure
 

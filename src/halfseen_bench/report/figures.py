@@ -1,7 +1,8 @@
-"""Figures as picture files, drawn with matplotlib."""
+"""Figures, as picture files and inside a page as PNG in a URI."""
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +14,8 @@ from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
 from halfseen.atomic_files import atomic_write
+from halfseen.blocks import Blocks
 from halfseen_bench.data import DomainPair
-from halfseen_bench.report.pictures import displayable, inlined
-
-__all__ = ["draw_domains", "draw_latents", "inline_figure", "save_figure"]
 
 SOURCE_COLOUR, TARGET_COLOUR = "#c0392b", "#2166ac"
 
@@ -83,10 +82,25 @@ def inline_figure(figure: Figure) -> str:
     """Return a figure as a URI for a page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110, metadata={"Software": "halfseen"})
-    return inlined(buffer.getvalue())
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure in one piece."""
     with atomic_write(path) as partial:
         figure.savefig(partial, dpi=150, metadata={"Software": "halfseen"})
+
+
+def displayable(image: npt.NDArray[np.float32], hidden: Blocks | None) -> npt.NDArray[Any]:
+    """Bring an image from [-1, 1] to colours, with its missing rows hatched grey."""
+    colours = np.clip((image.transpose(1, 2, 0) + 1) / 2, 0, 1)
+    if colours.shape[2] == 1:
+        colours = np.repeat(colours, 3, axis=2)
+    return colours if hidden is None else _hatched(colours, np.array(hidden.missing))
+
+
+def _hatched(colours: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    stripes = (rows[:, None] + np.arange(colours.shape[1])) % 4 < 1
+    hatched = colours.copy()
+    hatched[rows] = np.where(stripes[..., None], 0.72, 0.86)
+    return hatched
