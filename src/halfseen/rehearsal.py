@@ -325,8 +325,8 @@ def baselines(kind: TargetType) -> dict[str, FitSettings]:
     """Return what a user would pick instead: one member alone, taught by nobody."""
     alone = FitSettings(effort="quick", align=False)
     return {
-        kind.linear_words.capitalize(): replace(alone, members=("regression",)),
-        "Gradient-boosted trees": replace(alone, members=("boosted_trees",)),
+        kind.linear_words.capitalize(): alone.model_copy(update={"members": ("regression",)}),
+        "Gradient-boosted trees": alone.model_copy(update={"members": ("boosted_trees",)}),
     }
 
 
