@@ -192,7 +192,7 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "words",
     [
-        f"{TUNE} --score source_loss -o source.toml",
+        f"{TUNE} --score source_loss -o source.csv",
         "export model --onnx README.onnx",
         "export model --onnx model/model.safetensors",
         "export model --onnx other.onnx --card target.csv",
