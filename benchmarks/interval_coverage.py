@@ -19,8 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from halfseen.data.frame_pairs import infer_frames
-from halfseen.data.frames import label_column, read_frame
+from halfseen.data.frames import infer_frames, label_column, read_frame
 from halfseen.data.preprocessors import TablePreprocessor
 from halfseen.evidence.features import carve_pseudo_target
 from halfseen.evidence.risk import deep_embedded_validation

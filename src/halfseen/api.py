@@ -13,10 +13,14 @@ from halfseen.alarms.table_alarms import table_alarms
 from halfseen.arrays import Matrix
 from halfseen.data.frames import read_frame
 from halfseen.data.preprocessors import ImagePreprocessor
-from halfseen.data.schema_inference import AmbiguousColumn, InferredTables, ambiguous_columns
-from halfseen.data.sites import infer_sites, named_sites, site_name
+from halfseen.data.schema_inference import (
+    AmbiguousColumn,
+    InferredTables,
+    ambiguous_columns,
+    infer_sites,
+)  # fmt: skip
 from halfseen.data.table_files import TableFiles, open_table
-from halfseen.data.tables import ArrowTable, Table
+from halfseen.data.tables import ArrowTable, Table, named_sites, site_name
 from halfseen.errors import InputError
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_images, fit_tables

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfseen.arrays import Floats, Integers, Matrix
-from halfseen.data.preprocessing import ReadRows, inputs_of
+from halfseen.data.preprocessing import ReadRows, inputs_of, outside
 from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema
-from halfseen.data.unusual import outside
 from halfseen.data.values import Unread
 from halfseen.errors import InputError
 from halfseen.evidence.distances import neighbours_of

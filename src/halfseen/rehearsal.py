@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from halfseen.arrays import Floats
 from halfseen.data.label_column import row_weights
+from halfseen.data.preprocessing import Chunk, RowStream
 from halfseen.data.preprocessors import TablePreprocessor
-from halfseen.data.row_stream import Chunk, RowStream
 from halfseen.data.schema import TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.tables import PooledTable, Table, each_site

@@ -20,8 +20,8 @@ import numpy as np
 from halfseen.api import read_tables
 from halfseen.arrays import Matrix
 from halfseen.data.label_column import row_weights
+from halfseen.data.preprocessing import RowStream
 from halfseen.data.preprocessors import TablePreprocessor
-from halfseen.data.row_stream import RowStream
 from halfseen.data.schema_inference import InferredTables
 from halfseen.errors import (
     HalfseenError,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from halfseen.data.scaling import FEWEST_COLUMNS, MOST_ROWS, shared_scale
+from halfseen.data.preprocessing import FEWEST_COLUMNS, MOST_ROWS, shared_scale
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled
 from halfseen_bench.data.pairs import Sealed

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from halfseen.alarms import FEWEST_ROWS
-from halfseen.alarms.cell_alarms import CellAlarms
-from halfseen.alarms.table_alarms import Watch
+from halfseen.alarms.table_alarms import CellAlarms, Watch
 from halfseen.arrays import Floats
 from halfseen.data import NumberColumn, TableSchema
 from halfseen.data.dates import date_names
@@ -127,7 +126,7 @@ class Scorers:
         if self.choice is None:
             return self.parts[0]
         made = date_names(self.schema.dates)
-        cells = {name: made.get(name, (name,))[0] for name in self.choice.ambiguous_columns}
+        cells = {name: made.get(name, name) for name in self.choice.ambiguous_columns}
         missing = {name for name, cell in cells.items() if not has_value(cell)}
         try:
             return self.parts[self.choice.place({*self.choice.known} - missing, "the request")]

@@ -170,7 +170,7 @@ CLEAN: dict[str, Change] = {
 
 
 def table_of(columns: Columns, where: str) -> ArrowTable:
-    arrays = {name: pa.array(values, from_pandas=True) for name, values in column_alarms.items()}
+    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
     return ArrowTable(pa.table(arrays), where)
 
 

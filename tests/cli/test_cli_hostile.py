@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tables_cli import check_refused, halfseen, replaced, source_table, target_table, write
 
-from halfseen.data.arrow_files import LARGEST_BATCH
+from halfseen.data.values import LARGEST_BATCH
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning would be a second line
 ROWS = 80
@@ -226,7 +226,7 @@ SOURCE_VALUES: dict[str, tuple[str, object, str]] = {
     "dates": ("basket", pa.array(range(ROWS), pa.date32()), "--drop basket"),
     "timestamps": ("basket", pa.array(range(ROWS), pa.timestamp("us")), "--drop basket"),
     "times": ("basket", pa.array(range(ROWS), pa.time32("s")), "dates or times"),
-    "durations": ("basket", pa.array(range(ROWS), pa.duration("s")), "a table needs numbers"),
+    "durations": ("basket", pa.array(range(ROWS), pa.duration("s")), "holds lengths of time"),
     "lists": ("basket", [[1, 2]] * ROWS, "Flatten it"),
     "structs": ("basket", [{"a": 1}] * ROWS, "Flatten it"),
     "bytes": ("basket", [b"x"] * ROWS, "binary"),

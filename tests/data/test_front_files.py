@@ -70,16 +70,6 @@ def test_long_tables_come_in_batches_and_in_order(name, tmp_path):
     np.testing.assert_array_equal(seen, np.arange(rows))
 
 
-def test_parts_can_be_visited_in_any_order(tmp_path):
-    table = pa.table({"row": np.arange(10)})
-    pa.parquet.write_table(table, tmp_path / "a.parquet", row_group_size=4)
-    opened = open_table(tmp_path / "a.parquet")
-    parts = opened.parts()
-    assert len(parts) == 3
-    seen = [b.column(0).to_pylist() for b in opened.batches(parts=parts[::-1])]
-    assert seen == [[8, 9], [4, 5, 6, 7], [0, 1, 2, 3]]
-
-
 def test_a_folder_is_one_table_in_the_order_of_its_names(tmp_path):
     for number in (2, 1):
         written(pa.table({"a": [number], "b": [0.5]}), tmp_path / f"part-{number}.parquet")

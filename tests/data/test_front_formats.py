@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from halfseen.data import excel
+from halfseen.data import table_files
 from halfseen.data.column_spec import ColumnSpec
 from halfseen.data.preprocessing import transform
 from halfseen.data.schema_inference import InferredTables, infer_schema, written_notes
@@ -221,16 +221,16 @@ def test_the_first_sheet_of_a_workbook_is_a_table(tmp_path):
 
 def test_a_workbook_that_is_none_or_too_large_is_refused(tmp_path, monkeypatch):
     path = workbook(tmp_path / "a.xlsx", [["a"], [1]])
-    monkeypatch.setattr(excel, "LARGEST", 100)
+    monkeypatch.setattr(table_files, "LARGEST_WORKBOOK", 100)
     with pytest.raises(InputError, match=r"unpacks to .* MiB, more than .*: save it as CSV"):
         open_table(path)
     (tmp_path / "b.xlsx").write_text("age\n63\n")
     with pytest.raises(InputError, match="cannot be read as Excel: File is not a zip file"):
         open_table(tmp_path / "b.xlsx")
-    monkeypatch.setattr(excel, "LARGEST", 2**29)
+    monkeypatch.setattr(table_files, "LARGEST_WORKBOOK", 2**29)
     with pytest.raises(InputError, match=r"The first sheet of .* is empty"):
         open_table(workbook(tmp_path / "c.xlsx", []))
-    monkeypatch.setattr(excel, "MOST_CELLS", 1)
+    monkeypatch.setattr(table_files, "MOST_CELLS", 1)
     with pytest.raises(InputError, match="has over 1 cells"):
         open_table(workbook(tmp_path / "d.xlsx", [["a"], [1]]))
 

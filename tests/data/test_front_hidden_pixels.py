@@ -12,8 +12,8 @@ from PIL import Image
 
 from halfseen import InputError
 from halfseen.blocks import Blocks
-from halfseen.data.image_blocks import SIDES, hidden_pixels, mixed_cells, side_blocks
-from halfseen.data.image_folders import open_folder, read_mask
+from halfseen.data.image_folders import hidden_pixels, mixed_cells, open_folder, read_mask
+from halfseen.data.preprocessors import SIDES, side_blocks
 from image_folders import save
 
 LENGTHS = st.one_of(st.integers(1, 12), st.integers(13, 150))

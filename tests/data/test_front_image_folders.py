@@ -10,8 +10,8 @@ from PIL import Image
 
 from halfseen import InputError
 from halfseen.data import image_folders
-from halfseen.data.image_blocks import side_blocks
 from halfseen.data.image_folders import chosen_size, open_folder, read_mask
+from halfseen.data.preprocessors import side_blocks
 from image_folders import save, write_folders
 
 

@@ -10,12 +10,11 @@ import pyarrow.parquet
 import pytest
 
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.column_summary import SAMPLE, ColumnSummary
+from halfseen.data.column_types import SAMPLE, ColumnSummary
 from halfseen.data.preprocessing import transform
 from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import TableFiles, open_table
 from halfseen.data.table_summary import summarize_source
-from halfseen.errors import InputError
 
 ROWS = 200
 RANDOM = np.random.default_rng(0)
@@ -175,16 +174,6 @@ def test_positive_goes_last(tables):
 def test_a_column_said_to_be_missing_is_not_read(tables):
     found = understood(tables(target={"amount": [[1]] * 100}), missing=("amount",))
     assert column(found, "amount").role == "missing"
-
-
-def test_a_complete_target_is_for_full_models(tables):
-    with pytest.raises(InputError, match="lacks extra"):
-        infer_schema(*tables(), ColumnSpec("y"), complete=True)
-    found = infer_schema(
-        *tables(target={"extra": SOURCE["extra"][:100]}), ColumnSpec("y"), complete=True
-    )
-    assert isinstance(found, InferredTables)
-    assert not found.schema.missing
 
 
 def test_the_scale_of_a_long_table_is_that_of_an_even_sample():

@@ -51,7 +51,7 @@ CASES = {
     "no missing block": (
         lambda: fit(X_target=source()),
         r"The target has a value for every column of the source \(n_features=3\), so nothing is "
-        r"missing there: name what was never measured with missing=\[\.\.\.\], or ask for model=",
+        r"missing there: name what was never measured with missing=\[\.\.\.\]",
     ),
     "no missing block in arrays": (
         lambda: fit(source().to_numpy(), X_target=source().to_numpy()),
@@ -64,14 +64,6 @@ CASES = {
     "nothing in common": (
         lambda: fit(X_target=pd.DataFrame({"age": [np.nan] * ROWS})),
         "The target shares no usable column with the source: there is nothing to predict from",
-    ),
-    "a full model and a target that lacks something": (
-        lambda: fit(model="Adaptation-Full"),
-        "A Full model needs a target with every column, and the target lacks thal",
-    ),
-    "a full model and a column called missing": (
-        lambda: fit(X_target=source(), model="Adaptation-Full", missing=["thal"]),
-        r"missing=\['thal'\] contradicts a Full model, which uses every column of the target",
     ),
     "a column that looks unmeasured": (
         lambda: fit(X_target=target(chol=0.0)),

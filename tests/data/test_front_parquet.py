@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from halfseen.data import arrow_files, parquet_files, parquet_pages
+from halfseen.data import untrusted_files
 from halfseen.data.table_files import open_table
 from halfseen.errors import InputError
 
@@ -36,7 +36,7 @@ def test_what_differs_is_not_read_as_a_dictionary(tmp_path):
     """A dictionary of ids grew with every batch, and was handed over whole each time."""
     table = pa.table({"text": TEXTS, "few": ["a", "b", None] * 30_000})
     pq.write_table(table, tmp_path / "a.parquet", dictionary_pagesize_limit=2**18)
-    assert parquet_files._plan(tmp_path / "a.parquet", 0, table.column_names, 65_536) == (
+    assert untrusted_files.reading_plan(tmp_path / "a.parquet", 0, table.column_names, 65_536) == (
         65_536,
         ["few"],
     )
@@ -49,12 +49,12 @@ def test_long_texts_that_differ_are_read_a_few_at_a_time(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, compression="zstd", use_dictionary=False)
     assert path.stat().st_size < 20_000
-    monkeypatch.setattr(parquet_files, "_ENOUGH", 8_000_000)
+    monkeypatch.setattr(untrusted_files, "FEW_TEXTS", 8_000_000)
     batches = list(open_table(path).batches())
     assert max(batch.nbytes for batch in batches) < 12_000_000
     assert sum(batch.num_rows for batch in batches) == 60
-    monkeypatch.setattr(parquet_files, "_ENOUGH", 400_000)
-    monkeypatch.setattr(arrow_files, "LARGEST_BATCH", 1_500_000)
+    monkeypatch.setattr(untrusted_files, "FEW_TEXTS", 400_000)
+    monkeypatch.setattr(untrusted_files, "LARGEST_BATCH", 1_500_000)
     with pytest.raises(InputError, match=r"Column 'text' of .* unpack to 4,000,0.* short names"):
         list(open_table(path).batches())
 
@@ -88,11 +88,11 @@ def test_pages_of_numbers_are_bounded_before_room_is_made_for_them(tmp_path, mon
     longer.write_bytes(content)
     with pytest.raises(InputError, match="the headers of its pages lead nowhere"):
         list(open_table(longer).batches(["age"]))
-    monkeypatch.setattr(parquet_pages, "LARGEST_PAGE", 100)
+    monkeypatch.setattr(untrusted_files, "LARGEST_PAGE", 100)
     with pytest.raises(InputError, match=r"'age' of .* has a page that unpacks to 2\d\d bytes"):
         list(open_table(path).batches(["age"]))
 
 
 def test_the_most_that_rows_in_sequence_unpack_to():
-    pages = parquet_pages.ColumnPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0))
+    pages = untrusted_files.ColumnPages(((10, 500), (10, 700), (10, 100)), (0, 0, 0))
     assert pages.largest(5) == 1200

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from halfseen.data import CategoryColumn, NumberColumn, TableSchema, transform
 from halfseen.data.preprocessing import read_rows
-from halfseen.data.preprocessors import TablePreprocessor
 from halfseen.data.values import Noted, as_categories, as_numbers
 from halfseen.errors import InputError
 
@@ -119,13 +118,6 @@ def test_the_missing_block_is_zero_unless_asked_for():
     assert transform(of, table.drop_columns("z")).tolist() == [[1.0, 0.0, 0.0]]
     with pytest.raises(InputError, match="'z', which the model needs"):
         transform(of, table.drop_columns("z"), complete=True)
-
-
-def test_rows_that_have_the_block_are_told_apart():
-    of = schema(number("x"), number("u", role="missing"), category("v", role="missing"))
-    table = pa.table({"x": [1.0] * 4, "u": [1, None, np.nan, 2], "v": ["a", "a", "a", None]})
-    assert TablePreprocessor(of).has_missing_block(table).tolist() == [True, False, False, False]
-    assert not TablePreprocessor(of).has_missing_block(table.drop_columns("u")).any()
 
 
 def test_a_column_that_is_there_twice_is_refused():

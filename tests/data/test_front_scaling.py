@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.scaling import shared_scale
+from halfseen.data.preprocessing import shared_scale
 from halfseen.data.schema_inference import infer_schema
 from halfseen.data.table_files import open_table
 from halfseen.targets import ClassTarget

@@ -12,13 +12,13 @@ import pytest
 
 from halfseen.data import CategoryColumn, NumberColumn, TableSchema, transform
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.column_summary import ColumnSummary
+from halfseen.data.column_types import ColumnSummary
 from halfseen.data.dates import date_names, date_parts, expanded, read_dates
 from halfseen.data.frames import read_frame, target_label_column
-from halfseen.data.image_blocks import side_blocks
 from halfseen.data.label_column import checked_weights, ordered_classes
-from halfseen.data.preprocessing import signed_log
-from halfseen.data.sites import site_name
+from halfseen.data.preprocessors import side_blocks
+from halfseen.data.schema import signed_log
+from halfseen.data.tables import site_name
 from halfseen.data.values import as_numbers
 from halfseen.errors import InputError
 
@@ -81,7 +81,7 @@ def test_labels_and_weights():
 def test_parts_of_dates():
     dates = read_dates(["visit=month,weekday@Europe/Berlin"])
     assert dates["visit"].zone == "Europe/Berlin"
-    assert date_names(dates)["visit month"] == ("visit", "month")
+    assert date_names(dates)["visit month"] == "visit"
     assert expanded(["visit", "age"], dates) == ("age", "visit month", "visit weekday")
     column = pa.array([datetime.date(2024, 5, 17), None])
     made = date_parts(column, "visit", dates["visit"], where="a.csv")

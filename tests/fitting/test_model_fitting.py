@@ -15,10 +15,10 @@ import halfseen
 import tiny
 from halfseen import load
 from halfseen.data.column_spec import ColumnSpec
-from halfseen.data.row_stream import RowStream
+from halfseen.data.preprocessing import RowStream
 from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import open_table
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
 from halfseen.metrics import metrics_of
@@ -114,18 +114,6 @@ def test_frames_of_other_libraries_are_scored_alike(found, tmp_path):
     assert set(model.predict(table)) <= {"yes", "no"}
 
 
-def test_complete_rows_are_scored_with_their_block_when_asked(found, tmp_path):
-    model = fitted(found)
-    source = pa.parquet.read_table(tmp_path / "source.parquet").slice(0, 60)
-    hidden = model.predict_proba(source)
-    shown = model.predict_proba(source, use_missing=True)
-    assert not np.allclose(hidden, shown)
-    gaps = source.set_column(4, "c", pa.array([None] * 30 + source["c"].to_pylist()[30:]))
-    mixed = model.predict_proba(gaps, use_missing=True)
-    np.testing.assert_allclose(mixed[:30], hidden[:30], atol=1e-6)
-    np.testing.assert_allclose(mixed[30:], shown[30:], atol=1e-6)
-
-
 def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
     model = fitted(found)
     target = pa.parquet.read_table(tmp_path / "target.parquet")
@@ -137,7 +125,7 @@ def test_many_rows_are_scored_in_shares(found, tmp_path, monkeypatch):
     assert sizes == [100, 100, 100]
 
 
-def test_a_block_that_no_member_uses_is_refused_and_not_recommended(found, tmp_path):
+def test_a_block_that_no_member_uses_is_not_recommended(found, tmp_path):
     model = fitted(found, members=("regression",))
     source = pa.parquet.read_table(tmp_path / "source.parquet")
     with pytest.raises(InputError, match="No member of this model makes use of the missing block"):

@@ -13,10 +13,9 @@ import pytest
 import halfseen
 from halfseen.data.column_spec import ColumnSpec
 from halfseen.data.frames import read_frame
-from halfseen.data.schema_inference import infer_schema
-from halfseen.data.sites import empty_columns, infer_sites, pooled, site_name
+from halfseen.data.schema_inference import infer_schema, infer_sites
 from halfseen.data.table_summary import summarize_source
-from halfseen.data.tables import PooledTable
+from halfseen.data.tables import PooledTable, empty_columns, pooled, site_name
 from halfseen.errors import InputError
 
 QUICK = {"members": ["regression"], "report": False}

@@ -62,14 +62,11 @@ def folder(saved: Path, tmp_path: Path) -> Path:
     ids=str,
 )
 def test_a_loaded_model_predicts_bit_for_bit(given, tmp_path):
-    source, _, target = domains()
+    *_, target = domains()
     model = fitted(**given)
     model.save(tmp_path / "model")
     loaded = halfseen.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(target), model.predict_proba(target))
-    if loaded.imputes:
-        shown = [m.predict_proba(source, use_missing=True) for m in (loaded, model.model_)]
-        np.testing.assert_array_equal(*shown)
     np.testing.assert_array_equal(loaded.transform(target), model.transform(target))
     assert loaded.predict(target).dtype == model.predict(target).dtype
     assert loaded.history == model.history_

@@ -10,6 +10,7 @@ import numpy as np
 from halfseen.alarms import FEWEST_ROWS, Alarm
 from halfseen.arrays import Floats
 from halfseen.data.schema import Shape, TableSchema
+from halfseen.data.schema_inference import unmeasured
 
 FACTOR = 5.0
 """Ratio of typical sizes from which another unit is suspected."""
@@ -25,9 +26,6 @@ MARGIN = 0.1
 """Part of the source's range by which it is widened first."""
 NEW = 0.3
 """Share of target rows with categories that the source does not have."""
-MOSTLY_EMPTY = 0.5
-CHANCE = 1e-3
-"""A constant that chance would give less often than this is none of chance."""
 SPIKE = 0.02
 """Share of rows that hold one isolated value."""
 ISOLATED = 0.25
@@ -59,18 +57,10 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
     alarms = list(_swapped(known))
     swapped = {name for alarm in alarms for name in alarm.columns}
     for name, pair in pairs.items():
-        checks = [_mostly_empty]
+        checks = [_unmeasured]
         if name in known and name not in swapped:
-            checks += [
-                _scale,
-                _row_number,
-                _constant,
-                _categories,
-                _sentinel,
-                _unit,
-                _outlier,
-                _range,
-            ]
+            checks = [_scale, _row_number, _unmeasured, _categories, _sentinel, _unit]
+            checks += [_outlier, _range]
         # The first that fits explains the others.
         found = (check(name, *pair) for check in checks)
         alarms += [alarm for alarm in found if alarm is not None][:1]
@@ -80,14 +70,13 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
 # --- one column -----------------------------------------------------------------------------
 
 
-def _mostly_empty(name: str, source: Shape, target: Shape) -> Alarm | None:
-    if target.rows < FEWEST_ROWS or target.gaps <= MOSTLY_EMPTY or source.gaps > MOSTLY_EMPTY:
+def _unmeasured(name: str, source: Shape, target: Shape) -> Alarm | None:
+    """Find what a fit asks about."""
+    found = unmeasured(source, target)
+    fewest = target.rows if found and found.kind == "gaps" else min(source.known, target.known)
+    if found is None or fewest < FEWEST_ROWS:
         return None
-    says = (
-        f"{name} is empty in {target.gaps:.0%} of the rows, and in {source.gaps:.0%} of the "
-        "source's: was it measured?"
-    )
-    return Alarm("gaps", says, (name,), {"target": target.gaps, "source": source.gaps})
+    return Alarm(found.kind, f"{name} {found.says}: was it measured?", (name,), found.figures)
 
 
 def _scale(name: str, source: Shape, target: Shape) -> Alarm | None:
@@ -116,21 +105,6 @@ def _row_number(name: str, source: Shape, target: Shape) -> Alarm | None:
         "others: name it as an id, or drop it."
     )
     return Alarm("row number", says, (name,), {"first": first, "last": last})
-
-
-def _constant(name: str, source: Shape, target: Shape) -> Alarm | None:
-    if target.distinct != 1 or source.distinct == 1:
-        return None
-    if target.quantiles and source.quantiles:
-        value = target.quantiles[0]
-        shown, share = f"{value:g}", _at(source, value)
-    else:
-        (shown,) = target.shares or ("",)
-        share = source.shares.get(shown, 0.0)
-    if share**target.known >= CHANCE:
-        return None
-    says = f"{name} is {shown} in every row, and varies in the source: was it measured?"
-    return Alarm("constant", says, (name,), {"source share": share})
 
 
 def _categories(name: str, source: Shape, target: Shape) -> Alarm | None:
@@ -167,7 +141,7 @@ def _sentinel(name: str, source: Shape, target: Shape) -> Alarm | None:
             negative = value < 0 <= low
             if not (gap >= 2 * spread or (value in USED and (isolated or negative))):
                 continue
-            there = _at(other, value)
+            there = other.share(value)
             inside = other.low[0] < value < other.high[0]
             on_both = value in CODES and (negative or gap >= 2 * spread)
             if inside or (there > share / 5 and not on_both):
@@ -295,14 +269,6 @@ def _difference(here: Floats, there: Floats) -> float:
     grid = np.union1d(here, there)
     cumulated = [np.searchsorted(q, grid, side="right") / len(q) for q in (here, there)]
     return float(np.abs(cumulated[0] - cumulated[1]).max())
-
-
-def _at(shape: Shape, value: float) -> float:
-    """Return how many rows hold a number, as far as the quantiles tell."""
-    for edge in (shape.low, shape.high):
-        if edge[0] == value:
-            return edge[1]
-    return shape.quantiles.count(value) / len(shape.quantiles)
 
 
 def _median(values: Floats) -> str:

@@ -1,24 +1,24 @@
-"""Rows of a target, as they are understood and as they are scored."""
+"""Tables and rows of a target, as they are understood and as they are scored, cell by cell too."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.alarms import FEWEST_ROWS, Alarm
-from halfseen.alarms.cell_alarms import CellAlarms, unread_alarms
 from halfseen.alarms.column_alarms import column_alarms, label_alarms
 from halfseen.arrays import Floats, Integers, Matrix
-from halfseen.data.column_summary import ColumnSummary
-from halfseen.data.preprocessing import ReadRows
+from halfseen.data.column_types import ColumnSummary
+from halfseen.data.preprocessing import ReadRows, outside
 from halfseen.data.schema import NumberColumn, Shape, TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.data.table_summary import summarize_as
 from halfseen.data.tables import PooledTable, Table
+from halfseen.data.values import Noted, Unread, quoted
 
 LOOKED_AT = 100_000
 """Rows of a table that may raise alarms as they are scored: the first ones."""
@@ -36,6 +36,8 @@ LEAK = 0.02
 """Part of the errors of the most frequent class that one column alone leaves."""
 LEAK_ROWS = 500
 """Rows from which that is told."""
+FAR = 3.0
+"""How many times the range of the source's values a number is beyond them that is far outside."""
 
 
 def table_alarms(found: InferredTables) -> list[Alarm]:
@@ -68,6 +70,66 @@ def _shapes(found: InferredTables, table: Table) -> dict[str, Shape]:
         numeric=[c.name for c in schema.observed if isinstance(c, NumberColumn) and c.strays],
     )
     return {name: column.shape() for name, column in there.columns.items()}
+
+
+# --- rows as they are scored ----------------------------------------------------------------------
+
+
+@dataclass
+class CellAlarms:
+    """Gathers what is strange in the cells of rows, as they are read."""
+
+    schema: TableSchema
+    unread: Unread = field(default_factory=Unread)
+    strange: dict[str, Noted] = field(default_factory=dict)
+    """Cells that the source never had the like of, by column."""
+
+    def add(self, read: ReadRows) -> None:
+        """Take in some rows."""
+        self.unread.update(read.unread)
+        for column in self.schema.observed:
+            name, values = column.name, read.columns[column.name]
+            places = outside(column, values, FAR)
+            if len(places):
+                place = int(places[0])
+                is_number = isinstance(column, NumberColumn)
+                shown = f"{values[place]:g}" if is_number else quoted(values[place].as_py())
+                known = self.strange.get(name, Noted(0, shown, place + read.first_row))
+                self.strange[name] = known._replace(cells=known.cells + len(places))
+
+    def alarms(self) -> Iterator[Alarm]:
+        """Yield what looks wrong, column by column."""
+        yield from unread_alarms(self.unread)
+        for column in self.schema.observed:
+            noted, shape = self.strange.get(column.name), column.shape
+            if noted is None or shape is None:
+                continue
+            if isinstance(column, NumberColumn):
+                end = (
+                    f", far outside what the source has ({shape.quantiles[0]:g} to "
+                    f"{shape.quantiles[-1]:g}): another unit, or a slip?"
+                )
+                yield _of_cells("far", column.name, f"is {noted.text}", noted, "as far", end)
+            else:
+                end = ", which the source never had: is it spelled as there?"
+                yield _of_cells("unseen", column.name, f"is {noted.text}", noted, "others", end)
+
+
+def unread_alarms(unread: Unread) -> Iterator[Alarm]:
+    """Yield an alarm for each column with cells that could not be read, or not as they should."""
+    like = "something like it"
+    for name, noted in unread.gaps.items():
+        end = ", which cannot be read as the column is written: taken for a gap."
+        yield _of_cells("unreadable", name, f"holds {quoted(noted.text)}", noted, like, end)
+    for name, noted in unread.otherwise.items():
+        end = ": read with the other decimal sign, because only so it fits what the source has."
+        yield _of_cells("written otherwise", name, f"holds {quoted(noted.text)}", noted, like, end)
+
+
+def _of_cells(kind: str, name: str, what: str, noted: Noted, like: str, end: str) -> Alarm:
+    more = f" (and {like} in {noted.cells - 1:,} more)" if noted.cells > 1 else ""
+    figures = {"rows": float(noted.cells), "row": float(noted.row)}
+    return Alarm(kind, f"{name} {what} in row {noted.row}{more}{end}", (name,), figures)
 
 
 class Watch:

@@ -143,8 +143,8 @@ def _hidden(
 ) -> Blocks:
     """Return what the target lacks, of images of the size that they are resized to."""
     from halfseen.blocks import Blocks
-    from halfseen.data.image_blocks import mixed_cells, side_blocks
-    from halfseen.data.image_folders import chosen_size, read_mask
+    from halfseen.data.image_folders import chosen_size, mixed_cells, read_mask
+    from halfseen.data.preprocessors import side_blocks
 
     side = size or chosen_size(folders)
     shape = (3 if any(folder.is_colour for folder in folders) else 1, side, side)
@@ -162,7 +162,7 @@ def _hidden(
 
 def _preprocessor(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImagePreprocessor:
     from halfseen.blocks import Blocks
-    from halfseen.data.image_blocks import mixed_cells
+    from halfseen.data.image_folders import mixed_cells
     from halfseen.data.preprocessors import ImagePreprocessor
 
     shape = cast(tuple[int, int, int], hidden.shape)

@@ -85,7 +85,7 @@ class Sites:
                 "Give two tables, SOURCE TARGET; or name sites with --source PATH and --target "
                 "PATH, each as often as needed."
             )
-        from halfseen.data.sites import site_name
+        from halfseen.data.tables import site_name
 
         one, other = ([(site_name(p), p)] if p is not None else [] for p in (source, target))
         return cls(
@@ -117,8 +117,8 @@ class Sites:
             AmbiguousColumn,
             InferredTables,
             ambiguous_columns,
+            infer_sites,
         )
-        from halfseen.data.sites import infer_sites
 
         with terminal.status("Reading the tables"):
             sources = _opened(self.sources, settings, "source")
@@ -144,7 +144,7 @@ def is_terminal() -> bool:
 
 
 def _expanded(given: list[str] | None, role: str) -> Paths:
-    from halfseen.data.sites import site_name
+    from halfseen.data.tables import site_name
 
     found: list[tuple[str, Path]] = []
     for entry in given or ():
@@ -161,7 +161,7 @@ def _expanded(given: list[str] | None, role: str) -> Paths:
 
 
 def _opened(paths: Paths, settings: FitSettings, role: str) -> Any:
-    from halfseen.data.sites import named_sites
+    from halfseen.data.tables import named_sites
 
     try:
         opened = [(name, open_renamed(path, settings.rename)) for name, path in paths]

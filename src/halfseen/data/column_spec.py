@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from halfseen.blocks import Blocks
-from halfseen.data.column_types import meaning_of
 from halfseen.data.dates import expanded
 from halfseen.data.schema import DateColumn
 from halfseen.data.tables import ArrowTable, Table
-from halfseen.data.values import outline, quoted
+from halfseen.data.values import quoted, spelling
 from halfseen.errors import capitalized
 
 Task = Literal["auto", "classification", "regression"]
 """What a label is; ``auto`` decides where there is no doubt."""
 
-if TYPE_CHECKING:
-    from halfseen.data.table_summary import TableSummary
-
 Missing = Blocks | Sequence[str] | Sequence[int] | npt.NDArray[np.bool_] | str | None
 """How a user may name the missing block in Python; None finds it."""
-FEWEST_NUMBERS = 10
-"""Different numbers from which a column of texts looks like numbers,"""
-MOST_STRAYS = 0.2
-"""where at most this share of its rows holds other texts."""
-_DAY = r"(\d\d?[-/. ](\d\d?|[A-Za-z]{3,9})|[A-Za-z]{3,9}\.? \d\d?)"
-DATE = rf"(\d\d?/\d\d?/\d\d|{_DAY}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)"
-"""How dates begin that are read as texts: 5/17/24, 17 May 2024, May 17, 2024."""
 
 
 @dataclass(frozen=True)
@@ -138,50 +125,6 @@ def check_spelling(
         f"{capitalized(target.where)} has {own}, and the source {other}: if they are the same, "
         f"{how}; if not, {spec.option('missing', ','.join(alike))}."
     ]
-
-
-def spelling(name: str) -> str:
-    """Return a name without what people spell differently: capitals, spaces, dashes, widths."""
-    return re.sub(r"[\s_\-.]+", "", outline(name)).casefold()
-
-
-def check_strays(seen: TableSummary, spec: ColumnSpec) -> list[str]:
-    """Return what is wrong with columns of texts: numbers with a few others, dates as texts."""
-    problems = []
-    for name, column in seen.undecided.items():
-        found = seen.columns.get(name)
-        if found is None or found.values != "text" or name in spec.categorical:
-            continue
-        texts = list(found.counts)
-        if texts and not found.has_more and all(re.match(DATE, text) for text in texts):
-            problems.append(
-                f"Column {name!r} holds dates as texts such as {texts[0]!r}, which can be read in "
-                f"several ways: write them as 2024-05-17, or leave it out "
-                f"({spec.option('drop', name)}); {spec.option('categorical', name)} takes each "
-                "for a category."
-            )
-            continue
-        if column.code:
-            continue
-        strays, numbers = column.strays, column.kinds["number"]
-        several = column.numbers_seen
-        if "text" in column.typed:  # of a column of texts, as another program has it
-            kinds = {text: meaning_of(text).kind for text in texts}
-            strays = Counter(
-                {t: found.counts[t] for t, k in kinds.items() if k in ("text", "date")}
-            )
-            several = sum(kind == "number" for kind in kinds.values())
-            numbers = sum(found.counts[t] for t, kind in kinds.items() if kind == "number")
-        rows = sum(strays.values())
-        known = found.rows - found.gaps
-        if strays and numbers and several > FEWEST_NUMBERS and rows <= MOST_STRAYS * known:
-            more = f" and {len(strays) - 1} other texts" if len(strays) > 1 else ""
-            problems.append(
-                f"Column {name!r} looks like numbers except for {quoted(next(iter(strays)))}{more} "
-                f"in {rows:,} row{'s' if rows > 1 else ''}: {as_gaps(name, spec)}, or "
-                f"{spec.option('categorical', name)} takes all for categories."
-            )
-    return problems
 
 
 def as_gaps(name: str, spec: ColumnSpec) -> str:

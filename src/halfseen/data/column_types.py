@@ -1,4 +1,4 @@
-"""Columns whose kind is decided when all values were seen: numbers, texts, truth values or dates.
+"""What a column is once all of its values were seen: numbers, texts, truth values or dates.
 
 Cells of a text file have no type, so every value of every file has a say: one `01` late in the
 second file makes a column of codes of what looked like counts. Cells with a type keep it.
@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
-from halfseen.data.column_summary import MOST_VALUES, ColumnSummary, counted
 from halfseen.data.dates import DATE, TIME
-from halfseen.data.schema import Written
+from halfseen.data.schema import Shape, Written, signed_log
 from halfseen.data.values import (
     GAPS,
     OTHER,
@@ -33,74 +32,195 @@ from halfseen.data.values import (
     composed,
     dates_sentence,
     decoded,
+    is_gap,
     is_text,
     marked_number,
     without_empty,
-)
+)  # fmt: skip
 from halfseen.errors import InputError
 
-TOO_LONG = 20
+MOST_VALUES = 100_000
+"""Different texts of a column that are counted; beyond, it is only known that there are more."""
+MOST_NUMBERS = 1_000
+"""The same for numbers, and for texts among them whatever their share."""
+SAMPLE = 100_000
+"""Rows at most from which medians and scales are taken: all of a shorter table, else evenly spaced
+ones."""
+MANY_DIGITS = 20
 """Digits from which a number would lose its last ones."""
-FEW = 1_000
-"""Different texts of a column of numbers that are kept in mind whatever their share."""
+FEWEST_NUMBERS = 10
+"""Different numbers from which a column of texts looks like numbers,"""
+MOST_STRAYS = 0.2
+"""where at most this share of its rows holds other texts."""
 _POINT = r"[eE]|\.\d{0,2}$|\.\d{4,}$|^[-+]?0?\.|\d{4,}\.|^[-+]?0\d*\."
 """A plain number whose point cannot part thousands."""
-_CODE = rf"^0\d+$|^\d{{{TOO_LONG},}}$"
+_CODE = rf"^0\d+$|^\d{{{MANY_DIGITS},}}$"
+
+
+def counted(values: Any) -> Counter[Any]:
+    """Return how often each value of an Arrow column occurs."""
+    found: Counter[Any] = Counter()
+    for pair in pc.value_counts(values).to_pylist():
+        found[pair["values"]] += pair["counts"]
+    return found
+
+
+class Moments(NamedTuple):
+    """What numbers are scaled by: their mean, standard deviation and skewness."""
+
+    mean: float
+    spread: float
+    skewness: float
+
+
+@dataclass
+class ColumnSummary:
+    """What is known of one column.
+
+    `values` is what it is taken as (``text`` for categories), `stored` what its cells hold, which
+    differs for numbers that are names of categories. `counts` says how often each value occurs,
+    and `has_more` that there are more values than it holds; `written` how its texts are read.
+    """
+
+    name: str
+    values: Literal["text", "number", "boolean", "nothing"] = "nothing"
+    stored: Literal["text", "number", "boolean"] = "text"
+    written: Written = field(default_factory=Written)
+    rows: int = 0
+    gaps: int = 0
+    counts: Counter[Any] = field(default_factory=Counter)
+    has_more: bool = False
+    is_whole: bool = True
+    least: float = np.inf
+    most: float = -np.inf
+    _sample: list[Floats] = field(default_factory=list)
+    _stride: int = 1
+    _shape: Shape | None = None
+
+    @property
+    def known(self) -> int:
+        """How many rows have a value."""
+        return self.rows - self.gaps
+
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it is empty, or holds words alone that say so."""
+        return not self.known or (self.values == "text" and all(map(is_gap, self.counts)))
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.has_more and len(self.counts) == 1
+
+    @property
+    def sample(self) -> Floats:
+        """The numbers of all rows of a shorter table, of evenly spaced ones else."""
+        return np.concatenate(self._sample) if self._sample else np.empty(0)
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.sample)) if len(self.sample) else 0.0
+
+    def moments(self, *, log: bool = False) -> Moments:
+        """Return what the numbers, or their logarithms, are scaled by; a constant is not skewed."""
+        values = signed_log(self.sample) if log else self.sample
+        if not len(values):
+            return Moments(0.0, 0.0, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, spread = values.mean(), values.std()
+            skewness = (((values - mean) / spread) ** 3).mean() if spread > 0 else 0.0
+        return Moments(float(mean), float(spread), float(skewness))
+
+    def shape(self) -> Shape:
+        """Return how the values are distributed, as plain data."""
+        if self._shape is None or self._shape.rows != self.rows:
+            self._shape = Shape(rows=self.rows, gaps=self.gaps / max(self.rows, 1), **self._facts())
+        return self._shape
+
+    def _facts(self) -> dict[str, Any]:
+        if self.values == "text":
+            frequent = self.counts.most_common(64)
+            shares = {value: count / max(self.known, 1) for value, count in frequent}
+            return {"distinct": 0 if self.has_more else len(self.counts), "shares": shares}
+        if not len(sample := self.sample):
+            return {"distinct": 0}
+        values, counts = np.unique(sample, return_counts=True)
+        own = counts / len(sample)
+        steps = np.rint(np.linspace(0, len(sample) - 1, 21)).astype(np.int64)
+        second = min(1, len(values) - 1)
+        return {
+            "distinct": len(values),
+            "quantiles": tuple(np.sort(sample)[steps].tolist()),
+            "low": (float(values[0]), float(own[0]), float(values[second])),
+            "high": (float(values[-1]), float(own[-1]), float(values[-1 - second])),
+        }
+
+    def share(self, value: Any) -> float:
+        """Return how much of what has a value has this one, at most."""
+        return 0.5 if self.has_more else float(self.counts[value] / max(self.known, 1))
+
+    def add_numbers(self, numbers: Floats) -> None:
+        """Take in the numbers of some rows, NaN for a gap."""
+        present = ~np.isnan(numbers)
+        known = numbers[present]
+        self.gaps += len(numbers) - len(known)
+        # The sample takes every stride-th row of the table.
+        kept = np.arange(-self.rows % self._stride, len(numbers), self._stride)
+        self._sample.append(numbers[kept][present[kept]])
+        if sum(map(len, self._sample)) > SAMPLE:
+            self._sample = [np.concatenate(self._sample)[::2]]
+            self._stride *= 2
+        self.rows += len(numbers)
+        if not len(known):
+            return
+        if not self.has_more:
+            values, counts = np.unique(known, return_counts=True)
+            self.counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+            self.has_more = len(self.counts) > MOST_NUMBERS
+        self.least = min(self.least, float(known.min()))
+        self.most = max(self.most, float(known.max()))
+        self.is_whole = self.is_whole and bool((known == np.rint(known)).all())
+
+    def add_texts(self, texts: Any) -> None:
+        """Take in the texts of some rows, null for a gap."""
+        self.gaps += texts.null_count
+        self.rows += len(texts)
+        if not self.has_more:
+            self.counts.update(counted(texts.drop_null()))
+            self.has_more = len(self.counts) > MOST_VALUES
+
+
+# --- one text -----------------------------------------------------------------------------------
 
 
 class Meaning(NamedTuple):
-    """What a text that is no plain number may be."""
+    """What a text may be, and which number where the decimal sign is a point, or a comma."""
 
     kind: Literal["word", "truth", "number", "date", "text"]
     point: Marked | None = None
     comma: Marked | None = None
-    """The number that it is where the decimal sign is a point, or a comma."""
 
 
 @lru_cache(maxsize=100_000)
 def meaning_of(text: str) -> Meaning:
-    """Return what a text may be.
-
-    Examples
-    --------
-    >>> meaning_of("NA").kind, meaning_of("1,5").comma.value, meaning_of("noon").kind
-    ('word', 1.5, 'text')
-    """
+    """Return what a text may be."""
     bare = text.strip()
     small = bare.casefold()
     if small in GAPS:
         return Meaning("word")
     if small in TRUTHS:
-        truth = Marked(TRUTHS[small], frozenset())
-        return Meaning("truth", truth, truth)
+        return Meaning("truth", Marked(TRUTHS[small]), Marked(TRUTHS[small]))
     if re.match(PLAIN, bare, re.ASCII):
-        plain = Marked(float(bare), frozenset())
-        if plain.value in (np.inf, -np.inf):  # 5E400 is a name
+        plain = Marked(float(bare))
+        if np.isinf(plain.value):  # 5E400 is a name
             return Meaning("text")
         return Meaning("number", plain, marked_number(bare, ",") or plain)
     point, comma = (marked_number(bare, decimal) for decimal in OTHER)
     if point or comma:
         return Meaning("number", point, comma)
-    if re.match(DATE, bare, re.ASCII) or re.match(TIME, bare, re.ASCII):
-        return Meaning("date")
-    return Meaning("text")
+    return Meaning("date" if DATE.fullmatch(bare) or TIME.fullmatch(bare) else "text")
 
 
-def _name_by_numbers(column: ColumnSummary) -> bool:
-    """Call the categories of a column by whole numbers, where that loses nothing: 2.0 becomes 2.
-
-    Then words that mean a gap are gaps, as among numbers.
-    """
-    texts = {text: text.strip() for text in column.counts}
-    known = {text for text, bare in texts.items() if bare.casefold() not in GAPS}
-    if not all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", texts[text], re.ASCII) for text in known):
-        return False
-    named = {text: canonical_number(text) for text in known}
-    if not known or len(set(named.values())) < len(known):
-        return False
-    column.gaps += sum(count for text, count in column.counts.items() if text not in known)
-    column.counts = Counter({str(named[text]): column.counts[text] for text in known})
-    return True
+# --- a column of the source ---------------------------------------------------------------------
 
 
 @dataclass
@@ -114,22 +234,22 @@ class UndecidedColumn:
     name: str
     categorical: bool = False
     numeric: bool = False
-    most: int = FEW
+    most: int = MOST_NUMBERS
     rows: int = 0
     empty: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     """How many cells of texts without a type may be what."""
     typed: set[str] = field(default_factory=set)
     """Types of other cells: number, text, boolean."""
+    has_floats: bool = False
     words: Counter[str] = field(default_factory=Counter)
     strays: Counter[str] = field(default_factory=Counter)
     code: str = ""
     """A text that is more than a number: 01, or one of very many digits."""
-    only_point: int = 0
-    only_comma: int = 0
-    either: int = 0
-    """Numbers by the decimal sign that they show; either where 1,234 or 1.234 may be two things."""
+    only: Counter[str] = field(default_factory=Counter)
+    """Numbers that show which decimal sign they have."""
     either_comma: int = 0
+    """Numbers such as 1,234, which may be two things."""
     marks: dict[str, set[str]] = field(default_factory=lambda: {".": set(), ",": set()})
     _numbers: dict[str, ColumnSummary] = field(default_factory=dict)
     """By decimal sign; that for commas once it differs."""
@@ -139,29 +259,28 @@ class UndecidedColumn:
         self._numbers["."] = ColumnSummary(self.name)
         self._texts = ColumnSummary(self.name)
 
-    # --- taking cells in ------------------------------------------------------------------
-
     def add(self, column: Any, *, written: bool, where: str, first_row: int) -> None:
         """Take in the cells of some rows; `written` says that texts have no type of their own."""
-        is_dictionary = pa.types.is_dictionary(column.type) and not self.numeric
+        self.categorical |= pa.types.is_dictionary(column.type) and not self.numeric
         values = decoded(column, self.name, where)
         self.rows += len(values)
         kind = values.type
-        if is_text(kind):
+        if pa.types.is_null(kind):
+            self.empty += len(values)
+        elif is_text(kind):
             texts = without_empty(values.cast(pa.string()))
             self.empty += texts.null_count
-            if self.categorical or is_dictionary or not (written or self.numeric):
+            if not written and texts.null_count < len(texts):
+                self.typed.add("text")
+            if self.categorical or not (written or self.numeric):
                 self.kinds["text"] += len(texts) - texts.null_count
                 self._add_texts(composed(texts))
             else:
                 self._add_written(texts)
-            if not written and texts.null_count < len(texts):
-                self.typed.add("text")
-        elif pa.types.is_null(kind):
-            self.empty += len(values)
         else:
             self.typed.add("boolean" if pa.types.is_boolean(kind) else "number")
-            if self.categorical or is_dictionary:
+            self.has_floats |= pa.types.is_floating(kind)
+            if self.categorical:
                 texts = as_categories(values, self.name, where=where)
                 self.empty += texts.null_count
                 self._add_texts(texts)
@@ -170,185 +289,132 @@ class UndecidedColumn:
                 self.empty += int(np.isnan(numbers).sum())
                 self._texts = None
                 self._add_numbers(numbers)
-        self.categorical = self.categorical or is_dictionary
 
     def _add_written(self, texts: Any) -> None:
+        """Take in texts without a type: at once where all are numbers as programs write them."""
         try:
-            values = texts.cast(pa.float64())
+            numbers = texts.cast(pa.float64()).to_numpy(zero_copy_only=False).astype(np.float64)
         except pa.ArrowInvalid:
+            numbers = np.full(1, np.inf)
+        if np.isinf(numbers).any():
             self._note_codes(texts)
             self._add_mixed(composed(texts))
             return
-        numbers: Floats = values.to_numpy(zero_copy_only=False).astype(np.float64)
-        if np.isinf(numbers).any():
-            self._add_mixed(texts)
-            return
-        known = ~np.isnan(numbers)
         whole = numbers == np.rint(numbers)
         if whole.any():
             self._note_codes(texts if whole.all() else texts.filter(pa.array(whole)))
+        if not self.only["."] and pc.any(pc.match_substring(texts, ".")).as_py():
+            self.only["."] += pc.sum(pc.match_substring_regex(texts, _POINT)).as_py()
+            if not self.only["."]:  # 1.234 may be a thousand
+                self._add_mixed(texts)
+                return
+        known = ~np.isnan(numbers)
         self.kinds["number"] += int(known.sum())
         if texts.null_count < len(texts) - known.sum():  # as NaN, which is a number to Arrow
             words = texts.filter(pa.array(~known)).drop_null()
             self.words += counted(words)
             self.kinds["word"] += len(words)
-        self._add_numbers(numbers, self._with_commas(texts, numbers))
+        self._add_numbers(numbers)
         self._count(texts)
-
-    def _with_commas(self, texts: Any, numbers: Floats) -> Floats | None:
-        """Return plain numbers as they are where points part thousands, or None if they cannot."""
-        if self.only_point:
-            return None
-        pointed = pc.fill_null(pc.match_substring(texts, "."), False)
-        if not pc.any(pointed).as_py():
-            return None
-        signed = pc.fill_null(pc.match_substring_regex(texts, _POINT), False)
-        self.only_point += int(pc.sum(signed).as_py() or 0)
-        count = int(pc.sum(pc.and_not(pointed, signed)).as_py() or 0)
-        self.either += count
-        if self.only_point or not count:
-            return None
-        places = np.flatnonzero(pointed.to_numpy(zero_copy_only=False))
-        found = numbers.copy()
-        for place, text in zip(places, texts.take(pa.array(places)).to_pylist(), strict=True):
-            grouped = meaning_of(text).comma
-            if grouped is not None:
-                found[place] = grouped.value
-                self.marks[","] |= grouped.marks
-        return found
 
     def _add_mixed(self, texts: Any) -> None:
         """Take in texts of which some are no plain numbers, each different one once."""
         coded = texts.dictionary_encode()
-        codes = coded.indices.to_numpy(zero_copy_only=False)
-        known = ~np.isnan(codes.astype(np.float64))
-        places = codes[known].astype(np.int64)
-        counts = np.bincount(places, minlength=len(coded.dictionary))
+        rows = coded.indices.is_valid().to_numpy(zero_copy_only=False)
+        places = coded.indices.drop_null().to_numpy()
+        counts = np.bincount(places, minlength=len(coded.dictionary)).tolist()
         point = np.full(len(coded.dictionary), np.nan)
         comma = point.copy()
         for place, text in enumerate(coded.dictionary.to_pylist()):
-            found, count = meaning_of(text), int(counts[place])
-            self.kinds[found.kind] += count
-            if found.kind in ("word", "text", "date"):
-                chosen = self.words if found.kind == "word" else self.strays
+            meaning, count = meaning_of(text), counts[place]
+            self.kinds[meaning.kind] += count
+            if meaning.kind in ("word", "text", "date"):
+                chosen = self.words if meaning.kind == "word" else self.strays
                 if len(chosen) < MOST_VALUES or text in chosen:
                     chosen[text] += count
                 continue
-            if found.kind == "number":
-                self._note_signs(text, found, count)
-            either = found.point or found.comma
+            if meaning.kind == "number":
+                self._note_signs(text, meaning, count)
+            either = meaning.point or meaning.comma
             assert either is not None
-            point[place] = (found.point or either).value
-            comma[place] = (found.comma or either).value
-        numbers = np.full(len(codes), np.nan)
+            point[place] = (meaning.point or either).value
+            comma[place] = (meaning.comma or either).value
+        numbers = np.full(len(texts), np.nan)
         with_commas = numbers.copy()
-        numbers[known], with_commas[known] = point[places], comma[places]
+        numbers[rows], with_commas[rows] = point[places], comma[places]
         self._add_numbers(numbers, with_commas)
         self._count(texts)
 
-    def _note_signs(self, text: str, found: Meaning, count: int) -> None:
+    def _note_signs(self, text: str, meaning: Meaning, count: int) -> None:
         """Note which decimal sign a number shows."""
-        if found.point is not None:
-            self.marks["."] |= found.point.marks
-        if found.comma is not None:
-            self.marks[","] |= found.comma.marks
-        if found.comma is None or re.search(_POINT, text.strip()):
-            self.only_point += count if "." in text or "," in text else 0
-        elif found.point is None:
-            self.only_comma += count
-        elif found.point.value != found.comma.value:
-            self.either += count
-            self.either_comma += count if "," in text else 0
+        for sign, number in ((".", meaning.point), (",", meaning.comma)):
+            self.marks[sign] |= number.marks if number else frozenset()
+        if meaning.comma is None or re.search(_POINT, text.strip()):
+            self.only["."] += count if "." in text or "," in text else 0
+        elif meaning.point is None:
+            self.only[","] += count
+        elif meaning.point.value != meaning.comma.value and "," in text:
+            self.either_comma += count
 
     def _note_codes(self, texts: Any) -> None:
-        """Note a text that is more than a number: 01, or one of very many digits."""
         if not self.code and not self.numeric:
-            long = pc.greater_equal(pc.binary_length(texts), TOO_LONG)
+            long = pc.greater_equal(pc.binary_length(texts), MANY_DIGITS)
             few = texts.filter(pc.or_(pc.starts_with(texts, "0"), long))
             codes = few.filter(pc.match_substring_regex(few, _CODE))
             self.code = codes[0].as_py() if len(codes) else ""
 
     def _add_numbers(self, numbers: Floats, with_commas: Floats | None = None) -> None:
         """Take in numbers, and what they are if commas are decimal signs, where that differs."""
-        settled = self.only_point and not self.only_comma
-        if settled:
-            self._numbers.pop(",", None)
-        elif (
-            with_commas is not None
-            and "," not in self._numbers
-            and not np.array_equal(numbers, with_commas, equal_nan=True)
-        ):
+        if with_commas is None:
+            with_commas = numbers
+        elif "," not in self._numbers and not np.array_equal(numbers, with_commas, equal_nan=True):
             self._numbers[","] = deepcopy(self._numbers["."])
         if "," in self._numbers:
-            self._numbers[","].add_numbers(numbers if with_commas is None else with_commas)
+            self._numbers[","].add_numbers(with_commas)
         self._numbers["."].add_numbers(numbers)
 
     def _add_texts(self, texts: Any) -> None:
-        if self._texts is None:
-            self._texts = ColumnSummary(self.name, has_more=True)
+        self._texts = self._texts or ColumnSummary(self.name, has_more=True)
         self._texts.add_texts(texts)
 
     def _count(self, texts: Any) -> None:
         """Count texts, while there are few enough for a column that may turn out to be one."""
-        if self._texts is None:
-            return
-        self._texts.add_texts(texts)
-        if not self.kinds["text"] and len(self._texts.counts) > max(self.most, self.rows / 2):
-            self._texts = None
-
-    # --- what it is -------------------------------------------------------------------------
-
-    @property
-    def counts(self) -> Counter[str]:
-        """How often each text occurs; none where there were too many to be counted."""
-        return Counter() if self._texts is None else self._texts.counts
-
-    @property
-    def numbers_seen(self) -> int:
-        """How many different numbers there were, as far as they were counted."""
-        return len(self._numbers["."].counts)
+        if self._texts is not None:
+            self._texts.add_texts(texts)
+            few = len(self._texts.counts) <= max(self.most, self.rows / 2)
+            self._texts = self._texts if self.kinds["text"] or few else None
 
     @property
     def votes(self) -> tuple[bool, bool]:
         """Whether its numbers show decimal points, and decimal commas."""
         has_numbers = not (self.kinds["text"] or self.kinds["date"]) or self.numeric
-        return bool(has_numbers and self.only_point), bool(has_numbers and self.only_comma)
-
-    @property
-    def is_text(self) -> bool:
-        """Whether its cells are texts, as far as they were seen."""
-        kinds = self.kinds
-        others = kinds["text"] + bool(kinds["date"] and (kinds["number"] or kinds["truth"]))
-        return self.categorical or (
-            not self.numeric and bool("text" in self.typed or others or self.code)
-        )
+        return has_numbers and self.only["."] > 0, has_numbers and self.only[","] > 0
 
     def decided(self, where: str, *, votes: tuple[bool, bool], is_european: bool) -> ColumnSummary:
         """Return what the column is, or refuse dates and cells of several types."""
         kinds = self.kinds
-        if not (self.typed or kinds["number"] or kinds["truth"] or kinds["text"] or kinds["date"]):
+        if not self.typed and not any(kinds[kind] for kind in kinds if kind != "word"):
             return ColumnSummary(self.name, rows=self.rows, gaps=self.rows)
-        if self.is_text:
+        dated = kinds["date"] and (kinds["number"] or kinds["truth"])
+        if self.categorical or (
+            not self.numeric and ("text" in self.typed or kinds["text"] or dated or self.code)
+        ):
             return self._as_texts(where)
         if kinds["date"] and not self.numeric:
-            times = all(re.match(TIME, text) for text in self.strays)
+            times = all(TIME.fullmatch(text) for text in self.strays)
             raise InputError(dates_sentence(self.name, where, "", times))
-        comma = self._is_comma(votes, is_european)
-        found = self._numbers["," if comma and "," in self._numbers else "."]
+        comma = is_european and self.either_comma > 0
+        if self.only["."] or self.only[","]:
+            comma = self.only[","] > self.only["."]
+        elif votes[0] != votes[1]:
+            comma = votes[1]
+        sign: Literal[".", ","] = "," if comma else "."
+        found = self._numbers.get(sign, self._numbers["."])
         is_boolean = not (kinds["number"] or self.typed - {"boolean"})
         found.values = found.stored = "boolean" if is_boolean else "number"
         if comma or self.marks["."]:
-            sign: Literal[".", ","] = "," if comma else "."
             found.written = Written(decimal=sign, marks=tuple(sorted(self.marks[sign])))
         return found
-
-    def _is_comma(self, votes: tuple[bool, bool], is_european: bool) -> bool:
-        if self.only_point or self.only_comma:
-            return self.only_comma > self.only_point
-        points, commas = votes
-        if points != commas:
-            return commas
-        return is_european and self.either_comma > 0
 
     def _as_texts(self, where: str) -> ColumnSummary:
         found = self._texts or ColumnSummary(self.name, has_more=True)
@@ -359,12 +425,55 @@ class UndecidedColumn:
                 f"Python categorical=[{self.name!r}])."
             )
         found.values, found.rows, found.gaps = "text", self.rows, self.empty
-        types = self.typed
-        if not types and not found.has_more and not self.code:
-            types = {"number"} if _name_by_numbers(found) else types
-        if len(types) == 1:
-            (only,) = types
-            found.stored = (
-                "boolean" if only == "boolean" else "number" if only == "number" else "text"
-            )
+        is_open = not self.typed and not found.has_more and not self.code
+        if self.typed == {"number"} or (is_open and _name_by_numbers(found)):
+            found.stored = "number"
+        elif self.typed == {"boolean"}:
+            found.stored = "boolean"
         return found
+
+    def numbers_but_for(self, decided: ColumnSummary) -> Counter[str]:
+        """Return the few texts but for which a column of texts would be one of numbers."""
+        strays, numbers = self.strays, self.kinds["number"]
+        several = len(self._numbers["."].counts)
+        if "text" in self.typed:  # of a column of texts, as another program has it
+            kinds = {text: meaning_of(text).kind for text in decided.counts}
+            strays = Counter(
+                {t: decided.counts[t] for t, k in kinds.items() if k in ("text", "date")}
+            )
+            several = sum(kind == "number" for kind in kinds.values())
+            numbers = sum(decided.counts[t] for t, kind in kinds.items() if kind == "number")
+        few = strays.total() <= MOST_STRAYS * decided.known
+        return strays if numbers and several > FEWEST_NUMBERS and few else Counter()
+
+    def labels(self, decided: ColumnSummary) -> Counter[Any]:
+        """Return how often each label occurs: numbers and truth values where it holds such.
+
+        Truth values of a text file stay the texts that they are.
+        """
+        texts = {} if self._texts is None else self._texts.counts
+        texts = {text: count for text, count in texts.items() if not is_gap(text)}
+        if decided.values == "text":
+            return decided.counts
+        if decided.values == "boolean":
+            typed = {bool(value): count for value, count in decided.counts.items()}
+            return Counter(typed if self.typed else texts)
+        whole = not self.has_floats and all(t.strip().lstrip("+-").isdigit() for t in texts)
+        return Counter({int(v) if whole else v: count for v, count in decided.counts.items()})
+
+
+def _name_by_numbers(column: ColumnSummary) -> bool:
+    """Call the categories of a column by whole numbers, where that loses nothing: 2.0 becomes 2.
+
+    Then words that mean a gap are gaps, as among numbers.
+    """
+    known = [text for text in column.counts if not is_gap(text)]
+    if not all(re.fullmatch(r"-?(0|[1-9]\d*)(\.0+)?", t.strip(), re.ASCII) for t in known):
+        return False
+    named = {text: canonical_number(text) for text in known}
+    if not known or len(set(named.values())) < len(known):
+        return False
+    counts = Counter({str(named[text]): column.counts[text] for text in known})
+    column.gaps += column.counts.total() - counts.total()
+    column.counts = counts
+    return True

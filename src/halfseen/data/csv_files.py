@@ -9,9 +9,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,12 +21,11 @@ BLOCK = 4 * 2**20
 NOT_UTF8 = "the text is not UTF-8. Convert the file first, for example with iconv -t UTF-8."
 
 
-@dataclass(frozen=True)
-class CsvFormat:
+class CsvFormat(NamedTuple):
     """How one file is written."""
 
-    delimiter: str = ","
-    encoding: str = "utf8"
+    delimiter: str
+    encoding: str
     names: tuple[str, ...] = ()
     """Its columns, as its first line has them."""
     note: str = ""
@@ -38,44 +36,41 @@ def csv_format(path: Path) -> CsvFormat:
     """Return how a file is written, from its start."""
     with pa.input_stream(str(path)) as file:
         start = file.read(BLOCK)
-    encoding = _encoding(start, path)
-    text = start.decode("utf-16" if encoding != "utf8" else "utf-8", errors="replace")
-    first = text.lstrip("\r\n").partition("\n")[0]
+    for mark, ending in ((b"\x1f\x8b", ".csv.gz"), (b"PK\x03\x04", ".xlsx")):
+        if start.startswith(mark):
+            raise InputError(f"{path} is no text but packed: should its name end in {ending}?")
+    is_utf32 = start[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
+    is_utf16 = not is_utf32 and start[:2] in (b"\xff\xfe", b"\xfe\xff")
+    if is_utf32 or (b"\x00" in start and not is_utf16):
+        raise InputError(f"{path}: {NOT_UTF8}")
+    encoding, note = "utf-16" if is_utf16 else "utf8", ""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(start)
+        note = f"{path} is not UTF-8; it was read as UTF-16." if is_utf16 else ""
+    except UnicodeDecodeError:
+        note = (
+            f"{path} is not UTF-8; cells that are not were read as Windows-1252 (Western European)."
+        )
+    first = start.decode(encoding, errors="replace").lstrip("\r\n").partition("\n")[0]
     is_tab = path.name.lower().endswith((".tsv", ".tsv.gz"))
     delimiter = "\t" if is_tab else max((",", ";", "\t", "|"), key=first.count)
-    format = CsvFormat(delimiter, encoding)
-    header = next(_cells(path, format), None)
+    header = next(_cells(path, CsvFormat(delimiter, encoding)), None)
     if header is None:
         raise InputError(f"{path} is empty.")
     names = tuple(_text(column[0].as_py() or b"") for column in header.columns)
-    return CsvFormat(delimiter, encoding, names, _note(path, encoding, start))
-
-
-def _note(path: Path, encoding: str, start: bytes) -> str:
-    if encoding != "utf8":
-        return f"{path} is not UTF-8; it was read as UTF-16."
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(start)
-    except UnicodeDecodeError:
-        return (
-            f"{path} is not UTF-8; cells that are not were read as Windows-1252 (Western European)."
-        )
-    return ""
+    return CsvFormat(delimiter, encoding, names, note)
 
 
 def read_csv(path: Path, format: CsvFormat, columns: Sequence[str]) -> Iterator[Any]:
     """Yield record batches of texts; what ends in .gz is unpacked."""
-    places = [format.names.index(name) for name in columns]
-    for batch in read_cells(path, format, places):
+    for batch in read_cells(path, format, [format.names.index(name) for name in columns]):
         yield pa.record_batch([_texts(cells) for cells in batch.columns], names=list(columns))
 
 
 def read_cells(path: Path, format: CsvFormat, places: Sequence[int]) -> Iterator[Any]:
     """Yield the cells of some columns as bytes, without the line of the names."""
-    is_first = True
-    for batch in _cells(path, format, [f"f{place}" for place in places]):
-        yield batch.slice(1) if is_first else batch
-        is_first = False
+    for number, batch in enumerate(_cells(path, format, [f"f{place}" for place in places])):
+        yield batch if number else batch.slice(1)
 
 
 def _cells(path: Path, format: CsvFormat, places: Sequence[str] | None = None) -> Iterator[Any]:
@@ -114,19 +109,6 @@ def _text(cell: bytes) -> str:
         return cell.decode("cp1252", errors="replace")
 
 
-def _encoding(start: bytes, path: Path) -> str:
-    """Return the encoding that a file's first bytes tell, or refuse what is no text."""
-    for mark, ending in ((b"\x1f\x8b", ".csv.gz"), (b"PK\x03\x04", ".xlsx")):
-        if start.startswith(mark):
-            raise InputError(f"{path} is no text but packed: should its name end in {ending}?")
-    is_utf32 = start[:4] in (b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff")
-    if not is_utf32 and start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    if is_utf32 or b"\x00" in start:
-        raise InputError(f"{path}: {NOT_UTF8}")
-    return "utf8"
-
-
 def csv_error(path: Path, error: Exception) -> InputError:
     """Return what Arrow says of a CSV file as a sentence."""
     text = " ".join(str(error).split())
@@ -134,17 +116,15 @@ def csv_error(path: Path, error: Exception) -> InputError:
     place = f"{path}, line {row[1]}" if row else str(path)
     ragged = re.search(r"Expected (\d+) columns, got (\d+)", text)
     if ragged:
-        return InputError(
-            f"{place}: there are {ragged[2]} fields, and the header names {ragged[1]} columns."
-        )
-    if "UTF8" in text or "UTF-16" in text:
-        return InputError(f"{place}: {NOT_UTF8}")
-    if "Empty CSV" in text:
+        says = f"{place}: there are {ragged[2]} fields, and the header names {ragged[1]} columns."
+    elif "UTF8" in text or "UTF-16" in text:
+        says = f"{place}: {NOT_UTF8}"
+    elif "Empty CSV" in text:
         with pa.input_stream(str(path)) as file:
             has_header = bool(file.read(BLOCK).strip())
-        return InputError(
-            f"{path} holds column names and no rows." if has_header else f"{path} is empty."
-        )
-    if "straddl" in text:
-        return InputError(f"{path} has a line of more than {BLOCK:,} bytes; is it CSV?")
-    return InputError(f"{place} cannot be read as CSV: {text}.")
+        says = f"{path} holds column names and no rows." if has_header else f"{path} is empty."
+    elif "straddl" in text:
+        says = f"{path} has a line of more than {BLOCK:,} bytes; is it CSV?"
+    else:
+        says = f"{place} cannot be read as CSV: {text}."
+    return InputError(says)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
 from decimal import Decimal
 from types import NoneType
@@ -16,12 +17,15 @@ import pyarrow as pa
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, column_or_1d
 
-from halfseen.data.arrow_files import LARGEST_BATCH
+from halfseen.arrays import Floats
+from halfseen.blocks import Blocks
+from halfseen.data.column_spec import ColumnSpec, Missing, Task
+from halfseen.data.label_column import FEWEST_ROWS
+from halfseen.data.schema_inference import InferredTables, ambiguous_columns, infer_schema
 from halfseen.data.tables import ArrowTable
-from halfseen.data.values import cells_of, check_alike, composed_name
+from halfseen.data.values import LARGEST_BATCH, cells_of, check_alike, composed_name
 from halfseen.errors import InputError, capitalized, one_line
 
-Inputs = npt.NDArray[Any]
 PLAIN_CELLS = (str, int, float, Decimal, date, time, NoneType)
 """What a cell of a column may be that holds things of several types."""
 
@@ -125,16 +129,18 @@ def _from_frame(frame: nw.DataFrame[Any], where: str) -> ArrowTable:
 
 def named_like(rows: ArrowTable, order: Sequence[str], observed: Sequence[str]) -> ArrowTable:
     """Give the columns of a matrix the names of a model's: all in their order, or the observed."""
-    if not rows.positional:
-        return rows
-    width = len(rows.names)
     for names in (order, observed):
-        if width == len(names):
-            return ArrowTable(rows.table.rename_columns(list(names)), rows.where, positional=True)
-    raise InputError(
-        f"{rows.where} has {width} features, but halfseen is expecting {len(order)} features as "
-        f"input, or {len(observed)} without the missing block."
-    )
+        if rows.positional and len(rows.names) == len(names):
+            return replace(rows, table=rows.table.rename_columns(list(names)))
+    if rows.positional:
+        raise InputError(
+            f"{rows.where} has {len(rows.names)} features, but halfseen is expecting {len(order)} "
+            f"features as input, or {len(observed)} without the missing block."
+        )
+    return rows
+
+
+# --- labels beside them -------------------------------------------------------------------------
 
 
 def label_column(
@@ -144,10 +150,10 @@ def label_column(
     labels = column_or_1d(np.asarray(y), warn=True)
     if len(labels) != rows:
         raise InputError(f"There are {rows} source rows and {len(labels)} labels.")
-    absent = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
-    if absent.any():
+    absent = [label is None or label != label for label in labels.tolist()]
+    if any(absent):
         raise InputError(
-            f"The source label of row {int(np.argmax(absent))} is missing (NaN): every source row "
+            f"The source label of row {absent.index(True)} is missing (NaN): every source row "
             "needs a label; drop the rows that have none."
         )
     continuous = labels.dtype.kind == "f" and not np.all(labels == np.round(labels))
@@ -173,13 +179,6 @@ def _of_one_kind(labels: list[Any], called: str) -> pa.Array:
         return pa.array(labels)
     except (pa.ArrowException, TypeError) as error:
         raise InputError(f"{called} hold values of several kinds: {one_line(error)}.") from None
-
-
-def with_label(table: ArrowTable, labels: Any, name: str) -> ArrowTable:
-    """Return the table with labels, or weights, as one more column of that name."""
-    return ArrowTable(
-        table.table.append_column(name, pa.array(labels)), table.where, table.positional
-    )
 
 
 def split_stacked(
@@ -211,3 +210,120 @@ def take_rows(values: Any, rows: npt.NDArray[np.bool_]) -> Any:
     if isinstance(native, nw.DataFrame | nw.Series):
         return native.filter(rows.tolist()).to_native()
     return np.asarray(values)[rows]
+
+
+# --- two of them, understood like two files -----------------------------------------------------
+
+
+def infer_frames(
+    source: ArrowTable,
+    labels: pa.Array,
+    target: ArrowTable | None,
+    *,
+    missing: Missing = None,
+    keep: Sequence[Any] | None = (),
+    categorical: Sequence[Any] = (),
+    drop: Sequence[Any] = (),
+    fewest: int = FEWEST_ROWS,
+    target_labels: pa.Array | None = None,
+    task: Task = "classification",
+    weights: Floats | None = None,
+) -> InferredTables:
+    """Return what was understood of a labelled frame and a target's.
+
+    Without a target the source's own rows stand in for one without shift. Columns are named as in
+    :class:`~halfseen.data.column_spec.ColumnSpec`, or by position; `keep=None` keeps all.
+    `target_labels` are null where there is none, and used wherever there are enough.
+    """
+    names = source.names
+    hidden: tuple[str, ...] = ()
+    if missing is not None:
+        blocks = missing if isinstance(missing, Blocks) else Blocks.columns(names, missing)
+        if blocks.shape != (len(names),):
+            raise InputError(
+                f"The blocks are for rows of shape {blocks.shape}, not {(len(names),)}."
+            )
+        hidden = tuple(names[position] for position in blocks.missing)
+    observed = [name for name in names if name not in hidden]
+    if target is not None:
+        target = _matched(source, target, observed, explicit=missing is not None)
+    elif hidden:
+        target = replace(source, table=source.table.select(observed), where="the target")
+    else:
+        raise InputError(
+            "No target was given, so missing=[...] must name the block that predictions do "
+            f"without (n_features={len(names)})."
+        )
+    label, weight = "label", "weight"
+    while {label, weight} & {*names, *target.names}:
+        label, weight = f"{label}_", f"{weight}_"
+    whole = _with_column(source, labels, label)
+    if weights is not None:
+        whole = _with_column(whole, weights, weight)
+    if target_labels is not None:
+        target = _with_column(target, target_labels, label)
+    dropped = _names(drop, names)
+    spec = ColumnSpec(
+        label,
+        missing=hidden,
+        keep=tuple(n for n in observed if n not in dropped)
+        if keep is None
+        else _names(keep, names),
+        categorical=_names(categorical, names),
+        drop=dropped,
+        in_python=True,
+        target_labels=True,
+        task=task,
+        weight=None if weights is None else weight,
+    )
+    found = infer_schema(whole, target, spec, fewest=fewest)
+    if isinstance(found, InferredTables):
+        return found
+    raise ambiguous_columns(found, spec)
+
+
+def _with_column(table: ArrowTable, cells: Any, name: str) -> ArrowTable:
+    """Return the table with labels, or weights, as one more column."""
+    return replace(table, table=table.table.append_column(name, pa.array(cells)))
+
+
+def _matched(
+    source: ArrowTable, target: ArrowTable, observed: Sequence[str], *, explicit: bool
+) -> ArrowTable:
+    """Return the target with the source's names; refuse columns that do not correspond."""
+    names = source.names
+    if target.positional:
+        if len(target.names) not in (len(names), len(observed)):
+            raise InputError(
+                f"Source rows have shape ({len(names)},) and target rows ({len(target.names)},), "
+                "without column names to compare: name the missing block with missing=[...]."
+            )
+        return named_like(target, names, observed)
+    extra = [name for name in target.names if name not in names]
+    if extra:
+        warnings.warn(
+            f"The target has column {extra[0]!r}"
+            + (f" and {len(extra) - 1} more" if len(extra) > 1 else "")
+            + ", which the source lacks; ignored.",
+            stacklevel=5,
+        )
+    absent = [name for name in observed if name not in target.names]
+    if explicit and absent:
+        raise InputError(
+            f"The target lacks column {absent[0]!r}, which missing=[...] does not name: name it "
+            "there too, or leave missing out to have the block found."
+        )
+    return target
+
+
+def _names(given: Sequence[Any], names: Sequence[str]) -> tuple[str, ...]:
+    """Return columns by name; positions count from zero."""
+    found = []
+    for entry in [given] if isinstance(given, str) else given:
+        if not isinstance(entry, int | np.integer) or isinstance(entry, bool):
+            found.append(str(entry))
+        elif -len(names) <= entry < len(names):
+            found.append(names[int(entry)])
+        else:
+            raise InputError(f"There is no column {entry}; there are {len(names)}.")
+    return tuple(found)

@@ -2,8 +2,10 @@
 
 Nothing is decoded before its size is known, animated files show their first frame, and pictures
 stand as their EXIF orientation says. What cannot be read is handed to the caller as a sentence.
-What is missing of a picture is painted over at its own size, before anything is resized: JPEG is
-decoded whole, because at a fraction of its size each block of 8 pixels mixes all of its own.
+
+Resizing mixes neighbours. So of a picture every pixel is painted over that overlaps a missing cell
+of the (side, side) grid that it is resized to, before it is resized; and the cells that a hidden
+pixel is mixed into count as missing too. What is hidden then reaches no answer, whatever the sizes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import hashlib
 import os
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,9 +24,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from halfseen.arrays import Integers
 from halfseen.blocks import Blocks
 from halfseen.data.frames import scaled_bytes
-from halfseen.data.image_blocks import Size, cells_of_mask, hidden_pixels, mixed_cells
 from halfseen.errors import InputError, installed_by
 
 with installed_by("images", "Reading images"):
@@ -40,6 +42,9 @@ ORIENTATION, LYING = 0x0112, (5, 6, 7, 8)
 """The EXIF tag that says how a picture is turned, and its values that swap width and height."""
 
 T = TypeVar("T")
+Mask = npt.NDArray[np.bool_]
+Size = tuple[int, int]
+"""Width and height, as Pillow has them."""
 Pixels = npt.NDArray[np.float32]
 Paint = Callable[[Size], Image.Image]
 """Gives the mask of what is painted over in pictures of a size."""
@@ -267,7 +272,7 @@ def chosen_size(folders: Sequence[ImageFolder]) -> int:
     return next((size for size in SIZES if size >= side), SIZES[-1])
 
 
-def read_mask(path: Path, size: int) -> npt.NDArray[np.bool_]:
+def read_mask(path: Path, size: int) -> Mask:
     """Return which pixels of (size, size) images are missing: what a picture shows white in any."""
     if not path.is_file():
         raise InputError(f"The mask {path} does not exist.")
@@ -350,3 +355,62 @@ def _text(name: str) -> str:
 
 def _cannot_list(error: OSError) -> None:
     raise InputError(f"{error.filename} cannot be listed: {error.strerror}.")
+
+
+# --- which pixels and cells resizing mixes ------------------------------------------------------
+
+
+def hidden_pixels(missing: Mask, size: Size) -> Mask:
+    """Return which pixels of a picture overlap a missing cell, as (height, width)."""
+    rows, columns = missing.shape
+    return _any_in(missing, _overlapped(size[1], rows), _overlapped(size[0], columns))
+
+
+def cells_of_mask(picture: Mask, side: int) -> Mask:
+    """Return which cells of a (side, side) grid overlap a true pixel of a mask of any size."""
+    height, width = picture.shape
+    return _any_in(picture, _overlapped(side, height), _overlapped(side, width))
+
+
+def mixed_cells(missing: Mask, sizes: Iterable[Size] = ()) -> Mask:
+    """Return the missing cells, and those that a hidden pixel is mixed into by resizing.
+
+    It is so of pictures of the `sizes`, and of all that are not smaller than the grid: reduced
+    by any factor, a cell is mixed with those next to it, and with no other.
+    """
+    rows, columns = missing.shape
+    found = np.zeros_like(missing)
+    for width, height in {(columns, rows), *sizes}:
+        wide = 2 * columns if width >= columns else width
+        tall = 2 * rows if height >= rows else height
+        found |= _any_in(missing, _mixed(tall, rows), _mixed(wide, columns))
+    return found
+
+
+def _overlapped(parts: int, of: int) -> Integers:
+    """Return which of `of` parts of a line each of so many others overlaps: first and last + 1."""
+    part = np.arange(parts)
+    return np.stack([part * of // parts, -(-(part + 1) * of // parts)], axis=1)
+
+
+def _mixed(pixels: int, cells: int) -> Integers:
+    """Return which cells share pixels with the support of each, where so many pixels are resized.
+
+    As the first and last + 1. The support is that of Pillow's bilinear filter.
+    """
+    scale = pixels / cells
+    reach, centre = max(scale, 1.0), (np.arange(cells) + 0.5) * scale
+    first = np.floor(centre - reach + 0.5).clip(0).astype(np.int64)
+    last = np.floor(centre + reach + 0.5).clip(None, pixels).astype(np.int64)
+    return np.stack([first * cells // pixels, -(-last * cells // pixels)], axis=1)
+
+
+def _any_in(mask: Mask, rows: Integers, columns: Integers) -> Mask:
+    """Return for each span of rows and each of columns whether the mask is true within both."""
+    mask = mask.T
+    for spans in (columns, rows):
+        # Neighbours mostly have the same span, of which a large picture has few.
+        different, place = np.unique(spans, axis=0, return_inverse=True)
+        found = np.stack([mask[first:last].any(axis=0) for first, last in different])
+        mask = found[place.reshape(-1)].T
+    return mask.T

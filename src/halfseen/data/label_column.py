@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +13,12 @@ import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
 from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.column_types import ColumnSummary
 from halfseen.data.schema import Shape, TableSchema
+from halfseen.data.tables import Table
 from halfseen.data.values import as_categories, as_numbers, counts, outline, quoted
 from halfseen.errors import InputError
 from halfseen.targets import Scalar, class_name
-
-if TYPE_CHECKING:
-    from halfseen.data.column_summary import ColumnSummary
-    from halfseen.data.tables import Table
 
 MOST_CLASSES = 100
 FEWEST_ROWS = 5
@@ -100,11 +98,7 @@ def label_stored(classes: Sequence[Scalar]) -> Literal["text", "number", "boolea
 
 
 def select_target(
-    labels: Counter[Any],
-    numbers: ColumnSummary | None,
-    spec: ColumnSpec,
-    *,
-    fewest: int = FEWEST_ROWS,
+    labels: Counter[Any], numbers: ColumnSummary | None, spec: ColumnSpec, *, fewest: int
 ) -> tuple[tuple[Scalar, ...], Shape | None]:
     """Return the classes of a label, or how its amounts are distributed.
 
@@ -114,28 +108,28 @@ def select_target(
     certain = numbers is not None and not numbers.is_whole and len(labels) > CERTAIN_AMOUNTS
     if spec.task == "classification" or (spec.task == "auto" and not certain):
         return ordered_classes(labels, spec, fewest=fewest), None
+    name = spec.label
     if spec.positive is not None:
         raise InputError(
-            f"{spec.said('positive', spec.positive)} names a class, and the label "
-            f"{spec.label!r} is an amount."
+            f"{spec.said('positive', spec.positive)} names a class, and the label {name!r} is an "
+            "amount."
         )
     if numbers is None:
         raise InputError(
-            f"The label {spec.label!r} holds {class_name(next(iter(labels)))!r}, which is no "
-            "amount: regression needs numbers."
+            f"The label {name!r} holds {class_name(next(iter(labels)))!r}, which is no amount: "
+            "regression needs numbers."
         )
-    widest = max(abs(numbers.least), abs(numbers.most))
-    if widest > LARGEST_AMOUNT or 0 < numbers.most - numbers.least < 1 / LARGEST_AMOUNT:
+    low, high = numbers.least, numbers.most
+    if max(abs(low), abs(high)) > LARGEST_AMOUNT or 0 < high - low < 1 / LARGEST_AMOUNT:
         raise InputError(
-            f"The label {spec.label!r} goes from {numbers.least:g} to {numbers.most:g}, and "
-            f"errors are squared: give it in a unit in which amounts stay below "
-            f"{LARGEST_AMOUNT:g} and differ by more than {1 / LARGEST_AMOUNT:g}."
+            f"The label {name!r} goes from {low:g} to {high:g}, and errors are squared: give it in "
+            f"a unit in which amounts stay below {LARGEST_AMOUNT:g} and differ by more than "
+            f"{1 / LARGEST_AMOUNT:g}."
         )
-    if len(labels) < 2 or numbers.rows - numbers.gaps < 2 * fewest:
-        known = numbers.rows - numbers.gaps
+    if len(labels) < 2 or numbers.known < 2 * fewest:
         raise InputError(
-            f"The label {spec.label!r} has {len(labels)} different values in {known} "
-            f"rows; regression needs at least {2 * fewest} rows that differ."
+            f"The label {name!r} has {len(labels)} different values in {numbers.known} rows; "
+            f"regression needs at least {2 * fewest} rows that differ."
         )
     return (), numbers.shape()
 
@@ -207,29 +201,24 @@ def ordered_classes(
     labels: Counter[Any], spec: ColumnSpec, *, fewest: int = FEWEST_ROWS
 ) -> tuple[Scalar, ...]:
     """Return the classes of a label column in order, the positive one last."""
-    name, positive = spec.label, spec.positive
+    name, first = spec.label, next(iter(labels))
     if len(labels) < 2:
         raise InputError(
-            f"The label {name!r} has one value, {class_name(next(iter(labels)))!r}, in "
-            "every row; two or more classes are needed."
+            f"The label {name!r} has one value, {class_name(first)!r}, in every row; two or more "
+            "classes are needed."
         )
     _check_spelling(labels, name)
     is_amount = all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels)
     rare = is_amount and len(labels) > 10 and float(np.median(list(labels.values()))) < fewest
     broken = any(isinstance(v, float) and not v.is_integer() for v in labels)
     if rare or broken or len(labels) > MOST_CLASSES:
-        amount = f", as an amount has: predict it as one with {spec.said('task', 'regression')}"
+        advice = f"; classes are needed, at most {MOST_CLASSES}."
+        if is_amount:
+            how = spec.said("task", "regression")
+            advice = f", as an amount has: predict it as one with {how}, or bin it into classes."
         raise InputError(
-            f"The label {name!r} has {len(labels):,} different values such as "
-            f"{next(iter(labels))!r}"
-            + (
-                f"{amount}, or bin it into classes."
-                if is_amount
-                else f"; classes are needed, at most {MOST_CLASSES}."
-            )
+            f"The label {name!r} has {len(labels):,} different values such as {first!r}{advice}"
         )
-    if any(not isinstance(value, bool | int | float | str) for value in labels):
-        raise InputError(f"The label {name!r} must hold numbers, texts or booleans.")
     alone = [value for value, count in labels.items() if count < fewest]
     if alone:
         raise InputError(
@@ -237,15 +226,14 @@ def ordered_classes(
             f"at least {fewest} are needed to learn from some and measure on others."
         )
     classes = sorted(labels)
-    if positive is None:
+    if spec.positive is None:
         return tuple(classes)
     names = [class_name(value) for value in classes]
-    if positive not in names:  # TRUE for true
-        folded = [name for name in names if name.casefold() == positive.casefold()]
-        positive = folded[0] if len(folded) == 1 else positive
+    folded = [n for n in names if n.casefold() == spec.positive.casefold()]  # TRUE for true
+    positive = folded[0] if len(folded) == 1 else spec.positive
     if positive not in names:
         raise InputError(
-            f"{spec.said('positive', str(positive))} is no value of label {name!r}; it has "
+            f"{spec.said('positive', positive)} is no value of label {name!r}; it has "
             f"{', '.join(names)}."
         )
     if len(classes) > 2:
@@ -254,16 +242,9 @@ def ordered_classes(
 
 
 def _check_spelling(labels: Counter[Any], name: str) -> None:
-    """Refuse classes that are texts and numbers, or that differ in capitals and spaces alone."""
-    texts = [value for value in labels if isinstance(value, str)]
-    if texts and len(texts) < len(labels):
-        other = next(value for value in labels if not isinstance(value, str))
-        raise InputError(
-            f"The label {name!r} holds texts such as {texts[0]!r} in one table and numbers such as "
-            f"{other!r} in another: write it in one way."
-        )
+    """Refuse classes that differ in capitals and spaces alone."""
     spelled: dict[str, str] = {}
-    for text in texts:
+    for text in (value for value in labels if isinstance(value, str)):
         other = spelled.setdefault(" ".join(outline(text).split()).casefold(), text)
         if other != text:
             raise InputError(

@@ -1,25 +1,30 @@
-"""Columns to inputs, by the numbers in a schema."""
+"""Columns to inputs by the numbers in a schema, row by row, and how those numbers are scaled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfseen.arrays import Floats, Matrix
+from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.data.dates import date_names, date_parts
-from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema
-from halfseen.data.values import Unread, as_categories, numbers_of
+from halfseen.data.label_column import NO_LABEL, Labels, counted_rows, some_labels
+from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema, signed_log
+from halfseen.data.tables import Table, each_site
+from halfseen.data.values import Unread, as_categories, as_numbers
 from halfseen.errors import InputError
+from halfseen.splitting import rarest_class
+from halfseen.targets import TargetType
+
+Chunk = tuple[Matrix, Labels]
 
 
-@dataclass(frozen=True)
-class ReadRows:
+class ReadRows(NamedTuple):
     """Some rows as a schema reads them."""
 
     columns: Mapping[str, Any]
@@ -46,28 +51,32 @@ def read_rows(
     """
     found: dict[str, Any] = {}
     unread = Unread()
-    read = [column for column in schema.columns if complete or column.role == "observed"]
     made = date_names(schema.dates)
-    for name in dict.fromkeys(made[each.name][0] for each in read if each.name in made):
-        values, of = _named(table, name, where), schema.dates[name]
-        parts = date_parts(values, name, of, where=where, first_row=first_row, unread=unread)
-        found |= {f"{name} {part}": numbers for part, numbers in parts.items()}
-    for column in read:
-        if column.name in made:
+    for column in schema.columns if complete else schema.observed:
+        name = column.name
+        if name in found:
             continue
-        values = _named(table, column.name, where)
-        if isinstance(column, NumberColumn):
-            found[column.name] = numbers_of(
-                column, values, where=where, first_row=first_row, unread=unread
+        cells = made.get(name, name)
+        places = table.schema.get_all_field_indices(cells)
+        if not places:
+            raise InputError(f"Column {cells!r}, which the model needs, is not in {where}.")
+        if len(places) > 1:
+            raise InputError(f"Column {cells!r} is in {where} {len(places)} times; keep one.")
+        values = table.column(places[0])
+        if name in made:
+            of = schema.dates[cells]
+            parts = date_parts(values, cells, of, where=where, first_row=first_row, unread=unread)
+            found |= {f"{cells} {part}": numbers for part, numbers in parts.items()}
+        elif isinstance(column, CategoryColumn):
+            found[name] = as_categories(
+                values, name, where=where, stored=column.values, known=column.known
             )
         else:
-            found[column.name] = categories_of(column, values, where=where)
+            found[name] = as_numbers(
+                values, name, where=where, first_row=first_row, strays=column.strays,
+                written=column.written, shape=column.shape, unread=unread,
+            )  # fmt: skip
     return ReadRows(found, table.num_rows, first_row, unread)
-
-
-def categories_of(column: CategoryColumn, values: Any, *, where: str) -> Any:
-    """Return a column of a schema as texts."""
-    return as_categories(values, column.name, where=where, stored=column.values, known=column.known)
 
 
 def inputs_of(schema: TableSchema, read: ReadRows) -> Matrix:
@@ -78,25 +87,24 @@ def inputs_of(schema: TableSchema, read: ReadRows) -> Matrix:
     inputs = np.zeros((read.rows, len(schema.inputs)), dtype=np.float32)
     start = 0
     for column in schema.columns:
-        stop = start + len(column.inputs)
+        block = inputs[:, start : (start := start + len(column.inputs))]
         values = read.columns.get(column.name)
-        if values is not None:
-            block = inputs[:, start:stop]
-            if isinstance(column, NumberColumn):
-                gaps = np.isnan(values)
-                filled = np.where(gaps, column.fill, values)
-                scaled = (signed_log(filled) if column.log else filled) - column.mean
-                block[:, 0] = np.clip(scaled / column.scale, -schema.clip, schema.clip)
-            else:
-                gaps = _numpy(values.is_null())
-                known = pa.array(column.categories, pa.string())
-                found = pc.index_in(values.fill_null(column.fill), value_set=known)
-                position = _numpy(found.fill_null(len(known))).astype(np.int64)
-                places = np.flatnonzero(column.other | (position < len(known)))
-                block[places, position[places]] = 1.0
-            if column.indicator:
-                block[:, -1] = gaps
-        start = stop
+        if values is None:
+            continue
+        if isinstance(column, NumberColumn):
+            gaps = np.isnan(values)
+            filled = np.where(gaps, column.fill, values)
+            scaled = (signed_log(filled) if column.log else filled) - column.mean
+            block[:, 0] = np.clip(scaled / column.scale, -schema.clip, schema.clip)
+        else:
+            gaps = values.is_null().to_numpy(zero_copy_only=False)
+            known = pa.array(column.categories, pa.string())
+            found = pc.index_in(values.fill_null(column.fill), value_set=known)
+            position = found.fill_null(len(known)).to_numpy(zero_copy_only=False).astype(np.int64)
+            places = np.flatnonzero(column.other | (position < len(known)))
+            block[places, position[places]] = 1.0
+        if column.indicator:
+            block[:, -1] = gaps
     return inputs
 
 
@@ -105,21 +113,173 @@ def transform(schema: TableSchema, table: Any, **how: Any) -> Matrix:
     return inputs_of(schema, read_rows(schema, table, **how))
 
 
-def signed_log(values: Floats) -> Floats:
-    r"""Return sign(v) log(1 + \|v\|), which leaves small numbers as they are."""
-    logged: Floats = np.sign(values) * np.log1p(np.abs(values))
-    return logged
+def outside(column: NumberColumn | CategoryColumn, values: Any, ranges: float = 0.0) -> Integers:
+    """Return the places of what the source never had, or of numbers so many ranges beyond it."""
+    shape = column.shape or Shape(rows=0, gaps=0.0, distinct=0)
+    if isinstance(column, NumberColumn) and shape.quantiles:
+        low, high = shape.quantiles[0], shape.quantiles[-1]
+        margin = ranges * (high - low)
+        return np.flatnonzero((values < low - margin) | (values > high + margin))
+    # Where not all categories are listed, any may have been among the rest.
+    if isinstance(column, CategoryColumn) and 0 < shape.distinct <= len(shape.shares):
+        known = pc.is_in(values, value_set=pa.array(list(shape.shares), pa.string()))
+        unseen = pc.and_not(pc.is_valid(values), known)
+        return np.flatnonzero(unseen.to_numpy(zero_copy_only=False))
+    return np.empty(0, dtype=np.int64)
 
 
-def _named(table: Any, name: str, where: str) -> Any:
-    positions = table.schema.get_all_field_indices(name)
-    if not positions:
-        raise InputError(f"Column {name!r}, which the model needs, is not in {where}.")
-    if len(positions) > 1:
-        raise InputError(f"Column {name!r} is in {where} {len(positions)} times; keep one.")
-    return table.column(positions[0])
+# --- whole tables -------------------------------------------------------------------------------
 
 
-def _numpy(values: Any) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = values.to_numpy(zero_copy_only=False)
-    return array
+@dataclass(frozen=True)
+class RowStream:
+    """Prepared rows of a table, less or only the `share` of them that is held out.
+
+    Which rows are held out depends on `seed` and their place in the table alone, so that every
+    pass leaves out the same ones. Rows of the source have labels and the missing block; those of a
+    target have :data:`~halfseen.data.label_column.NO_LABEL`, unless `some_labelled` says otherwise.
+    """
+
+    table: Table
+    schema: TableSchema
+    is_source: bool
+    share: float = 0.0
+    seed: int = 0
+    some_labelled: bool = False
+    unlabelled: bool = False
+    """Whether rows of the source are those without a label, in the place of the others."""
+
+    def chunks(self, *, held_out: bool = False) -> Iterator[Chunk]:
+        """Yield inputs with labels (none for a target), in the table's order."""
+        schema, is_source = self.schema, self.is_source
+        names = list(schema.cells(complete=is_source))
+        names += [schema.label] if is_source or self.some_labelled else []
+        names += [schema.weight] if is_source and schema.weight is not None else []
+        random = np.random.default_rng([self.seed, 0])
+        for site in each_site(self.table):
+            how = {"where": site.where, "first_row": site.first_row}
+            for batch in site.batches(names):
+                chosen = (random.random(batch.num_rows) < self.share) == held_out
+                if is_source:
+                    yield labelled_rows(
+                        schema, batch, among=chosen, unlabelled=self.unlabelled, **how
+                    )
+                else:
+                    inputs = transform(schema, batch, **how)
+                    labels = np.full(batch.num_rows, NO_LABEL)
+                    if self.some_labelled:
+                        given = batch.column(schema.label)
+                        labels = some_labels(schema, given, schema.label, site.where)
+                    yield inputs[chosen], labels[chosen]
+                how["first_row"] += batch.num_rows
+
+    def all(self, *, held_out: bool = False) -> Chunk:
+        return _joined(self.chunks(held_out=held_out))
+
+    def at_most(self, most: int, rows: int) -> Chunk:
+        """Return all rows of a table that has `rows` of them, or about `most` of a longer one."""
+        if rows <= most:
+            return self.all()
+        random = np.random.default_rng(self.seed)
+        sampled = ((chunk, random.random(len(chunk[0])) < most / rows) for chunk in self.chunks())
+        return _joined((inputs[some], labels[some]) for (inputs, labels), some in sampled)
+
+
+def labelled_rows(
+    schema: TableSchema,
+    batch: Any,
+    *,
+    among: npt.NDArray[np.bool_] | None = None,
+    unlabelled: bool = False,
+    **how: Any,
+) -> Chunk:
+    """Return the complete rows of a batch that have a label (or none) and count, with labels."""
+    inputs = transform(schema, batch, complete=True, **how)
+    labels = some_labels(schema, batch.column(schema.label), schema.label, how["where"])
+    chosen = counted_rows(schema, batch, labels, unlabelled=unlabelled)
+    chosen = chosen if among is None else chosen & among
+    return inputs[chosen], labels[chosen]
+
+
+def _joined(chunks: Iterator[Chunk]) -> Chunk:
+    inputs, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    return inputs, labels
+
+
+# --- one scale for all numbers, or one for each, decided on the labelled source ------------------
+
+FEWEST_COLUMNS = 20
+"""Columns of measurements from which a common scale is considered at all."""
+MOST_ROWS = 100_000
+"""A larger source has rows enough to learn each column's weight whatever its scale."""
+COMPARED_ROWS = 2_000
+PENALTIES = (1e-3, 1e-2, 0.1)
+FOLDS = 5
+
+
+def shared_scale(
+    standardized: Matrix, labels: Labels, spreads: npt.NDArray[Any], kind: TargetType
+) -> float | None:
+    """Return the root mean square of the spreads where sharing it predicts better, else None.
+
+    A ridge-penalised linear model is fitted with both scalings, each with its best of three
+    penalties; the common scale must win by more than the standard error of the difference
+    between its five folds. `spreads` are what the standardized columns were divided by.
+
+    Examples
+    --------
+    One wide column carries the label, 99 narrow ones are noise:
+
+    >>> from halfseen.targets import ClassTarget
+    >>> rng = np.random.default_rng(0)
+    >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
+    >>> two = ClassTarget.of(2)
+    >>> shared_scale(rows, (rows[:, 0] > 0).astype(int), spreads, two) is not None
+    True
+    >>> shared_scale(rows, (rows[:, 7] > 0).astype(int), spreads, two) is None
+    True
+    """
+    some = np.random.default_rng(0).permutation(len(labels))[:COMPARED_ROWS]
+    rows, labels = standardized[some].astype(np.float64), labels[some]
+    if rarest_class(kind.strata(labels)) < FOLDS:
+        return None
+    common = float(np.sqrt(np.square(spreads).mean()))
+    own, shared = (
+        max(kind.linear_scores(x, labels, PENALTIES), key=np.mean)
+        for x in (rows, rows * (spreads / common))
+    )
+    gain: Floats = shared - own
+    error = float(gain.std(ddof=1)) / np.sqrt(FOLDS)
+    return common if float(gain.mean()) > error else None
+
+
+def select_scales(
+    schema: TableSchema, sample: Sequence[Any], where: str, rows: int
+) -> tuple[TableSchema, str | None]:
+    """Return the schema with the scale that suits its columns of measurements, and a note.
+
+    Principal components and embeddings come on one common scale, and their spread says how much
+    they matter: scaling each to spread one drowns the first few in noise. Ages and blood
+    pressures do not. The labels of some source rows tell the cases apart (:func:`shared_scale`).
+    """
+    columns = [c for c in schema.columns if _is_measurement(c)]
+    if len(columns) < FEWEST_COLUMNS or rows > MOST_ROWS:
+        return schema, None
+    positions = [schema.inputs.index(column.name) for column in columns]
+    inputs, labels = _joined(labelled_rows(schema, batch, where=where) for batch in sample)
+    spreads = np.array([column.scale for column in columns])
+    common = shared_scale(inputs[:, positions], labels, spreads, schema.target_type)
+    if common is None:
+        return schema, None
+    scaled = tuple(
+        c.model_copy(update={"scale": common}) if _is_measurement(c) else c for c in schema.columns
+    )
+    note = (
+        f"{len(columns)} columns of measurements share one scale, because the source's labels are "
+        "predicted better so: their spreads mean something, as those of principal components do."
+    )
+    return schema.model_copy(update={"columns": scaled}), note
+
+
+def _is_measurement(column: Any) -> TypeGuard[NumberColumn]:
+    return isinstance(column, NumberColumn) and column.kind == "numeric"

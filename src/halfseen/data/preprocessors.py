@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
-from halfseen.data.column_spec import similar
+from halfseen.data.column_spec import Missing, similar
 from halfseen.data.frames import Images, named_like, read_frame
-from halfseen.data.image_blocks import Scale, prepare_images
 from halfseen.data.preprocessing import ReadRows, inputs_of, read_rows
 from halfseen.data.schema import TableSchema
-from halfseen.errors import InputError, first_fault
+from halfseen.errors import InputError, capitalized, first_fault
 from halfseen.targets import ClassTarget, Scalar, TargetType, class_name
 
+SIDES = ("top", "bottom", "left", "right")
+Scale = Literal["bytes", "unit", "own"]
+"""What pixels are: bytes, brought to [-1, 1]; numbers in [-1, 1]; or on a scale of the user's."""
+ROUNDING = 1e-6
 LARGEST = 1_000_000
 """Inputs of a row at most, in a description that is read: more would exhaust memory."""
 
@@ -57,21 +61,6 @@ class TablePreprocessor:
     def prepare(self, X: Any, **how: Any) -> Matrix:
         """Return the inputs of some rows; `how` as for :meth:`read`."""
         return inputs_of(self.schema, self.read(X, **how))
-
-    def has_missing_block(self, X: Any, where: str = "X") -> npt.NDArray[np.bool_]:
-        """Say for each row whether every column of the missing block has a value."""
-        table, _ = self.table(X, where)
-        names = [column.name for column in self.schema.missing]
-        cells = set(self.schema.cells(complete=True))
-        if not cells <= set(table.schema.names):
-            return np.zeros(table.num_rows, dtype=bool)
-        read = read_rows(self.schema, table, complete=True, where=where)
-        complete = np.ones(table.num_rows, dtype=bool)
-        for name in names:
-            values = read.columns[name]
-            is_number = isinstance(values, np.ndarray)
-            complete &= ~np.isnan(values) if is_number else pc.is_valid(values).to_numpy(False)
-        return complete
 
     def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
@@ -181,3 +170,100 @@ def preprocessor_from_dict(data: Mapping[str, Any]) -> Preprocessor:
     except (KeyError, TypeError) as error:
         raise InputError(f"its preprocessor lacks or misstates {error}.") from None
     return preprocessor
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def image_blocks(source: Images, target: Images | None, missing: Missing) -> Blocks:
+    """Return which pixels the target lacks: as named, or those that are NaN in all its images.
+
+    `missing` is a side as in ``"left:0.25"``, a mask of pixels, or rows.
+    """
+    shape = cast(tuple[int, int, int], source.array.shape[1:])
+    if isinstance(missing, Blocks):
+        if missing.shape != shape:
+            raise InputError(f"The blocks are for rows of shape {missing.shape}, not {shape}.")
+        return missing
+    if isinstance(missing, str):
+        return side_blocks(shape, missing)
+    if isinstance(missing, np.ndarray) and missing.ndim == 2:
+        return Blocks.pixels(shape, missing)
+    if missing is not None:
+        return Blocks(shape, tuple(int(row) for row in cast(Sequence[int], missing)))
+    found = np.zeros(shape[1:], dtype=bool)
+    if target is not None:
+        _check_shape(target, shape)
+        found = np.isnan(target.array).all(axis=(0, 1))
+    if not found.any():
+        raise InputError(
+            "No missing block found: the target's images are complete. Name the part that it "
+            "lacks, as in missing='bottom'."
+        )
+    return Blocks.pixels(shape, found)
+
+
+def side_blocks(shape: tuple[int, int, int], side: str) -> Blocks:
+    """Return the blocks of images that lack one side: ``"bottom"``, half of them, or a fraction.
+
+    A row or column that is missing in part is missing.
+    """
+    name, _, share = side.partition(":")
+    try:
+        fraction = Fraction(share or "0.5")
+    except (ValueError, ZeroDivisionError):
+        fraction = Fraction(0)
+    if name not in SIDES or not 0 < fraction < 1:
+        raise InputError(
+            f"missing={side!r} is not understood: name a side ({', '.join(SIDES)}), and the "
+            "fraction of the image between 0 and 1 that is missing there, as in 'bottom:0.5'."
+        )
+    mask = np.zeros(shape[1:], dtype=bool)
+    lines = mask if name in ("top", "bottom") else mask.T
+    count = math.ceil(fraction * len(lines))
+    lines[slice(count) if name in ("top", "left") else slice(len(lines) - count, None)] = True
+    return Blocks.pixels(shape, mask)
+
+
+def prepare_images(
+    images: Images, blocks: Blocks, *, complete: bool, scale: Scale = "own"
+) -> Matrix:
+    """Return images in single precision, checked, with the missing block hidden unless complete."""
+    _check_shape(images, blocks.shape)
+    if images.is_bytes and scale != "bytes":
+        raise InputError(
+            f"{capitalized(images.where)} holds bytes, and the model was fitted on numbers: give "
+            "numbers on their scale."
+        )
+    pixels = images.array.astype(np.float32)
+    shown = pixels if complete or not blocks.missing else blocks.hide(pixels)
+    bad = ~np.isfinite(shown)
+    if bad.any():
+        raise InputError(
+            f"{_place(images, bad)} holds NaN or an infinite value{_pixel(bad)}; replace it, or "
+            "name it in missing=... if it was never measured."
+        )
+    beyond = np.abs(shown) > 1.0 + ROUNDING
+    if scale != "own" and beyond.any():
+        raise InputError(
+            f"{_place(images, beyond)} holds {shown[beyond][0]:g}{_pixel(beyond)}, and the model "
+            "was fitted on numbers from -1 to 1: give those, or bytes from 0 to 255 with "
+            "X.astype('uint8') where it was fitted on bytes or files."
+        )
+    return shown
+
+
+def _place(images: Images, where: npt.NDArray[np.bool_]) -> str:
+    return f"Image {np.argwhere(where)[0][0]} of {images.where}"
+
+
+def _pixel(where: npt.NDArray[np.bool_]) -> str:
+    _, _, row, column = np.argwhere(where)[0]
+    return f" in pixel row {row}, column {column}"
+
+
+def _check_shape(images: Images, shape: tuple[int, ...]) -> None:
+    if images.array.shape[1:] != shape:
+        raise InputError(
+            f"Rows of {images.where} have shape {images.array.shape[1:]}, but {shape} is expected."
+        )

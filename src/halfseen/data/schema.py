@@ -21,8 +21,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
 from halfseen.targets import ClassTarget, RegressionTarget, Scalar, TargetType, class_name
 
@@ -58,6 +60,13 @@ class Shape(_Plain):
     def known(self) -> float:
         """How many rows have a value."""
         return self.rows * (1 - self.gaps)
+
+    def share(self, value: float | str) -> float:
+        """Return how much of what has a value has this one, of numbers as the quantiles tell."""
+        if isinstance(value, str):
+            return self.shares.get(value, 0.0)
+        edges = {edge[0]: edge[1] for edge in (self.high, self.low)}
+        return edges.get(value, self.quantiles.count(value) / max(len(self.quantiles), 1))
 
 
 class Written(_Plain):
@@ -210,3 +219,9 @@ class TableSchema(_Plain):
 
 def _marker(name: str, indicator: bool) -> tuple[str, ...]:
     return (f"{name} is missing",) if indicator else ()
+
+
+def signed_log(values: Floats) -> Floats:
+    r"""Return sign(v) log(1 + \|v\|), which leaves small numbers as they are."""
+    logged: Floats = np.sign(values) * np.log1p(np.abs(values))
+    return logged

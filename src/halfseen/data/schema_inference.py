@@ -1,28 +1,22 @@
-"""From two summaries to a schema: which columns, of which kind, seen where, prepared how."""
+"""From two summaries to a schema: which columns, of which kind, here where, prepared how."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple
 
-from halfseen.data.column_spec import (
-    ColumnSpec,
-    as_gaps,
-    check_spec,
-    check_spelling,
-    check_strays,
-    listed,
-    spelling,
-)
-from halfseen.data.column_summary import ColumnSummary
+from halfseen.data.column_spec import ColumnSpec, as_gaps, check_spec, check_spelling, listed
+from halfseen.data.column_types import ColumnSummary
 from halfseen.data.dates import expanded
 from halfseen.data.label_column import FEWEST_ROWS, select_target, used_target_labels
-from halfseen.data.scaling import select_scales
-from halfseen.data.schema import CategoryColumn, NumberColumn, Role, TableSchema, Written
+from halfseen.data.preprocessing import select_scales
+from halfseen.data.schema import CategoryColumn, NumberColumn, Role, Shape, TableSchema, Written
 from halfseen.data.table_summary import TableSummary, summarize_as, summarize_source
-from halfseen.data.tables import Table
-from halfseen.data.values import quoted
+from halfseen.data.tables import Table, empty_columns, pooled
+from halfseen.data.values import quoted, spelling
 from halfseen.errors import InputError, capitalized
 
 FEWEST_OF_FEW = 2
@@ -34,11 +28,14 @@ SKEWED = 2.0
 MOSTLY_EMPTY = 0.5
 """Share of gaps on the target from which a column is asked about."""
 CHANCE = 1e-3
-"""A constant that chance would give less often than this is asked about."""
-MOST_PROBLEMS = 20
-"""Problems that are told in full."""
+"""A constant that chance would give less often than this is none of chance."""
 FAMILIAR = 0.05
 """Share of source rows from which a value is one of many, and not a gap in disguise."""
+MOST_PROBLEMS = 20
+"""Problems that are told in full."""
+_DAY = r"(\d\d?[-/. ](\d\d?|[A-Za-z]{3,9})|[A-Za-z]{3,9}\.? \d\d?)"
+_DATE = re.compile(rf"(\d\d?/\d\d?/\d\d|{_DAY}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)")
+"""How dates begin that are read as texts: 5/17/24, 17 May 2024, May 17, 2024."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +46,10 @@ class AmbiguousColumn:
     reason: str
 
 
-def ambiguous_columns(doubts: Sequence[AmbiguousColumn], spec: ColumnSpec) -> InputError:
+def ambiguous_columns(columns: Sequence[AmbiguousColumn], spec: ColumnSpec) -> InputError:
     """Return the error that asks whether columns were measured on the target."""
-    reasons = "; ".join(f"{doubt.name!r} {doubt.reason}" for doubt in doubts)
-    names = [doubt.name for doubt in doubts]
+    reasons = "; ".join(f"{column.name!r} {column.reason}" for column in columns)
+    names = [column.name for column in columns]
     return InputError(
         f"Was it measured on the target? Column {reasons}. Say {spec.option('missing', *names)} "
         f"if not, {spec.option('keep', *names)} if so."
@@ -78,32 +75,20 @@ class InferredTables:
 
 
 def infer_schema(
-    source: Table,
-    target: Table,
-    spec: ColumnSpec,
-    *,
-    complete: bool = False,
-    fewest: int = FEWEST_ROWS,
+    source: Table, target: Table, spec: ColumnSpec, *, fewest: int = FEWEST_ROWS
 ) -> InferredTables | list[AmbiguousColumn]:
-    """Look at both tables and return what was understood, or the doubts to be settled first.
+    """Look at both tables and return what was understood, or the columns to be asked about.
 
-    A doubt is settled by naming its column in `missing` or `keep`. `complete` says that the models
-    to be trained need a target that has every column, `fewest` how many rows each class must have.
-    The target may have labels in some rows.
+    They are no longer asked about once they are named in `missing` or `keep`. `fewest` is how many
+    rows each class must have. The target may have labels in some rows.
     """
-    problems = check_spec(source, target, spec)
-    if complete and spec.missing:
-        problems.append(
-            f"{spec.option('missing', *spec.missing)} contradicts a Full model, "
-            "which uses every column of the target: leave it out, or ask for another model."
-        )
-    refuse_all(problems)
-    here, there_names = expanded(source.names, spec.dates), expanded(target.names, spec.dates)
-    candidates = [name for name in here if name not in spec.apart]
+    refuse_all(check_spec(source, target, spec))
+    candidates = [name for name in expanded(source.names, spec.dates) if name not in spec.apart]
+    there_names = expanded(target.names, spec.dates)
     shared = [n for n in candidates if n in there_names and n not in spec.missing]
     problems = check_spelling(candidates, target, there_names, spec)
     notes = list(dict.fromkeys([*source.notes, *target.notes]))
-    seen = summarize_source(
+    here = summarize_source(
         source,
         [name for name in source.names if name not in spec.apart],
         dates={name: of for name, of in spec.dates.items() if name not in spec.drop},
@@ -112,77 +97,68 @@ def infer_schema(
         label=spec.label,
         weight=spec.weight,
     )
-    problems += [*seen.problems, *check_strays(seen, spec)]
+    problems += [*here.problems, *_read_as_texts(here, spec)]
     refuse_all(problems)
-    every, seen.rows = seen.rows, seen.labelled
-    if not seen.rows:
+    if not here.labelled:
         raise InputError(f"The label {spec.label!r} of {source.where} is empty in every row.")
-    unlabelled = every - seen.rows
+    unlabelled = here.rows - here.labelled
     if unlabelled:
         fewest = min(fewest, FEWEST_OF_FEW)
         notes.append(
-            f"{seen.rows:,} source rows have a label; {unlabelled:,} complete rows have none: "
+            f"{here.labelled:,} source rows have a label; {unlabelled:,} complete rows have none: "
             "teachers that see the missing columns label them."
         )
+    here.rows = here.labelled
     there = summarize_as(
         target,
-        {n: c for n, c in seen.columns.items() if n in shared and c.values != "nothing"},
-        dates={name: of for name, of in seen.dates.items() if name in target.names},
+        {n: c for n, c in here.columns.items() if n in shared and c.values != "nothing"},
+        dates={name: of for name, of in here.dates.items() if name in target.names},
         numeric=spec.numeric,
         label=spec.label if spec.label in target.names else None,
-        label_stored="text" if seen.amounts is None else "number",
+        label_stored="text" if here.amounts is None else "number",
     )
-    problems += [*there.problems, *_unread_problems(there, spec)]
-    notes += [*written_notes(seen), *_zone_notes(seen, there)]
-    extra = [name for name in target.names if name not in source.names]
-    if extra:
-        notes.append(f"Ignored, because the source lacks them: {listed(extra)}.")
-        respelled = [name for name in extra if spelling(name) == spelling(spec.label)]
-        if respelled and spec.label not in target.names:
-            notes.append(
-                f"{respelled[0]!r} of the target looks like the label {spec.label!r}: rename it "
-                "if its labels are to be used."
-            )
-    useless = _useless(seen, spec, notes, problems)
+    problems += there.problems + [
+        f"Column {name!r} holds numbers in the source and texts such as {quoted(noted.text)} (row "
+        f"{noted.row}) in {target.where}. Are they gaps? Then {as_gaps(name, spec)}."
+        for name, noted in there.unread.gaps.items()
+        if name not in there.dates
+    ]
+    notes += [*written_notes(here), *_zone_notes(here, there), *_extra_notes(source, target, spec)]
+    useless = _useless(here, spec, notes, problems)
     names = [name for name in candidates if name not in useless]
-    missing: list[str] = []
-    doubts: list[AmbiguousColumn] = []
-    absent = [name for name in names if name not in there_names]
-    if complete and absent:
-        problems.append(
-            f"A Full model needs a target with every column, and {target.where} lacks "
-            f"{listed(absent)}."
-        )
-    for name in () if complete else names:
-        column = there.columns.get(name)
-        if name in spec.missing or column is None or column.holds_nothing:
-            missing.append(name)
-        elif name not in spec.keep and (reason := _suspicion(seen.columns[name], column)):
-            doubts.append(AmbiguousColumn(name, reason))
-    absent = [name for name in spec.keep if name in missing]
-    if absent:
+    missing = [
+        name
+        for name in names
+        if name in spec.missing or name not in there.columns or there.columns[name].holds_nothing
+    ]
+    if absent := [name for name in spec.keep if name in missing]:
         problems.append(
             f"{spec.option('keep', *absent)} says that it is measured on the target, and "
             f"{target.where} has no value of it."
         )
     refuse_all(problems)
-    if doubts:
-        return doubts
-    if not complete or not names:
-        _check_missing(source, target, names, missing, spec)
+    asked = [
+        AmbiguousColumn(name, reason)
+        for name in names
+        if name not in (*missing, *spec.keep)
+        and (reason := _asked(here.columns[name], there.columns[name]))
+    ]
+    if asked:
+        return asked
+    _check_missing(source, target, names, missing, spec)
     columns = tuple(
-        _fitted(seen.columns[name], "missing" if name in missing else "observed", seen, spec)
+        _fitted(here.columns[name], "missing" if name in missing else "observed", here, spec)
         for name in names
     )
-    for fitted in columns:
-        if fitted.role == "observed":
-            notes += _compare(fitted, seen, there, spec, problems)
+    for column in columns:
+        if column.role == "observed":
+            notes += _compare(column, here, there, spec, problems)
     refuse_all(problems)
-    classes, amounts = select_target(seen.labels, seen.amounts, spec, fewest=fewest)
+    classes, amounts = select_target(here.labels, here.amounts, spec, fewest=fewest)
     labelled = 0
     if spec.label in target.names:
         labelled, sentence = used_target_labels(
-            there.labels, there.rows, classes, spec, there.table.where
+            there.labels, there.rows, classes, spec, target.where
         )
         notes.append(sentence)
     schema = TableSchema(
@@ -194,39 +170,127 @@ def infer_schema(
         id=spec.id,
         dropped=(*(name for name in source.names if name in spec.drop), *useless),
         order=tuple(n for n in source.names if n not in spec.apart or n in spec.drop),
-        dates=seen.dates,
+        dates=here.dates,
         weight=spec.weight,
-        written={name: how for name, how in seen.written.items() if how != Written()},
+        written={name: how for name, how in here.written.items() if how != Written()},
     )
-    schema, note = select_scales(schema, seen.sample, source.where, seen.rows)
+    schema, note = select_scales(schema, here.sample, source.where, here.rows)
     notes += [note] if note else []
-    counts = tuple(seen.labels[value] for value in classes)
-    return InferredTables(schema, seen, there, counts, notes, labelled, unlabelled)
+    counts = tuple(here.labels[value] for value in classes)
+    return InferredTables(schema, here, there, counts, notes, labelled, unlabelled)
+
+
+def infer_sites(
+    sources: Mapping[str, Table],
+    targets: Mapping[str, Table],
+    spec: ColumnSpec,
+    *,
+    unlabelled: Mapping[str, Table] | None = None,
+) -> list[InferredTables] | list[AmbiguousColumn]:
+    """Look at the tables of several sites; return what was understood for each missing pattern.
+
+    Complete rows of `unlabelled` tables join those of the sources; they have no label.
+    A target's missing pattern are the columns that some source has and that it lacks, or has
+    entirely empty. Targets of one pattern are pooled; one that lacks nothing joins every pattern,
+    its columns of that pattern hidden. Sources are pooled.
+    """
+    for site, table in sources.items():
+        if spec.label not in table.names and len(sources) > 1:
+            raise InputError(
+                f"The source {site} ({table.where}) has no column {spec.label!r} to take labels "
+                "from: every source needs it."
+            )
+    for site, table in (unlabelled or {}).items():
+        own = {spec.label, spec.weight, *spec.id, *spec.drop}
+        lacking = [n for n in pooled(sources).names if n not in (*table.names, *own)]
+        if lacking:
+            raise InputError(
+                f"The unlabelled table {site} ({table.where}) lacks column {lacking[0]!r}: its "
+                "rows teach only if they are complete, as the source's are."
+            )
+    source = pooled({**sources, **(unlabelled or {})})
+    candidates = [name for name in source.names if name not in spec.apart]
+    patterns: dict[str, tuple[str, ...]] = {}
+    for site, table in targets.items():
+        shared = [n for n in candidates if n in table.names and n not in spec.missing]
+        empty = empty_columns(table, shared)
+        patterns[site] = tuple(n for n in candidates if n not in shared or n in empty)
+    different = list(dict.fromkeys(pattern for pattern in patterns.values() if pattern))
+    whole = [site for site, pattern in patterns.items() if not pattern]
+    if len(targets) == 1 or not different:
+        alone = infer_schema(source, pooled(targets), spec)
+        return [alone] if isinstance(alone, InferredTables) else alone
+    inferred: list[InferredTables] = []
+    for pattern in different:
+        members = {site: targets[site] for site, own in patterns.items() if own in (pattern, ())}
+        said = replace(
+            spec,
+            missing=tuple(dict.fromkeys((*spec.missing, *pattern))),
+            keep=tuple(name for name in spec.keep if name not in pattern),
+        )
+        part = infer_schema(source, pooled(members), said)
+        if not isinstance(part, InferredTables):
+            return part
+        if whole:
+            part.notes.append(
+                f"Rows of {', '.join(whole)}, which lacks nothing, are used as unlabelled target "
+                "rows, the missing columns hidden."
+            )
+        inferred.append(part)
+    return inferred
 
 
 def refuse_all(problems: Sequence[str]) -> None:
     """Make problems an error, all at once."""
-    found = list(dict.fromkeys(problems))
-    if len(found) == 1:
-        raise InputError(found[0])
-    if found:
-        told = "".join(f"\n- {problem}" for problem in found[:MOST_PROBLEMS])
-        more = len(found) - MOST_PROBLEMS
+    different = list(dict.fromkeys(problems))
+    if len(different) == 1:
+        raise InputError(different[0])
+    if different:
+        listing = "".join(f"\n- {problem}" for problem in different[:MOST_PROBLEMS])
+        more = len(different) - MOST_PROBLEMS
         rest = f"\n- and {more} more of the kind." if more > 0 else ""
-        raise InputError(f"{len(found)} things are wrong:{told}{rest}")
+        raise InputError(f"{len(different)} things are wrong:{listing}{rest}")
 
 
-def written_notes(seen: TableSummary) -> list[str]:
+# --- what is said of columns --------------------------------------------------------------------
+
+
+def _read_as_texts(here: TableSummary, spec: ColumnSpec) -> list[str]:
+    """Return what is wrong with columns of texts: dates as texts, numbers with a few others."""
+    problems = []
+    for name, undecided in here.undecided.items():
+        column = here.columns.get(name)
+        if column is None or column.values != "text" or name in spec.categorical:
+            continue
+        if column.counts and not column.has_more and all(map(_DATE.match, column.counts)):
+            problems.append(
+                f"Column {name!r} holds dates as texts such as {next(iter(column.counts))!r}, "
+                "which can be read in several ways: write them as 2024-05-17, or leave it out "
+                f"({spec.option('drop', name)}); {spec.option('categorical', name)} takes each "
+                "for a category."
+            )
+        elif not undecided.code and (strays := undecided.numbers_but_for(column)):
+            more = f" and {len(strays) - 1} other texts" if len(strays) > 1 else ""
+            rows = strays.total()
+            problems.append(
+                f"Column {name!r} looks like numbers except for {quoted(next(iter(strays)))}{more} "
+                f"in {rows:,} row{'s' if rows > 1 else ''}: {as_gaps(name, spec)}, or "
+                f"{spec.option('categorical', name)} takes all for categories."
+            )
+    return problems
+
+
+def written_notes(here: TableSummary) -> list[str]:
     """Say how texts were read that could be read in several ways."""
-    columns = seen.undecided
+    columns = here.undecided
     codes = [n for n, c in columns.items() if c.code and not c.categorical and not c.kinds["text"]]
-    numbers = {n: c.written for n, c in seen.columns.items() if c.values == "number"}
+    numbers = {n: c.written for n, c in here.columns.items() if c.values == "number"}
     commas = [name for name, written in numbers.items() if written.decimal == ","]
     marked = [name for name, written in numbers.items() if written.marks]
     named = {
         name: [word for word, _ in column.words.most_common(3)]
         for name, column in columns.items()
-        if column.words and name in seen.columns and seen.columns[name].values == "text"
+        if column.words and name in here.columns and here.columns[name].values == "text"
     }
     notes = []
     if codes:
@@ -248,21 +312,11 @@ def written_notes(seen: TableSummary) -> list[str]:
     return notes
 
 
-def _unread_problems(there: TableSummary, spec: ColumnSpec) -> list[str]:
-    """Say which columns of numbers hold something else on the target."""
-    return [
-        f"Column {name!r} holds numbers in the source and texts such as {quoted(noted.text)} (row "
-        f"{noted.row}) in {there.table.where}. Are they gaps? Then {as_gaps(name, spec)}."
-        for name, noted in there.unread.gaps.items()
-        if name not in there.dates
-    ]
-
-
-def _zone_notes(seen: TableSummary, there: TableSummary) -> list[str]:
+def _zone_notes(here: TableSummary, there: TableSummary) -> list[str]:
     """Say so where the times of a column are of several zones."""
     notes = []
-    for name, of in seen.dates.items():
-        zones = seen.zones.get(name, set()) | there.zones.get(name, set())
+    for name, of in here.dates.items():
+        zones = here.zones.get(name, set()) | there.zones.get(name, set())
         if len(zones) > 1:
             shown = ", ".join(sorted(zone or "none" for zone in zones))
             notes.append(
@@ -272,25 +326,38 @@ def _zone_notes(seen: TableSummary, there: TableSummary) -> list[str]:
     return notes
 
 
+def _extra_notes(source: Table, target: Table, spec: ColumnSpec) -> list[str]:
+    """Say which columns the target has alone, and which of them may be the label."""
+    extra = [name for name in target.names if name not in source.names]
+    notes = [f"Ignored, because the source lacks them: {listed(extra)}."] if extra else []
+    respelled = [name for name in extra if spelling(name) == spelling(spec.label)]
+    if respelled and spec.label not in target.names:
+        notes.append(
+            f"{respelled[0]!r} of the target looks like the label {spec.label!r}: rename it "
+            "if its labels are to be used."
+        )
+    return notes
+
+
 def _useless(
-    seen: TableSummary, spec: ColumnSpec, notes: list[str], problems: list[str]
+    here: TableSummary, spec: ColumnSpec, notes: list[str], problems: list[str]
 ) -> list[str]:
     """Return columns that say nothing; refuse those that look like identifiers."""
     empty, constant = [], []
-    for name, column in seen.columns.items():
-        if column.is_empty:
+    for name, column in here.columns.items():
+        if not column.known:
             empty.append(name)
         elif column.is_constant and not column.gaps:
             constant.append(name)
-        known = column.rows - column.gaps
-        many = column.has_more or len(column.counts) > max(known / 2, MOST_CATEGORIES)
+        many = column.has_more or len(column.counts) > max(column.known / 2, MOST_CATEGORIES)
         if column.values == "text" and many and name not in spec.categorical:
+            more = "over " if column.has_more else ""
+            id = " or" if spec.in_python else f" ({spec.option('id', name)}),"
             problems.append(
-                f"Column {name!r} has {'over ' if column.has_more else ''}"
-                f"{len(column.counts):,} different texts in {known:,} rows: is it an identifier"
-                + (" or" if spec.in_python else f" ({spec.option('id', name)}),")
-                + f" free text ({spec.option('drop', name)}), or numbers with other texts among "
-                f"them ({as_gaps(name, spec)})? {spec.option('categorical', name)} keeps its "
+                f"Column {name!r} has {more}{len(column.counts):,} different texts in "
+                f"{column.known:,} rows: is it an identifier{id} free text "
+                f"({spec.option('drop', name)}), or numbers with other texts among them "
+                f"({as_gaps(name, spec)})? {spec.option('categorical', name)} keeps its "
                 f"{MOST_CATEGORIES} most frequent ones."
             )
     if empty:
@@ -300,20 +367,36 @@ def _useless(
     return empty + constant
 
 
-def _suspicion(source: ColumnSummary, target: ColumnSummary) -> str | None:
-    """Say why a column that is there may yet be one that was never measured."""
-    if target.gap_share > MOSTLY_EMPTY and source.gap_share <= MOSTLY_EMPTY:
-        return (
-            f"is empty in {target.gap_share:.0%} of the target's rows, and in "
-            f"{source.gap_share:.0%} of the source's"
-        )
-    if target.is_constant and not source.is_constant:
-        (value,) = target.counts
-        known, share = target.rows - target.gaps, source.share(value)
-        if share < FAMILIAR and share**known < CHANCE:
-            shown = repr(value) if isinstance(value, str) else f"{value:g}"
-            return f"is {shown} in every target row, and varies in the source"
-    return None
+class Unmeasured(NamedTuple):
+    """Why a column that is there may yet be one that was never measured."""
+
+    kind: Literal["gaps", "constant"]
+    says: str
+    """The words behind the column's name."""
+    figures: dict[str, float]
+
+
+def unmeasured(source: Shape, target: Shape) -> Unmeasured | None:
+    """Say why a column may never have been measured: mostly empty, or one rare value alone."""
+    if target.gaps > MOSTLY_EMPTY and source.gaps <= MOSTLY_EMPTY:
+        figures = {"target": target.gaps, "source": source.gaps}
+        says = f"is empty in {target.gaps:.0%} of the target's rows, and in {source.gaps:.0%} of"
+        return Unmeasured("gaps", f"{says} the source's", figures)
+    if target.distinct != 1 or source.distinct == 1:
+        return None
+    value = target.quantiles[0] if target.quantiles else next(iter(target.shares))
+    share, shown = source.share(value), repr(value) if isinstance(value, str) else f"{value:g}"
+    if share**target.known >= CHANCE:
+        return None
+    says = f"is {shown} in every target row, and varies in the source"
+    return Unmeasured("constant", says, {"source share": share})
+
+
+def _asked(source: ColumnSummary, target: ColumnSummary) -> str | None:
+    """Say why a column is asked about; not where its only value is one of many of the source's."""
+    found = unmeasured(source.shape(), target.shape())
+    is_familiar = found and found.figures.get("source share", 0.0) >= FAMILIAR
+    return None if found is None or is_familiar else found.says
 
 
 def _check_missing(
@@ -329,21 +412,17 @@ def _check_missing(
         raise InputError(
             f"{capitalized(target.where)} has a value for every column of {source.where} "
             f"(n_features={len(names)}), so nothing is missing there: name what was never measured "
-            + (
-                "with missing=[...], or ask for model='Adaptation-Full'."
-                if spec.in_python
-                else "with --missing, or ask for --models Adaptation-Full."
-            )
+            f"with {'missing=[...]' if spec.in_python else '--missing'}."
         )
 
 
 def _fitted(
-    column: ColumnSummary, role: Role, seen: TableSummary, spec: ColumnSpec
+    column: ColumnSummary, role: Role, here: TableSummary, spec: ColumnSpec
 ) -> NumberColumn | CategoryColumn:
     """Return a column with the numbers that prepare it."""
     shape = column.shape() if role == "observed" else None
     if column.values == "text":
-        rare = min(10, math.ceil(0.02 * (column.rows - column.gaps)))
+        rare = min(10, math.ceil(0.02 * column.known))
         ranked = sorted(column.counts.items(), key=lambda item: (-item[1], item[0]))
         frequent = [value for value, count in ranked if count >= rare][:MOST_CATEGORIES]
         values = frequent or [ranked[0][0]]
@@ -364,7 +443,7 @@ def _fitted(
     moments = column.moments(log=log)
     if not math.isfinite(moments.spread) or not math.isfinite(moments.mean):
         raise InputError(
-            f"Column {column.name!r} of {seen.table.where} holds numbers up to "
+            f"Column {column.name!r} of {here.table.where} holds numbers up to "
             f"{max(abs(column.least), abs(column.most)):g}, too large to be scaled; rescale it, "
             f"or drop it with {spec.option('drop', column.name)}."
         )
@@ -384,26 +463,25 @@ def _fitted(
 
 
 def _compare(
-    column: NumberColumn | CategoryColumn, seen: TableSummary, there: TableSummary,
+    column: NumberColumn | CategoryColumn, here: TableSummary, there: TableSummary,
     spec: ColumnSpec, problems: list[str],
 ) -> list[str]:  # fmt: skip
     """Note what differs on the target, and refuse what cannot be the same column."""
-    name, where, notes = column.name, there.table.where, list[str]()
-    source, target = seen.columns[name], there.columns[name]
-    is_category = isinstance(column, CategoryColumn)
+    name, notes = column.name, list[str]()
+    source, target = here.columns[name], there.columns[name]
     if target.gaps and not source.gaps:
-        filled = "most frequent category" if is_category else "median"
+        filled = "most frequent category" if column.kind == "categorical" else "median"
         notes.append(
             f"{name} has {target.gaps:,} gaps on the target and none on the source: they get the "
             f"source's {filled}."
         )
     unseen = [value for value in target.counts if value not in source.counts]
-    if isinstance(column, CategoryColumn) and target.values == "text" and unseen:
+    if column.kind == "categorical" and target.values == "text" and unseen:
         if len(unseen) == len(target.counts) and not target.has_more:
             problems.append(
-                f"No value of column {name!r} of {where} occurs in the source: the target has "
-                f"{listed(unseen)}, the source {listed(column.categories)}. Spell them alike, or "
-                f"leave the column out: {spec.option('drop', name)}."
+                f"No value of column {name!r} of {there.table.where} occurs in the source: the "
+                f"target has {listed(unseen)}, the source {listed(column.categories)}. Spell them "
+                f"alike, or leave the column out: {spec.option('drop', name)}."
             )
         rows = sum(target.counts[value] for value in unseen)
         notes.append(

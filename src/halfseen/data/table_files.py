@@ -1,27 +1,30 @@
-"""Tables on disk, CSV, Parquet or Arrow, read as record batches of bounded size.
+"""Tables on disk, CSV, Parquet, Arrow or Excel, read as record batches of bounded size.
 
 Files are read one after another and batch by batch, with no read-ahead, so that memory does not
-depend on their length; and in parts (row groups, record batches) that can be visited in any order.
+depend on their length.
 """
 
 from __future__ import annotations
 
 import hashlib
+import warnings
+import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from halfseen.data import arrow_files, excel, parquet_files
 from halfseen.data.csv_files import NOT_UTF8, CsvFormat, csv_error, csv_format, read_cells, read_csv
 from halfseen.data.tables import BATCH_ROWS
-from halfseen.data.values import check_alike, composed_name
-from halfseen.errors import InputError, one_line
+from halfseen.data.untrusted_files import arrow_batches, check_arrow, open_arrow, read_parquet
+from halfseen.data.values import cells_of, check_alike, composed_name
+from halfseen.errors import InputError, installed_by, one_line
 
 Format = Literal["CSV", "Parquet", "Arrow", "Excel"]
 FORMATS: dict[str, Format] = {
@@ -34,15 +37,9 @@ FORMATS: dict[str, Format] = {
     ".ipc": "Arrow",
     ".xlsx": "Excel",
 }
-INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
+PANDAS_INDEX = "__index_level_0__"
+INDEX_NAMES = ("", "Unnamed: 0", PANDAS_INDEX)
 """What pandas calls an index that it writes with a table."""
-
-
-class FilePart(NamedTuple):
-    """A piece of a table that can be read by itself: a row group, a batch, or a whole file."""
-
-    path: Path
-    number: int | None
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class TableFiles:
     path: Path
     files: tuple[Path, ...]
     format: Format
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     csv: Mapping[Path, CsvFormat] = field(default_factory=dict)
     """How each file of texts is written."""
     notes: tuple[str, ...] = ()
@@ -73,37 +70,20 @@ class TableFiles:
             return frozenset(self.names)
         if self.format != "Excel":
             return frozenset()
-        mixed = {name for file in self.files for name in excel.read_sheet(file).mixed}
+        mixed = {name for file in self.files for name in read_sheet(file).mixed}
         return frozenset(self.renames.get(name, name) for name in mixed)
 
     @property
     def is_european(self) -> bool:
-        """Whether commas do not part the columns, so that they may be decimal signs."""
         return any(format.delimiter != "," for format in self.csv.values())
 
-    def parts(self) -> list[FilePart]:
-        found: list[FilePart] = []
-        for file in self.files:
-            count: int | None = None
-            with _reading(file, self.format):
-                if self.format == "Parquet":
-                    count = pa.parquet.read_metadata(file).num_row_groups
-                elif self.format == "Arrow":
-                    with arrow_files.opened(file) as reader:  # a stream does not tell
-                        count = getattr(reader, "num_record_batches", None)
-            numbers = [None] if count is None else range(count)
-            found += [FilePart(file, number) for number in numbers]
-        return found
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[FilePart] | None = None
-    ) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         names = list(self.names if columns is None else columns)
         stored = {new: old for old, new in self.renames.items()}
         wanted = [stored.get(name, name) for name in names]
-        for part in self.parts() if parts is None else parts:
-            with _reading(part.path, self.format):
-                for batch in self._read(part, wanted):
+        for file in self.files:
+            with _reading(file, self.format):
+                for batch in self._read(file, wanted):
                     batch = batch.rename_columns(names) if stored else batch
                     for start in range(0, batch.num_rows, BATCH_ROWS):
                         yield batch.slice(start, BATCH_ROWS)
@@ -111,13 +91,10 @@ class TableFiles:
     def renamed(self, renames: Mapping[str, str]) -> TableFiles:
         """Return the table with other names for those of the columns that it has."""
         stored = {new: old for old, new in self.renames.items()}
-        written = [stored.get(name, name) for name in self.names]
-        names = [
-            renames.get(name, renames.get(old, name))
-            for name, old in zip(self.names, written, strict=True)
-        ]
+        pairs = [(stored.get(name, name), name) for name in self.names]
+        names = [renames.get(name, renames.get(old, name)) for old, name in pairs]
         _check_names(self.path, names)
-        own = {old: new for old, new in zip(written, names, strict=True) if old != new}
+        own = {old: new for (old, _), new in zip(pairs, names, strict=True) if old != new}
         return replace(self, names=tuple(names), renames=own)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -128,24 +105,23 @@ class TableFiles:
             found.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
         return {"files": found}
 
-    def _read(self, part: FilePart, columns: list[str]) -> Iterator[Any]:
+    def _read(self, path: Path, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
-            yield from read_csv(part.path, self.csv[part.path], columns)
+            yield from read_csv(path, self.csv[path], columns)
         elif self.format == "Parquet":
-            yield from parquet_files.read_batches(part.path, part.number or 0, columns, BATCH_ROWS)
+            yield from read_parquet(path, columns, BATCH_ROWS)
         elif self.format == "Excel":
-            yield from excel.read_sheet(part.path).table.select(columns).to_batches()
+            yield from read_sheet(path).table.select(columns).to_batches()
         else:
-            with arrow_files.opened(part.path) as reader:
-                for batch in reader if part.number is None else [reader.get_batch(part.number)]:
-                    chosen = batch.select(columns)
-                    # Arrow takes offsets on trust, and those that point outside read other memory.
-                    chosen.validate(full=True)
-                    yield chosen
+            for batch in arrow_batches(path):
+                chosen = batch.select(columns)
+                # Arrow takes offsets on trust, and those that point outside read other memory.
+                chosen.validate(full=True)
+                yield chosen
 
 
 def open_table(path: str | Path) -> TableFiles:
-    r"""Open a CSV, Parquet or Arrow file, or a folder of files of one of these kinds.
+    r"""Open a CSV, Parquet, Arrow or Excel file, or a folder of files of one of these kinds.
 
     Reads headers alone. Cells of CSV are texts, whatever they look like.
 
@@ -160,38 +136,31 @@ def open_table(path: str | Path) -> TableFiles:
     """
     path = Path(path)
     files, format = _find(path)
-    table = TableFiles(path, files, format, ())
-    if format == "CSV":
-        found = {}
-        for file in files:
-            with _reading(file, format):
-                found[file] = csv_format(file)
-        notes = tuple(format.note for format in found.values() if format.note)
-        table = replace(table, csv=found, notes=notes)
-    elif format == "Excel":
-        sheets = {file: excel.read_sheet(file).names for file in files}
-        notes = tuple(
-            f"{file} has {len(names)} sheets; the first, {names[0]!r}, was read."
-            for file, names in sheets.items()
-            if len(names) > 1
-        )
-        table = replace(table, notes=notes)
-    written = [_names(table, file) for file in files]
-    names = [_without_index(those) for those in written]
-    for file, those in zip(files, names, strict=True):
-        _check_names(file, those)
-        if set(those) != set(names[0]):
-            different = sorted(set(those) ^ set(names[0]))[0]
+    csv, notes, named = {}, [], list[list[str]]()
+    for file in files:
+        with _reading(file, format):
+            if format == "CSV":
+                csv[file] = csv_format(file)
+                notes += [csv[file].note] if csv[file].note else []
+            elif format == "Excel" and len(sheets := read_sheet(file).names) > 1:
+                notes.append(
+                    f"{file} has {len(sheets)} sheets; the first, {sheets[0]!r}, was read."
+                )
+            written = _written_names(file, format, csv.get(file))
+        has_index = len(written) > 1 and written[0] in INDEX_NAMES
+        names = written[1:] if has_index else [n for n in written if n != PANDAS_INDEX]
+        if not named and len(names) < len(written):
+            notes.append(f"The first column of {path} is taken for an index, and left out.")
+        _check_names(file, names)
+        named.append(names)
+        if different := sorted({*names} ^ {*named[0]}):
             raise InputError(
-                f"{files[0]} and {file} do not have the same columns: {different!r} is in only "
+                f"{files[0]} and {file} do not have the same columns: {different[0]!r} is in only "
                 "one of them."
             )
         if format == "Arrow":
-            arrow_files.check_batches(file)
-    opened = _respelled(replace(table, names=tuple(names[0])))
-    if len(written[0]) > len(names[0]):
-        note = f"The first column of {path} is taken for an index, and left out."
-        opened = replace(opened, notes=(*opened.notes, note))
+            check_arrow(file)
+    opened = _respelled(TableFiles(path, files, format, tuple(named[0]), csv, tuple(notes)))
     with _reading(path, format):
         has_rows = (
             any(pa.parquet.read_metadata(file).num_rows for file in files)
@@ -203,13 +172,6 @@ def open_table(path: str | Path) -> TableFiles:
     return opened
 
 
-def _without_index(names: list[str]) -> list[str]:
-    """Return the names without that of an index, as pandas writes it."""
-    if len(names) > 1 and names[0] in INDEX_NAMES:
-        return names[1:]
-    return [name for name in names if name != "__index_level_0__"] if len(names) > 1 else names
-
-
 def _respelled(table: TableFiles) -> TableFiles:
     """Return the table with names in one Unicode form, without spaces around them.
 
@@ -218,8 +180,7 @@ def _respelled(table: TableFiles) -> TableFiles:
     bare = {name: composed_name(name).strip() for name in table.names}
     if len(set(bare.values())) < len(bare):
         bare = {name: composed_name(name) for name in table.names}
-    bare = {name: other for name, other in bare.items() if name != other}
-    if not bare:
+    if all(name == other for name, other in bare.items()):
         return table
     stripped = [new for old, new in bare.items() if composed_name(old) != new]
     note = f"Read without the spaces around their names: {', '.join(stripped)}."
@@ -228,18 +189,19 @@ def _respelled(table: TableFiles) -> TableFiles:
 
 def column_names(path: Path) -> list[str]:
     """Return the columns of one file, without reading it through."""
-    files, format = _find(path)
+    _, format = _find(path)
     with _reading(path, format):
-        csv = {path: csv_format(path)} if format == "CSV" else {}
-    return _names(TableFiles(path, files, format, (), csv), path)
+        return _written_names(path, format, csv_format(path) if format == "CSV" else None)
 
 
 def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
+    *most, last = FORMATS
+    endings = f"{', '.join(most)} or {last}"
     if path.is_dir():
         inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
         files = tuple(p for p in inside if _ending(p) in FORMATS and p.is_file())
         if not files:
-            raise InputError(f"The folder {path} holds no file that ends in {_endings()}.")
+            raise InputError(f"The folder {path} holds no file that ends in {endings}.")
         formats = {FORMATS[_ending(p)] for p in files}
         if len(formats) > 1:
             raise InputError(
@@ -252,7 +214,7 @@ def _find(path: Path) -> tuple[tuple[Path, ...], Format]:
     if not path.is_file():
         raise InputError(f"{path} is neither a file nor a folder.")
     if _ending(path) not in FORMATS:
-        raise InputError(f"{path} does not end in {_endings()}, so its kind is not known.")
+        raise InputError(f"{path} does not end in {endings}, so its kind is not known.")
     if not path.stat().st_size:
         raise InputError(f"{path} is empty.")
     return (path,), FORMATS[_ending(path)]
@@ -265,34 +227,24 @@ def _ending(path: Path) -> str:
     return Path(name.removesuffix(".gz") if packed else name).suffix
 
 
-def _endings() -> str:
-    *most, last = FORMATS
-    return f"{', '.join(most)} or {last}"
+def _written_names(file: Path, format: Format, csv: CsvFormat | None) -> list[str]:
+    """Return the column names of one file, duplicates included.
 
-
-def _names(table: TableFiles, file: Path) -> list[str]:
-    """Return the column names of one file, duplicates included."""
-    with _reading(file, table.format):
-        if table.format == "CSV":
-            return _without_end(file, table.csv[file])
-        if table.format == "Parquet":
-            return list(pa.parquet.read_schema(file).names)
-        if table.format == "Excel":
-            return list(excel.read_sheet(file).table.column_names)
-        with arrow_files.opened(file) as reader:
-            return list(reader.schema.names)
-
-
-def _without_end(file: Path, format: CsvFormat) -> list[str]:
-    """Return the names of a CSV file, less empty columns that separators at line ends make."""
-    names = list(format.names)
-    while len(names) > 1 and not names[-1]:
-        names.pop()
-    ends = range(len(names), len(format.names))
-    first = next(read_cells(file, format, ends), None) if ends else None
-    if first is None or all(column.null_count == first.num_rows for column in first.columns):
-        return names
-    return list(format.names)
+    Empty columns that separators at the ends of CSV lines make are none.
+    """
+    if format == "Parquet":
+        return list(pa.parquet.read_schema(file).names)
+    if format == "Excel":
+        return list(read_sheet(file).table.column_names)
+    if csv is None:
+        return list(open_arrow(file).schema.names)
+    count = len(csv.names)
+    while count > 1 and not csv.names[count - 1]:
+        count -= 1
+    ends = range(count, len(csv.names))
+    first = next(read_cells(file, csv, ends), None) if ends else None
+    is_empty = first is None or all(c.null_count == first.num_rows for c in first.columns)
+    return list(csv.names[:count] if is_empty else csv.names)
 
 
 def _check_names(file: Path, names: list[str]) -> None:
@@ -325,3 +277,74 @@ def _reading(path: Path, format: Format) -> Iterator[None]:
         if format == "CSV" and isinstance(error, pa.ArrowInvalid):
             raise csv_error(path, error) from None
         raise InputError(f"{path} cannot be read as {format}: {one_line(error)}.") from None
+
+
+# --- Excel ------------------------------------------------------------------------------------
+
+LARGEST_WORKBOOK = 128 * 2**20
+"""Bytes that a workbook may unpack to."""
+MOST_CELLS = 5_000_000
+"""Cells of a sheet: 28 kB of Excel can stand for fifty million empty ones."""
+_ERRORS = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+
+
+class Sheet(NamedTuple):
+    """The first sheet of a workbook, the names of all, and columns with cells of several kinds."""
+
+    table: pa.Table
+    names: tuple[str, ...]
+    mixed: frozenset[str]
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Return the first sheet of a workbook, whose first row names the columns; it is read once."""
+    facts = path.stat()
+    return _sheet(path, facts.st_mtime_ns, facts.st_size)
+
+
+@lru_cache(maxsize=4)
+def _sheet(path: Path, changed: int, size: int) -> Sheet:
+    with installed_by("excel", f"{path} (or save it as CSV)"):
+        from openpyxl import load_workbook
+    try:
+        with zipfile.ZipFile(path) as packed:
+            unpacked = sum(part.file_size for part in packed.infolist())
+        if unpacked > LARGEST_WORKBOOK:
+            raise InputError(
+                f"{path} unpacks to {unpacked / 2**20:,.0f} MiB, more than "
+                f"{LARGEST_WORKBOOK / 2**20:,.0f}: save it as CSV or Parquet."
+            )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and the like, which are not read
+            book = load_workbook(path, read_only=True, data_only=True)
+        try:
+            table, mixed = _sheet_table(path, book.worksheets[0].iter_rows(values_only=True))
+            return Sheet(table, tuple(book.sheetnames), mixed)
+        finally:
+            book.close()
+    except InputError:
+        raise
+    except Exception as error:  # openpyxl lets through what XML and ZIP readers raise
+        raise InputError(f"{path} cannot be read as Excel: {one_line(error)}.") from None
+
+
+def _sheet_table(path: Path, cells: Iterable[Sequence[Any]]) -> tuple[pa.Table, frozenset[str]]:
+    """Return the rows that hold something, less empty columns at the right."""
+    rows: list[Sequence[Any]] = []
+    count = 0
+    for row in cells:
+        count += len(row)
+        if count > MOST_CELLS:
+            raise InputError(f"{path} has over {MOST_CELLS:,} cells: save it as CSV or Parquet.")
+        if any(cell is not None for cell in row):
+            rows.append(row)
+    if not rows:
+        raise InputError(f"The first sheet of {path} is empty.")
+    width = max(k + 1 for row in rows for k, cell in enumerate(row) if cell is not None)
+    head, *body = ((*row[:width], *[None] * (width - len(row))) for row in rows)
+    names = ["" if name is None else str(name) for name in head]
+    columns = [
+        cells_of([None if row[k] in _ERRORS else row[k] for row in body]) for k in range(width)
+    ]
+    mixed = (name for name, (_, is_mixed) in zip(names, columns, strict=True) if is_mixed)
+    return pa.Table.from_arrays([column for column, _ in columns], names), frozenset(mixed)

@@ -11,9 +11,13 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import pyarrow as pa
+
+from halfseen.data.values import has_value, spelling
+from halfseen.errors import InputError
 
 BATCH_ROWS = 65_536
 """Rows of one batch at most."""
@@ -46,13 +50,8 @@ class Table(Protocol):
     def is_european(self) -> bool:
         """Whether commas do not part the columns of a text file, so that they may be decimal."""
 
-    def parts(self) -> list[Any]:
-        """Return the pieces in the order of the rows."""
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
-        """Yield record batches of at most :data:`BATCH_ROWS` rows, of given pieces in order."""
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Yield record batches of at most :data:`BATCH_ROWS` rows in order."""
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells this table from others."""
@@ -77,12 +76,7 @@ class ArrowTable:
     def names(self) -> tuple[str, ...]:
         return tuple(self.table.column_names)
 
-    def parts(self) -> list[int]:
-        return [0]
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         wanted = self.table if columns is None else self.table.select(list(columns))
         yield from wanted.to_batches(max_chunksize=BATCH_ROWS)
 
@@ -96,12 +90,7 @@ class ArrowTable:
         return {"files": [], "sha256": digest.hexdigest()}
 
 
-class SitePart(NamedTuple):
-    """A piece of a site's table."""
-
-    site: str
-    part: Any
-    path: str
+# --- several sites ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,27 +131,14 @@ class PooledTable:
         """Return one site with the columns of all."""
         return PooledTable({site: self.sites[site]}, self.names)
 
-    def parts(self) -> list[SitePart]:
-        return [
-            SitePart(site, part, str(getattr(part, "path", table.where)))
-            for site, table in self.sites.items()
-            for part in table.parts()
-        ]
-
-    def batches(
-        self, columns: Sequence[str] | None = None, parts: Sequence[Any] | None = None
-    ) -> Iterator[Any]:
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         names = list(self.names if columns is None else columns)
-        for place in self.parts() if parts is None else parts:
-            table = self.sites[place.site]
+        for table in self.sites.values():
             known = [name for name in names if name in table.names]
             # Without any column a batch would not tell how many rows it has.
-            read = known or [table.names[0]]
-            for batch in table.batches(read, [place.part]):
-                filled = [
-                    batch.column(name) if name in known else pa.nulls(batch.num_rows)
-                    for name in names
-                ]
+            for batch in table.batches(known or [table.names[0]]):
+                nothing = pa.nulls(batch.num_rows)
+                filled = [batch.column(name) if name in known else nothing for name in names]
                 yield pa.record_batch(filled, names)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -177,6 +153,50 @@ class PooledTable:
 
 def each_site(table: Table) -> list[Table]:
     """Return the sites of a table, each with the columns of all; or the table itself."""
-    if not isinstance(table, PooledTable):
-        return [table]
-    return [table.only(site) for site in table.sites]
+    return [table.only(s) for s in table.sites] if isinstance(table, PooledTable) else [table]
+
+
+def pooled(sites: Mapping[str, Table]) -> Table:
+    """Return several tables as one; a single one is left as it is."""
+    if len(sites) == 1:
+        return next(iter(sites.values()))
+    names = tuple(dict.fromkeys(name for table in sites.values() for name in table.names))
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(spelling(name), name)
+        if other != name:
+            raise InputError(
+                f"One site has a column {other!r} and another {name!r}: if they are the same, "
+                "give them one name; if not, drop one of them."
+            )
+    return PooledTable(dict(sites), names)
+
+
+def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Table]:
+    """Return tables by name; refuse two of one name."""
+    found: dict[str, Table] = {}
+    for name, table in given:
+        if name in found:
+            raise InputError(
+                f"Two {role}s are called {name!r} ({found[name].where} and {table.where}): give "
+                "each a name of its own."
+            )
+        found[name] = table
+    if not found:
+        raise InputError(f"No {role} was given: name at least one table.")
+    return found
+
+
+def site_name(path: Path) -> str:
+    """Return what a file's site is called: its name without endings."""
+    return path.name.split(".")[0] or path.name
+
+
+def empty_columns(table: Table, columns: Sequence[str]) -> list[str]:
+    """Return those columns in which no row has a value; reads on only while some may be empty."""
+    left = list(columns)
+    for batch in table.batches(columns) if left else ():
+        left = [name for name in left if not has_value(batch.column(name))]
+        if not left:
+            break
+    return left

@@ -13,18 +13,17 @@ import pyarrow as pa
 from halfseen.api import ImageDomains, fit_domains
 from halfseen.arrays import Floats
 from halfseen.data.column_spec import Missing, Task
-from halfseen.data.frame_pairs import infer_frames
 from halfseen.data.frames import (
     Images,
+    infer_frames,
     label_column,
     named_like,
     read_frame,
     split_stacked,
     target_label_column,
 )
-from halfseen.data.image_blocks import Scale, image_blocks, prepare_images
 from halfseen.data.label_column import FEWEST_ROWS, checked_weights
-from halfseen.data.preprocessors import ImagePreprocessor
+from halfseen.data.preprocessors import ImagePreprocessor, Scale, image_blocks, prepare_images
 from halfseen.data.tables import ArrowTable
 from halfseen.errors import InputError, OptionError
 from halfseen.fitting.member_training import Hooks

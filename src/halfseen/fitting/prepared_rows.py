@@ -13,7 +13,7 @@ from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
 from halfseen.column_maps import Continuous
 from halfseen.data.label_column import row_weights
-from halfseen.data.row_stream import Chunk, RowStream
+from halfseen.data.preprocessing import Chunk, RowStream
 from halfseen.data.schema import NumberColumn, TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.errors import InputError

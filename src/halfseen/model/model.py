@@ -290,23 +290,15 @@ class Model:
             What messages call the rows, and the number of the first.
         """
         preprocessor = self.preprocessor
-        if use_missing and not self.imputes:
-            raise InputError(
-                "No member of this model makes use of the missing block, in rows that have it "
-                "either; networks do: fit with --models Adaptation-Imputation."
-            )
-        known = np.zeros(0, dtype=bool)
-        if use_missing and isinstance(preprocessor, TablePreprocessor):
-            known = preprocessor.has_missing_block(X, where)
-        complete = bool(known.any()) or self.needs_complete_target
+        if use_missing:
+            raise InputError("Rows that have the missing block are scored as all others are.")
+        complete = self.needs_complete_target
         if isinstance(preprocessor, TablePreprocessor):
             read = preprocessor.read(X, complete=complete, where=where, first_row=first_row)
             rows = inputs_of(preprocessor.schema, read)
         else:
             read, rows = None, preprocessor.prepare(X, complete=complete, where=where)
-        probability = self.score(rows, complete=bool(known.any()))
-        if known.any() and not known.all():
-            probability[~known] = self.score(self.blocks.hide(rows[~known]))
+        probability = self.score(rows)
         if target_prior is None:
             return probability, read
         if not preprocessor.classes:

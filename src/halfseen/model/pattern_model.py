@@ -12,8 +12,7 @@ import numpy.typing as npt
 from halfseen.arrays import Floats
 from halfseen.data.dates import expanded
 from halfseen.data.frames import read_frame
-from halfseen.data.sites import empty_columns
-from halfseen.data.tables import ArrowTable, Table
+from halfseen.data.tables import ArrowTable, Table, empty_columns
 from halfseen.errors import InputError, capitalized
 from halfseen.explain import Explanation
 from halfseen.model.model import Model

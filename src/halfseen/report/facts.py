@@ -16,8 +16,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from halfseen.arrays import Floats
-from halfseen.data.preprocessing import signed_log
-from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema
+from halfseen.data.schema import CategoryColumn, NumberColumn, TableSchema, signed_log
 from halfseen.errors import HalfseenError
 from halfseen.evidence import (
     FeatureShift,
@@ -32,7 +31,7 @@ from halfseen.evidence.risk import deep_embedded_validation, source_validation
 from halfseen.targets import TargetType
 
 if TYPE_CHECKING:
-    from halfseen.data.column_summary import ColumnSummary
+    from halfseen.data.column_types import ColumnSummary
     from halfseen.data.schema_inference import InferredTables
     from halfseen.data.table_summary import TableSummary
     from halfseen.fitting.pipeline import FitResult
