@@ -18,7 +18,7 @@ from halfseen.data.column_spec import ColumnSpec
 from halfseen.data.preprocessing import RowStream
 from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import open_table
-from halfseen.errors import OptionError
+from halfseen.errors import InputError, OptionError
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
 from halfseen.metrics import metrics_of

@@ -248,8 +248,8 @@ def _column(
     ]
     return ColumnFacts(
         name=column.name,
-        source_known=1.0 - source.gap_share,
-        target_known=1.0 - target.gap_share,
+        source_known=1.0 - source.gaps / max(source.rows, 1),
+        target_known=1.0 - target.gaps / max(target.rows, 1),
         source_mean=means[0] if np.isfinite(means[0]) else None,
         target_mean=means[1] if np.isfinite(means[1]) else None,
         histogram=histogram,
