@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from halfseen.data.frame_pairs import infer_frames
 from many_tables import problems as public_tables
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import MultiOutputRegressor

@@ -50,7 +50,7 @@ joint_epochs = 1
 FORKS = """
 import contextlib, importlib, json, os, resource, sys
 for name in ("torch._dynamo", "torch.onnx", "sklearn.linear_model", "onnxruntime", "typer.main",
-             "halfseen.model.pattern_model", "halfseen.model.table_scoring",
+             "halfseen.model.loading", "halfseen.model.table_scoring",
              "halfseen.fitting.pipeline"):
     with contextlib.suppress(ImportError):
         importlib.import_module(name)
@@ -192,7 +192,7 @@ def content(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "words",
     [
-        f"{TUNE} --score source_loss -o source.toml",
+        f"{TUNE} --score source_loss -o source.csv",
         "export model --onnx README.onnx",
         "export model --onnx model/model.safetensors",
         "export model --onnx other.onnx --card target.csv",
@@ -314,12 +314,12 @@ def test_a_scrambled_checkpoint_is_not_gone_on_with(commands):
     assert "was changed after it was written" in run.err
 
 
-def test_a_torn_line_of_a_journal_is_a_sentence(commands):
+def test_a_damaged_database_of_a_search_is_a_sentence(commands):
     tune = f"{TUNE} --score source_loss -o best.toml"
     commands.passed(tune)
-    journal = commands.folder / "best.journal"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:1], lines[1][:20] + b"\n", *lines[2:]]))
+    kept = commands.folder / "best.db"
+    content = kept.read_bytes()
+    kept.write_bytes(content[:4096] + b"?" * 8192 + content[12288:])
     commands.run(tune).check_refused()
 
 

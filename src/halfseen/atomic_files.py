@@ -86,7 +86,7 @@ def remove_leftovers(path: Path) -> None:
         return
     with suppress(OSError), locked(path.parent):
         _put_back(path)
-        for leftover in _leftovers(path):
+        for leftover in _leftovers(path, "partial|former"):
             with suppress(OSError):
                 handle = os.open(leftover, os.O_RDONLY | os.O_NOFOLLOW)
                 if _lock(handle, wait=False):
@@ -109,31 +109,33 @@ def sync(path: Path) -> None:
 
 
 def _put_back(path: Path) -> None:
-    former = [place for place in _leftovers(path) if ".former." in place.name[:21]]
-    if former and not path.exists():
-        os.rename(former[0], path)
+    for former in _leftovers(path, "former"):
+        if not path.exists():
+            os.rename(former, path)
 
 
 @contextmanager
 def _temporary(path: Path, *, is_folder: bool) -> Iterator[Path]:
     """Give a locked temporary place; tell what the system refuses, and leave nothing behind."""
-    handle, partial = None, path
+    partial, handle = _temporary_path(path, "partial"), None
     try:
         if path.is_symlink():
             raise HalfseenError(f"{path} is a symbolic link; name the place itself.")
         _make_folder(path.parent)
         remove_leftovers(path)
-        while handle is None:
-            partial = _temporary_path(path, "partial")
-            handle = _locked_new(partial, is_folder=is_folder)
+        with locked(path.parent):  # nobody takes it for a leftover before it is locked itself
+            if is_folder:
+                partial.mkdir()
+            else:
+                partial.touch(exist_ok=False)
+            if fcntl is not None:
+                handle = os.open(partial, os.O_RDONLY)
+                _lock(handle)
         yield partial
-    except HalfseenError:
-        raise
     except OSError as error:
         raise HalfseenError(f"{path} could not be written: {reason(error)}") from error
     finally:
-        if partial != path:
-            _remove(partial)  # what it is by now: half of the new, or all of the old
+        _remove(partial)  # what it is by now: half of the new, or all of the old
         if handle is not None:
             os.close(handle)
 
@@ -146,24 +148,6 @@ def _make_folder(path: Path) -> None:
         sync(path.parent)
 
 
-def _locked_new(path: Path, *, is_folder: bool) -> int | None:
-    """Make a file or folder and lock it; None where somebody took it for a leftover first."""
-    if is_folder:
-        path.mkdir()
-    else:
-        path.touch(exist_ok=False)
-    if fcntl is None:
-        return os.open(os.devnull, os.O_RDONLY)
-    with suppress(FileNotFoundError):
-        handle = os.open(path, os.O_RDONLY)
-        _lock(handle)
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.stat(path), os.fstat(handle)):
-                return handle
-        os.close(handle)
-    return None
-
-
 def _temporary_path(path: Path, kind: str) -> Path:
     """Return a hidden name beside `path`; the ending stays last, as some writers go by it."""
     return path.with_name(f".{secrets.token_hex(6)}.{kind}.{_tail(path)}")
@@ -173,12 +157,10 @@ def _tail(path: Path) -> str:
     return os.fsdecode(os.fsencode(path.name)[-_LONGEST:])
 
 
-def _leftovers(path: Path) -> list[Path]:
-    pattern = re.compile(
-        rf"\.[0-9a-f]{{12}}\.(partial|former)\.{re.escape(_tail(path))}", re.DOTALL
-    )
+def _leftovers(path: Path, kind: str) -> list[Path]:
+    name = re.compile(rf"\.[0-9a-f]{{12}}\.({kind})\.{re.escape(_tail(path))}", re.DOTALL)
     with os.scandir(path.parent) as entries:
-        return [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+        return [Path(entry.path) for entry in entries if name.fullmatch(entry.name)]
 
 
 @contextmanager

@@ -33,11 +33,6 @@ class Output:
     is_continued: bool = False
     """Whether the command goes on with what is there: ``--force`` cannot help then."""
 
-    def refused(self, reason: str, remedy: str) -> OptionError:
-        """Return the sentence that says why it cannot go there."""
-        what = self.what[0].upper() + self.what[1:]
-        return OptionError(f"{what} would go to {self.path}, which {reason}: {remedy}.")
-
 
 def check_outputs(
     outputs: Sequence[Output], inputs: Mapping[str, Path | None], *, force: bool = False
@@ -52,13 +47,14 @@ def check_outputs(
     try:
         for output in outputs:
             remove_leftovers(output.path)  # of a run that was killed
-            _check_kind(output)
+            _refuse(output, _of_another_kind(output), f"name {_kind(output)} with {output.option}")
         for first, second in combinations(outputs, 2):
-            _check_apart(first, second)
+            _refuse(first, _not_apart(first.path, second), f"name another with {first.option}")
         for output in outputs:
+            elsewhere = f"name another place with {output.option}"
             for name, path in inputs.items():
-                if path is not None:
-                    _check_spared(output, name, path)
+                _refuse(output, path and _destroys(output.path, name, path), elsewhere)
+            _refuse(output, _inside_a_model(output.path), elsewhere)
             _check_new(output, force)
     except OSError as error:
         raise OptionError(f"{error.filename} cannot be written: {reason(error)}") from None
@@ -85,63 +81,73 @@ def is_page(path: Path) -> bool:
     return b'<meta name="generator" content="halfseen' in head(path)
 
 
-def _check_kind(output: Output) -> None:
-    """Refuse a link, and a file where a folder is due, or the other way round."""
-    path, option = output.path, output.option
-    if path.is_symlink():
-        raise output.refused("is a symbolic link", f"name the place itself with {option}")
-    if not path.exists() or (path.is_dir() if output.is_folder else path.is_file()):
-        return
+def _refuse(output: Output, why: object, remedy: str) -> None:
+    if why:
+        what = output.what[0].upper() + output.what[1:]
+        raise OptionError(f"{what} would go to {output.path}, which {why}: {remedy}.")
+
+
+def _kind(output: Output) -> str:
+    if output.path.is_symlink():
+        return "the place itself"
     if output.is_folder:
-        raise output.refused("is a file and no folder", f"name a folder with {option}")
-    if path.is_dir():
-        raise output.refused("is a folder", f"name a file in it with {option}")
-    raise output.refused("is neither a file nor a folder", f"name a file with {option}")
+        return "a folder"
+    return "a file in it" if output.path.is_dir() else "a file"
 
 
-def _check_apart(first: Output, second: Output) -> None:
-    one, other = _real(first.path), _real(second.path)
-    reason = None
-    if one == other or _is_same(first.path, second.path):
-        reason = f"is also the place of {second.what}"
-    elif one in other.parents or other in one.parents:
-        reason = f"cannot stand beside {second.path}, the place of {second.what}"
-    if reason:
-        raise first.refused(reason, f"name another with {first.option}")
+def _of_another_kind(output: Output) -> str:
+    """Say of a link, and of a file where a folder is due or the other way round, what it is."""
+    path = output.path
+    if path.is_symlink():
+        return "is a symbolic link"
+    if not path.exists() or (path.is_dir() if output.is_folder else path.is_file()):
+        return ""
+    if output.is_folder:
+        return "is a file and no folder"
+    return "is a folder" if path.is_dir() else "is neither a file nor a folder"
 
 
-def _check_spared(output: Output, name: str, path: Path) -> None:
-    """Refuse an output that is an input, lies inside it or contains it."""
-    place = _real(output.path)
+def _not_apart(path: Path, second: Output) -> str:
+    one, other = _real(path), _real(second.path)
+    if one == other or _is_same(path, second.path):
+        return f"is also the place of {second.what}"
+    if one in other.parents or other in one.parents:
+        return f"cannot stand beside {second.path}, the place of {second.what}"
+    return ""
+
+
+def _destroys(output: Path, name: str, path: Path) -> str:
+    """Say whether an output is an input, lies inside it or contains it."""
+    place = _real(output)
     # What is read, and the link to it where it is one: neither may go.
     read = {_real(path), _real(path.parent) / path.name}
-    elsewhere = f"name another place with {output.option}"
-    if place in read or _is_same(output.path, path):
-        raise output.refused(f"is {name} itself", elsewhere)
+    if place in read or _is_same(output, path):
+        return f"is {name} itself"
     if read & set(place.parents):
-        raise output.refused(f"lies inside {name} {path}", elsewhere)
+        return f"lies inside {name} {path}"
     if any(place in those.parents for those in read):
-        raise output.refused(f"holds {name} {path}", elsewhere)
-    if output.path.is_file() and path.is_dir():
-        for file in path.rglob("*"):
-            if _is_same(output.path, file):
-                raise output.refused(f"is {file} of {name}", elsewhere)
+        return f"holds {name} {path}"
+    if output.is_file() and path.is_dir():
+        return next((f"is {f} of {name}" for f in path.rglob("*") if _is_same(output, f)), "")
+    return ""
+
+
+def _inside_a_model(path: Path) -> str:
+    for folder in _real(path).parents:
+        if all(os.path.isfile(folder / name) for name in MODEL_FILES):
+            return f"lies inside the model folder {folder}"
+    return ""
 
 
 def _check_new(output: Output, force: bool) -> None:
-    """Refuse a place in a model folder, and one where something stands that is not ours."""
+    """Refuse a place where something stands that is not ours."""
     path = output.path
-    for folder in _real(path).parents:
-        if all(os.path.isfile(folder / name) for name in MODEL_FILES):
-            remedy = f"name a place outside with {output.option}"
-            raise output.refused(f"lies inside the model folder {folder}", remedy)
     if not path.exists() or (path.is_file() and not path.stat().st_size) or output.ours(path):
         return
-    remedy = f"name another with {output.option}"
-    if not output.is_continued:
-        remedy += ", or replace it with --force"
     if output.is_continued or not force:
-        raise output.refused("exists and was not written by this command", remedy)
+        forced = "" if output.is_continued else ", or replace it with --force"
+        remedy = f"name another with {output.option}{forced}"
+        _refuse(output, "exists and was not written by this command", remedy)
 
 
 def _real(path: Path) -> Path:

@@ -16,7 +16,6 @@ from typer.core import TyperGroup
 
 from halfseen.cli.terminal import (
     ESCAPED,
-    Terminal,
     make_console,
     set_verbosity,
     verbosity,
@@ -131,7 +130,6 @@ def command(*, whole: bool = False) -> Any:
 def main() -> None:
     """Run the command line; a mistake in the input is one sentence and exit code 2, ours 1."""
     set_verbosity(0)
-    Terminal.printed = False
     try:
         command()(prog_name="halfseen")
     except HalfseenError as error:
@@ -152,7 +150,7 @@ def _refuse(sentence: str, code: int = 2) -> NoReturn:
     """Print one sentence and end; the traceback is for those who ask twice for more."""
     if verbosity() > 1:
         traceback.print_exc()
-    if "--json" in sys.argv and not Terminal.printed:
+    if "--json" in sys.argv:
         typer.echo(json.dumps({"error": sentence}, ensure_ascii=False).translate(ESCAPED))
     text = Text.assemble(("error: ", "red"), sentence)
     make_console(stderr=True).print(text, soft_wrap=True)

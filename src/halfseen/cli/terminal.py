@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -113,9 +113,6 @@ class Terminal:
     `piped` standard output is for data alone.
     """
 
-    printed: ClassVar[bool] = False
-    """Whether the document is there; what goes wrong after it is said on standard error alone."""
-
     def __init__(self, *, as_json: bool = False, piped: bool = False) -> None:
         quiet = verbosity() < 0
         self.as_json = as_json
@@ -143,7 +140,6 @@ class Terminal:
         if self.as_json:
             text = json.dumps(plain_data(data), indent=2, ensure_ascii=False, allow_nan=False)
             typer.echo(text.translate(ESCAPED))
-            Terminal.printed = True
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
         return self.errors.status(doing)

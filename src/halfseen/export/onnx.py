@@ -21,7 +21,7 @@ from halfseen.data.frames import scaled_bytes
 from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.values import Unread
-from halfseen.errors import HalfseenError
+from halfseen.errors import HalfseenError, InputError
 from halfseen.export.member_graphs import add_member
 from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.model.model import Model
