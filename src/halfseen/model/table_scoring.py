@@ -21,12 +21,12 @@ from halfseen.alarms import Alarm, refuse
 from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats
 from halfseen.atomic_files import atomic_write
+from halfseen.data.arrow_columns import check_text_bytes
 from halfseen.data.column_spec import similar
 from halfseen.data.label_column import some_labels
 from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
-from halfseen.data.values import check_text_bytes
 from halfseen.errors import InputError
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
