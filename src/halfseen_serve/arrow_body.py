@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from halfseen.data.arrow_columns import has_value, text_bytes
 from halfseen.data.untrusted_files import declared_batches
-from halfseen.data.values import has_value, text_bytes
 from halfseen_serve.errors import RequestError, lacking
 from halfseen_serve.json_body import Choose, RequestTable
 from halfseen_serve.limits import Limits

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tables_cli import check_refused, halfseen, replaced, source_table, target_table, write
 
-from halfseen.data.values import LARGEST_BATCH
+from halfseen.data.arrow_columns import LARGEST_BATCH
 
 pytestmark = pytest.mark.filterwarnings("error")  # a warning would be a second line
 ROWS = 80

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from halfseen.data import table_files
-from halfseen.data.column_spec import ColumnSpec
+from halfseen.data.column_spec import ColumnSpec, written_notes
 from halfseen.data.preprocessing import transform
-from halfseen.data.schema_inference import InferredTables, infer_schema, written_notes
+from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import column_names, open_table
 from halfseen.data.table_summary import summarize_source
 from halfseen.data.tables import ArrowTable

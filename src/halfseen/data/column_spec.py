@@ -1,8 +1,9 @@
-"""What a user says of columns, and whether it can be true; the rest is found."""
+"""What a user says of columns and whether it can be true; and what is said back."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from halfseen.blocks import Blocks
 from halfseen.data.dates import expanded
 from halfseen.data.schema import DateColumn
+from halfseen.data.table_summary import TableSummary
 from halfseen.data.tables import ArrowTable, Table
 from halfseen.data.values import quoted, spelling
 from halfseen.errors import capitalized
@@ -22,6 +24,9 @@ Task = Literal["auto", "classification", "regression"]
 
 Missing = Blocks | Sequence[str] | Sequence[int] | npt.NDArray[np.bool_] | str | None
 """How a user may name the missing block in Python; None finds it."""
+_DAY = r"(\d\d?[-/. ](\d\d?|[A-Za-z]{3,9})|[A-Za-z]{3,9}\.? \d\d?)"
+_DATE = re.compile(rf"(\d\d?/\d\d?/\d\d|{_DAY}[-/., ]+(19|20)\d\d|(19|20)\d\d\D\d\d?\D\d)")
+"""How dates begin that are read as texts: 5/17/24, 17 May 2024, May 17, 2024."""
 
 
 @dataclass(frozen=True)
@@ -145,3 +150,90 @@ def listed(names: Sequence[object], most: int = 8) -> str:
     """Return names in a row; of many the first ones, and how many more there are."""
     shown = ", ".join(str(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+# --- what is said of columns that were read -------------------------------------------------
+
+
+def texts_problems(here: TableSummary, spec: ColumnSpec) -> list[str]:
+    """Return what is wrong with columns of texts: dates as texts, numbers with a few others."""
+    problems = []
+    for name, undecided in here.undecided.items():
+        column = here.columns.get(name)
+        if column is None or column.values != "text" or name in spec.categorical:
+            continue
+        if column.counts and not column.has_more and all(map(_DATE.match, column.counts)):
+            problems.append(
+                f"Column {name!r} holds dates as texts such as {next(iter(column.counts))!r}, "
+                "which can be read in several ways: write them as 2024-05-17, or leave it out "
+                f"({spec.option('drop', name)}); {spec.option('categorical', name)} takes each "
+                "for a category."
+            )
+        elif not undecided.code and (strays := undecided.numbers_but_for(column)):
+            more = f" and {len(strays) - 1} other texts" if len(strays) > 1 else ""
+            rows = strays.total()
+            problems.append(
+                f"Column {name!r} looks like numbers except for {quoted(next(iter(strays)))}{more} "
+                f"in {rows:,} row{'s' if rows > 1 else ''}: {as_gaps(name, spec)}, or "
+                f"{spec.option('categorical', name)} takes all for categories."
+            )
+    return problems
+
+
+def written_notes(here: TableSummary) -> list[str]:
+    """Say how texts were read that could be read in several ways."""
+    columns = here.undecided
+    codes = [n for n, c in columns.items() if c.code and not c.categorical and not c.kinds["text"]]
+    numbers = {n: c.written for n, c in here.columns.items() if c.values == "number"}
+    commas = [name for name, written in numbers.items() if written.decimal == ","]
+    marked = [name for name, written in numbers.items() if written.marks]
+    named = {
+        name: [word for word, _ in column.words.most_common(3)]
+        for name, column in columns.items()
+        if column.words and name in here.columns and here.columns[name].values == "text"
+    }
+    notes = []
+    if codes:
+        notes.append(
+            f"Kept as text, because numbers in them begin with 0 or are too long: {listed(codes)}."
+        )
+    if commas:
+        notes.append(f"Read with decimal commas: {listed(commas)}.")
+    if marked:
+        notes.append(
+            "Read as numbers without thousands separators, percent and currency signs: "
+            f"{listed(marked)}."
+        )
+    for name, words in named.items():
+        notes.append(
+            f"{name} is a column of texts, so {listed([repr(word) for word in words])} is a "
+            "category there: leave such cells empty if nothing is known."
+        )
+    return notes
+
+
+def zone_notes(here: TableSummary, there: TableSummary) -> list[str]:
+    """Say so where the times of a column are of several zones."""
+    notes = []
+    for name, of in here.dates.items():
+        zones = here.zones.get(name, set()) | there.zones.get(name, set())
+        if len(zones) > 1:
+            shown = ", ".join(sorted(zone or "none" for zone in zones))
+            notes.append(
+                f"{name} has times of several zones ({shown}): all are read on the clock of "
+                f"{of.zone or 'UTC'}; --dates {name}={','.join(of.parts)}@ZONE names another."
+            )
+    return notes
+
+
+def extra_notes(source: Table, target: Table, spec: ColumnSpec) -> list[str]:
+    """Say which columns the target has alone, and which of them may be the label."""
+    extra = [name for name in target.names if name not in source.names]
+    notes = [f"Ignored, because the source lacks them: {listed(extra)}."] if extra else []
+    respelled = [name for name in extra if spelling(name) == spelling(spec.label)]
+    if respelled and spec.label not in target.names:
+        notes.append(
+            f"{respelled[0]!r} of the target looks like the label {spec.label!r}: rename it "
+            "if its labels are to be used."
+        )
+    return notes

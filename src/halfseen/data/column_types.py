@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
+from halfseen.data.arrow_columns import composed, dates_sentence, decoded, is_text, without_empty
 from halfseen.data.dates import DATE, TIME
 from halfseen.data.schema import Shape, Written, signed_log
 from halfseen.data.values import (
@@ -29,14 +30,9 @@ from halfseen.data.values import (
     as_categories,
     as_numbers,
     canonical_number,
-    composed,
-    dates_sentence,
-    decoded,
     is_gap,
-    is_text,
     marked_number,
-    without_empty,
-)  # fmt: skip
+)
 from halfseen.errors import InputError
 
 MOST_VALUES = 100_000

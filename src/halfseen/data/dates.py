@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfseen.arrays import Floats
+from halfseen.data.arrow_columns import is_text, plain_array
 from halfseen.data.schema import DateColumn
-from halfseen.data.values import Unread, is_gap, is_text, plain_array
+from halfseen.data.values import Unread, is_gap
 from halfseen.errors import InputError, OptionError
 
 PARTS: dict[str, Callable[[Any], Any]] = {

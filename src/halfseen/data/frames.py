@@ -19,11 +19,12 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from halfseen.arrays import Floats
 from halfseen.blocks import Blocks
+from halfseen.data.arrow_columns import LARGEST_BATCH
 from halfseen.data.column_spec import ColumnSpec, Missing, Task
 from halfseen.data.label_column import FEWEST_ROWS
 from halfseen.data.schema_inference import InferredTables, ambiguous_columns, infer_schema
 from halfseen.data.tables import ArrowTable
-from halfseen.data.values import LARGEST_BATCH, cells_of, check_alike, composed_name
+from halfseen.data.values import cells_of, check_alike, composed_name
 from halfseen.errors import InputError, capitalized, one_line
 
 PLAIN_CELLS = (str, int, float, Decimal, date, time, NoneType)

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeVar
@@ -46,8 +47,8 @@ Mask = npt.NDArray[np.bool_]
 Size = tuple[int, int]
 """Width and height, as Pillow has them."""
 Pixels = npt.NDArray[np.float32]
-Paint = Callable[[Size], Image.Image]
-"""Gives the mask of what is painted over in pictures of a size."""
+Paint = Callable[[Size], Image.Image | None]
+"""Gives the mask of what is painted over in pictures of a size, if anything is."""
 Refuse = Callable[[InputError], None]
 """What is done about a file that cannot be read: the sentence that names it is raised, or kept."""
 
@@ -100,23 +101,17 @@ class ImageFolder:
 
         A small picture is enlarged, and mixes what is hidden into many of the cells beside it.
         """
-        missing = hidden.mask
-        most = int((~mixed_cells(missing)).sum())
-        left = {
-            size: int((~mixed_cells(missing, [size])).sum())
-            for size in set(self.sizes)
-            if min(size) < len(missing)
-        }
-        kept = []
+        left = lru_cache(lambda *sizes: int((~mixed_cells(hidden.mask, sizes)).sum()))
+        kept, side = [], len(hidden.mask)
         for place, size in enumerate(self.sizes):
-            if 2 * left.get(size, most) >= most:
+            if min(size) >= side or 2 * left(size) >= left():
                 kept.append(place)
                 continue
             refuse(
                 InputError(
                     f"{_text(str(self.files[place]))} of {size[0]} × {size[1]} pixels is too small "
-                    f"for {len(missing)} × {len(missing)}: resizing mixes what is missing into "
-                    "more than half of what is seen of others."
+                    f"for {side} × {side}: resizing mixes what is missing into more than half of "
+                    "what is seen of others."
                 )
             )
         return self._kept(kept)
@@ -150,24 +145,17 @@ class ImageFolder:
         """
 
         @lru_cache(maxsize=1)  # most folders have one size
-        def paint(size: Size) -> Image.Image:
-            assert hidden is not None
+        def paint(size: Size) -> Image.Image | None:
+            if hidden is None:
+                return None
             pixels = hidden_pixels(hidden.mask, size)
             if pixels.all():
                 raise TooSmallError
             return Image.fromarray(pixels)
 
-        how = None if hidden is None else paint
-        places: list[int] = []
-        images: list[Pixels] = []
-        for place, image in self._read(lambda opened: _pixels(opened, shape, how), refuse):
-            places.append(place)
-            images.append(image)
-            if len(images) == FILES_AT_ONCE:
-                yield places, np.stack(images)
-                places, images = [], []
-        if images:
-            yield places, np.stack(images)
+        read = self._read(lambda opened: _pixels(opened, shape, paint), refuse)
+        while some := list(islice(read, FILES_AT_ONCE)):
+            yield [place for place, _ in some], np.stack([image for _, image in some])
 
     def _kept(self, places: Sequence[int]) -> ImageFolder:
         return replace(
@@ -189,77 +177,57 @@ class ImageFolder:
 def open_folder(path: Path, *, labelled: bool = False, fewest: int = 2) -> ImageFolder:
     """List the images of a folder; where they are `labelled`, those of its class folders.
 
-    Links to folders are followed. There must be the `fewest` class folders.
+    Links to folders are followed, and what begins with a dot belongs to a system, such as the
+    previews of another. There must be the `fewest` class folders.
     """
     if path.is_file() and not labelled:
         return ImageFolder(path.parent, (path,))
     if not path.is_dir():
         what = "is a file, not a folder of images" if path.exists() else "does not exist"
         raise InputError(f"{path} {what}.")
-    found: list[Path] = []
+    images: list[Path] = []
     others: list[Path] = []
     notes: list[str] = []
-    for folder, names in _folders(path, notes):
-        for name in names:
-            file = Path(folder, name)
+    for folder, subfolders, names in os.walk(path, onerror=_cannot_list, followlinks=True):
+        above = [parent for parent in Path(folder).parents if parent.is_relative_to(path)]
+        if os.path.realpath(folder) in map(os.path.realpath, above):
+            notes.append(f"{_text(folder)} leads back to a folder that it lies in.")
+            subfolders.clear()
+            continue
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        for file in (Path(folder, name) for name in sorted(names) if not name.startswith(".")):
             is_image = file.suffix.lower() in ENDINGS and _may_be_read(file)
-            (found if is_image else others).append(file)
+            (images if is_image else others).append(file)
             if not is_image and file.is_symlink() and not file.exists():
                 notes.append(f"{_text(str(file))} is a link to what does not exist.")
-    if not found:
+    if not images:
         raise InputError(f"{path} holds no image: no file in it ends in {', '.join(ENDINGS)}.")
     if not labelled:
-        return ImageFolder(path, tuple(found), left_out=len(others), notes=tuple(notes))
-    inside = [file for file in found if file.parent != path]
+        return ImageFolder(path, tuple(images), left_out=len(others), notes=tuple(notes))
+    inside = [file for file in images if file.parent != path]
     if not inside:
         raise InputError(
             f"The images of {path} have no labels: put those of each class into a folder of its "
-            f"own, as in {path / 'cat' / found[0].name}."
+            f"own, as in {path / 'cat' / images[0].name}."
         )
-    names = [file.relative_to(path).parts[0] for file in inside]
-    for name in sorted(set(names)):
+    labels = [file.relative_to(path).parts[0] for file in inside]
+    for name in sorted(set(labels)):
         if _text(name) != name:
             raise InputError(
                 f"The name of the class folder {_text(name)!r} in {path} is not UTF-8: rename it."
             )
-    if len(set(names)) < fewest:
+    if len(set(labels)) < fewest:
         raise InputError(
-            f"{path} holds one class, {names[0]!r}; two or more folders are needed to learn a "
+            f"{path} holds one class, {labels[0]!r}; two or more folders are needed to learn a "
             "classifier."
         )
-    notes += _empty_classes(path, set(names), others)
-    left_out = len(others) + len(found) - len(inside)
-    return ImageFolder(path, tuple(inside), tuple(names), left_out, tuple(notes))
-
-
-def _folders(path: Path, notes: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Give each folder below a path, through links, with its files; a loop is left with a note.
-
-    What begins with a dot belongs to a system, such as the previews of another.
-    """
-    lines: dict[str, frozenset[tuple[int, int]]] = {}
-    for folder, subfolders, names in os.walk(path, onerror=_cannot_list, followlinks=True):
-        facts = os.stat(folder)
-        place, above = (facts.st_dev, facts.st_ino), lines.get(str(Path(folder).parent))
-        if above and place in above:
-            notes.append(f"{_text(folder)} leads back to a folder that it lies in.")
-            subfolders.clear()
-            continue
-        lines[str(Path(folder))] = (above or frozenset()) | {place}
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        yield folder, sorted(name for name in names if not name.startswith("."))
-
-
-def _empty_classes(path: Path, classes: set[str], others: Sequence[Path]) -> list[str]:
-    """Return a sentence for each class folder without an image, with what it has instead."""
-    notes = []
     for entry in sorted(path.iterdir()):
-        if entry.name in classes or entry.name.startswith(".") or not entry.is_dir():
-            continue
-        endings = {file.suffix or file.name for file in others if entry in file.parents}
-        instead = f", but files such as {_text(min(endings))}" if endings else ""
-        notes.append(f"The class folder {_text(str(entry))} has no PNG or JPEG image{instead}.")
-    return notes
+        if entry.name not in labels and not entry.name.startswith(".") and entry.is_dir():
+            endings = {file.suffix or file.name for file in others if entry in file.parents}
+            instead = f", but files such as {_text(min(endings))}" if endings else ""
+            notes.append(f"The class folder {_text(str(entry))} has no PNG or JPEG image{instead}.")
+    left_out = len(others) + len(images) - len(inside)
+    return ImageFolder(path, tuple(inside), tuple(labels), left_out, tuple(notes))
 
 
 def chosen_size(folders: Sequence[ImageFolder]) -> int:
@@ -306,13 +274,13 @@ def _opened(path: Path, read: Callable[[Image.Image], T]) -> T:
     raise InputError(f"{_text(str(path))} {reason}.")
 
 
-def _pixels(image: Image.Image, shape: tuple[int, ...], paint: Paint | None) -> Pixels:
+def _pixels(image: Image.Image, shape: tuple[int, ...], paint: Paint) -> Pixels:
     channels, height, width = shape
     mode = "L" if channels == 1 else "RGB"
     shown = _upright(image)
     shown = shown if shown.mode == mode else shown.convert(mode)
-    if paint is not None:
-        shown.paste("grey", mask=paint(shown.size))
+    if (mask := paint(shown.size)) is not None:
+        shown.paste("grey", mask=mask)
     resized = np.asarray(shown.resize((width, height), Image.Resampling.BILINEAR))
     return scaled_bytes(resized.reshape(height, width, channels)).transpose(2, 0, 1)
 

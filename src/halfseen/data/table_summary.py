@@ -10,11 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from halfseen.data.arrow_columns import plain_array
 from halfseen.data.column_types import MOST_VALUES, ColumnSummary, UndecidedColumn, counted
 from halfseen.data.dates import AS_DATES, Dates, common_zone, date_parts, zones_of
 from halfseen.data.schema import DateColumn, Written
 from halfseen.data.tables import Table, each_site
-from halfseen.data.values import Unread, as_categories, as_numbers, counts, plain_array, quoted
+from halfseen.data.values import Unread, as_categories, as_numbers, counts, quoted
 from halfseen.errors import InputError
 
 SAMPLED_ROWS = 2_000

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from halfseen.data.values import has_value, spelling
+from halfseen.data.arrow_columns import has_value
+from halfseen.data.values import spelling
 from halfseen.errors import InputError
 
 BATCH_ROWS = 65_536

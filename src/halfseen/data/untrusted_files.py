@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from halfseen.data.values import LARGEST_BATCH, check_text_bytes, decoded, is_text
+from halfseen.data.arrow_columns import LARGEST_BATCH, check_text_bytes, decoded, is_text
 from halfseen.errors import InputError
 
 # --- Parquet: rows --------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from halfseen.alarms import Alarm, refuse
 from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats
 from halfseen.atomic_files import atomic_write
+from halfseen.data.arrow_columns import check_text_bytes
 from halfseen.data.column_spec import similar
 from halfseen.data.label_column import some_labels
 from halfseen.data.preprocessing import ReadRows, inputs_of
