@@ -27,7 +27,6 @@ from halfseen.data.label_column import some_labels
 from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
-from halfseen.data.values import check_text_bytes
 from halfseen.errors import InputError, OptionError, one_line
 from halfseen.explain import Explanation
 from halfseen.model.evaluation import evaluation
