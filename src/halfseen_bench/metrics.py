@@ -56,12 +56,6 @@ def measured(predicted: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float | No
     The normalised cross-entropy is the cross-entropy divided by that of the constant that knows
     these rows' own class frequencies: below 1, the model says more than the frequencies do. The
     other formulas are those of :mod:`halfseen.metrics`.
-
-    Examples
-    --------
-    >>> found = measured([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(found["accuracy"], 4), round(found["cross_entropy"], 4), found["auc"]
-    (0.6667, 0.4149, 1.0)
     """
     array, truth = predictions(predicted, y)
     present = np.unique(truth)

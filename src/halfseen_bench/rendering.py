@@ -27,13 +27,7 @@ class ResultTable:
 
 
 def with_rows(tables: Sequence[ResultTable], names: Sequence[str]) -> list[ResultTable]:
-    """Return tables with the rows of some models alone; bold stays what is best of all rows.
-
-    Examples
-    --------
-    >>> with_rows([ResultTable("", ("model",), (("A",), ("B",)))], ["B"])[0].rows
-    (('B',),)
-    """
+    """Return tables with the rows of some models alone; bold stays what is best of all rows."""
     kept = [
         replace(table, rows=tuple(row for row in table.rows if not {*names}.isdisjoint(row[:2])))
         for table in tables

@@ -68,10 +68,6 @@ def test_lists_print_documents(tmp_path):
     assert {"mnist", "ads-sim"} <= {entry["name"] for entry in found["data_sets"]}
     found = document(halfseen("bench", "list", "--json"))
     assert found["suites"][0]["runs"]["quick"] > 0
-    (tmp_path / "heart").mkdir()
-    run = halfseen("data", "check", "heart", "--json", "--data-dir", tmp_path)
-    assert run.code == 2
-    assert {file["verdict"] for file in json.loads(run.out)["files"]} == {"missing"}
 
 
 def test_quiet_leaves_results_and_verbose_adds_settings(fit, tmp_path, one_part):

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, print_failures
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
 from halfseen_bench.cli import panel
 from halfseen_bench.cli.data import DataDir, data_inputs, settings_of
@@ -134,8 +134,7 @@ def run(
     )
     plan = plan_runs(chosen, spent, selection)
     folder = output or _default_folder(suite, budget)
-    is_ours = lambda path: head(path).startswith(b'{"key"')  # noqa: E731
-    log = Output(folder / LOG, "the log", is_ours, is_continued=True)
+    log = Output(folder / LOG, "the log", _is_log, is_continued=True)
     check_outputs([log], data_inputs(data_dir))
     terminal = Terminal(as_json=as_json)
     for sentence in plan.left_out:
@@ -247,15 +246,10 @@ def figures(
 
     Example: halfseen bench figures patch --data-dir ~/data --to docs/images
     """
+    from halfseen_bench.report.bench import Sweep, suite_figures
+    from halfseen_bench.report.figures import save_figure
     from halfseen_bench.suites import suite_named
 
-    try:
-        from halfseen_bench.report.bench import Sweep, suite_figures
-        from halfseen_bench.report.figures import save_figure
-    except ImportError as error:
-        raise InputError(
-            f"Figures need matplotlib: {error}. pip install 'halfseen[report]'"
-        ) from None
     chosen = suite_named(suite)
     if not chosen.figures:
         raise OptionError(f"The suite {suite} has no figures; see `halfseen bench table {suite}`.")
@@ -268,6 +262,10 @@ def figures(
     for path, figure in drawn.items():
         save_figure(figure, path)
         terminal.result(str(path))
+
+
+def _is_log(path: Path) -> bool:
+    return head(path).startswith(b'{"key"')
 
 
 def _default_folder(suite: str, budget: str) -> Path:

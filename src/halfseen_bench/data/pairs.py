@@ -42,14 +42,6 @@ class Sealed(Generic[T]):
 
     It does not print itself and no training function accepts it; `open` names the moment at
     which it was looked at, so that a reader of the code can find every such place.
-
-    Examples
-    --------
-    >>> sealed = Sealed([1, 0, 1])
-    >>> sealed
-    Sealed(list)
-    >>> sealed.open("evaluation")
-    [1, 0, 1]
     """
 
     def __init__(self, value: T) -> None:
