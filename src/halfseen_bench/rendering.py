@@ -39,17 +39,7 @@ def with_rows(tables: Sequence[ResultTable], names: Sequence[str]) -> list[Resul
 
 
 def markdown(tables: Sequence[ResultTable]) -> str:
-    """Return tables as GitHub's Markdown.
-
-    Examples
-    --------
-    >>> print(markdown([ResultTable("usps:mnist", ("model", "last"), (("A", Best("1.0")),))]))
-    ### usps:mnist
-    <BLANKLINE>
-    | model | last |
-    |---|---|
-    | A | **1.0** |
-    """
+    """Return tables as GitHub's Markdown."""
 
     def line(cells: Sequence[str]) -> str:
         shown = [f"**{cell}**" if isinstance(cell, Best) else cell for cell in cells]

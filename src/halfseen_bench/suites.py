@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from halfseen.errors import OptionError
 from halfseen.networks.variants import VARIANTS
 from halfseen.options import Options, make_options
 from halfseen.presets import Preset, preset
@@ -319,13 +318,6 @@ SUITES: dict[str, Suite] = {
         ),
     )
 }
-
-
-def suite_named(name: str) -> Suite:
-    """Return a suite, or say which there are."""
-    if name not in SUITES:
-        raise OptionError(f"There is no suite {name!r}; there are {', '.join(SUITES)}.")
-    return SUITES[name]
 
 
 def starting_options(

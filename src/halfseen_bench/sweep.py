@@ -83,15 +83,7 @@ class Plan(NamedTuple):
 
 
 def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) -> Plan:
-    """Return every run of a suite, those of one problem and seed next to each other.
-
-    Examples
-    --------
-    >>> from halfseen_bench.budgets import BUDGETS
-    >>> plan = plan_runs(SUITES["demo"], BUDGETS["quick"], Selection(models=("models",)))
-    >>> len(plan.runs), plan.runs[-1].model
-    (7, 'Adaptation-Imputation')
-    """
+    """Return every run of a suite, those of one problem and seed next to each other."""
     selection = selection or Selection()
     models, baselines, left_out = _models(suite, selection)
     divergences = _chosen("divergence", selection.divergences, BOTH, suite.divergences)

@@ -116,11 +116,12 @@ def run(
 
     Example: halfseen bench run amazon --pairs dvd:books --models baselines --seeds 5
     """
-    from halfseen_bench.budgets import budget_named
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.budgets import BUDGETS
+    from halfseen_bench.metrics import named
+    from halfseen_bench.suites import SUITES
     from halfseen_bench.sweep import LOG, Selection, plan_runs, run_suite
 
-    chosen, spent = suite_named(suite), budget_named(budget)
+    chosen, spent = named("suite", suite, SUITES), named("budget", budget, BUDGETS)
     selection = Selection(
         pairs=_split(pairs),
         models=tuple(models or ()),  # baselines' names hold commas
@@ -180,9 +181,6 @@ def table(
     paper: Annotated[
         bool, typer.Option("--paper", help="Every cell of the paper on these pairs, ours beside.")
     ] = False,
-    losses: Annotated[
-        bool, typer.Option("--losses", help="The losses of the last joint epoch instead.")
-    ] = False,
     rows: Annotated[
         Names, typer.Option(help="Models to print, as the table names them; all by default.")
     ] = None,
@@ -197,22 +195,20 @@ def table(
     Example: halfseen bench table amazon --format latex > amazon.tex
     """
     from halfseen_bench import comparison, rendering
-    from halfseen_bench.metrics import metric_named
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.metrics import METRICS, named
+    from halfseen_bench.suites import SUITES
 
     results = _results(output or _default_folder(suite, budget), suite, pairs)
     records: list[Record] = [record for result in results for record in result["records"]]
     metrics = {
-        problem["name"]: [metric_named(name).name for name in metric or problem["metrics"]]
+        problem["name"]: [named("metric", n, METRICS).name for n in metric or problem["metrics"]]
         for problem in (result["run"]["problem"] for result in results)
     }
     choices = _known_choices(choice or [], records)
     first = choices[0] if choices else "last"
-    if losses:
-        tables = comparison.loss_tables(results)
-    elif paper:
-        names = _split(pairs) or [problem.name for problem in suite_named(suite).problems]
-        variants = [variant.name for variant in suite_named(suite).variants]
+    if paper:
+        names = _split(pairs) or [problem.name for problem in SUITES[suite].problems]
+        variants = [variant.name for variant in SUITES[suite].variants]
         tables = comparison.paper_tables(records, names, variants)
     elif curves:
         tables = comparison.curve_tables(records, metrics, first, versus)
@@ -246,11 +242,12 @@ def figures(
 
     Example: halfseen bench figures patch --data-dir ~/data --to docs/images
     """
+    from halfseen_bench.metrics import named
     from halfseen_bench.report.bench import Sweep, suite_figures
     from halfseen_bench.report.figures import save_figure
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.suites import SUITES
 
-    chosen = suite_named(suite)
+    chosen = named("suite", suite, SUITES)
     if not chosen.figures:
         raise OptionError(f"The suite {suite} has no figures; see `halfseen bench table {suite}`.")
     folder = output or _default_folder(suite, budget)
@@ -273,10 +270,11 @@ def _default_folder(suite: str, budget: str) -> Path:
 
 
 def _results(folder: Path, suite: str, pairs: Names) -> list[Result]:
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.metrics import named
+    from halfseen_bench.suites import SUITES
     from halfseen_bench.sweep import read_results
 
-    return read_results(folder, suite_named(suite), _split(pairs))
+    return read_results(folder, named("suite", suite, SUITES), _split(pairs))
 
 
 def _split(names: Names) -> tuple[str, ...]:

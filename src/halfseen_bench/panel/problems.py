@@ -63,24 +63,10 @@ def simulated(seed: int, **dials: float) -> PanelProblem:
 
 
 def of_pair(pair: DomainPair) -> PanelProblem:
-    names = list(pair.blocks.names or ())
-
-    def frame(inputs: Any) -> pd.DataFrame:
-        columns = {}
-        for name, values in zip(names, inputs.T.astype(float), strict=True):
-            known = pair.categories.get(name)
-            if known is None:
-                columns[name] = values
-            else:
-                texts = np.array(known, dtype=object)[np.nan_to_num(values).astype(int)]
-                columns[name] = np.where(np.isnan(values), None, texts)
-        return pd.DataFrame(columns)
-
     parts = (pair.source_train, pair.source_test)
-    source = frame(np.concatenate([part.inputs for part in parts]))
-    labels = np.concatenate([part.labels for part in parts])
-    missing = [names[position] for position in pair.blocks.missing]
-    target = frame(pair.target_test).drop(columns=missing)
+    inputs, labels = (np.concatenate([getattr(p, n) for p in parts]) for n in ("inputs", "labels"))
+    source, target = (pair.frame(rows.astype(float)) for rows in (inputs, pair.target_test))
+    target = target.drop(columns=pair.blocks.names_of(pair.blocks.missing))
     return PanelProblem(
         source, labels, target, pair.target_test_labels.open("the panel's evaluation")
     )
