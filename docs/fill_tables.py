@@ -26,7 +26,7 @@ from halfseen.cli.app import app
 from halfseen_bench.comparison import published
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.runner import read_log
-from halfseen_bench.suites import suite_named
+from halfseen_bench.suites import SUITES
 from halfseen_bench.sweep import read_results
 from halfseen_bench.tables import by_setting, choices_of, summarize
 
@@ -57,7 +57,7 @@ def printed(command: str, folder: Path) -> str:
 def full_table(folder: Path) -> str:
     """Return every result of a log as CSV: a line per problem, model and metric."""
     suite = next(iter(read_log(folder / "runs.jsonl").values()))["run"]["suite"]
-    runs = read_results(folder, suite_named(suite))
+    runs = read_results(folder, SUITES[suite])
     records = [record for run in runs for record in run["records"]]
     lines = list(_lines(records))
     choices = list(dict.fromkeys(name for line in lines for name in line if name not in FACTS))

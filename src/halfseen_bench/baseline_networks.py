@@ -24,7 +24,7 @@ from halfseen.presets import preset
 from halfseen.splitting import folds, rarest_class
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair, Labelled
-from halfseen_bench.epochs import tensor
+from halfseen_bench.models import tensor
 from halfseen_bench.scaling import standardized
 
 IGNORE, ADAPTING = "Source-IgnoreComponent", "Adaptation-IgnoreComponent"
@@ -94,7 +94,7 @@ def _student(pair: DomainPair, student: str, seed: int, options: Options | None)
         opinion = np.empty_like(soft)
         splits = folds(labels, 5 if pair.blocks.is_table else 2, seed)
         for number, (taught, asked) in enumerate(splits.split(labels, labels)):
-            part = replace(pair, source_train=_rows(pair.source_train, taught))
+            part = replace(pair, source_train=pair.source_train[taught])
             opinion[asked] = _trained(
                 part,
                 "Source-Full",
@@ -106,10 +106,6 @@ def _student(pair: DomainPair, student: str, seed: int, options: Options | None)
     # Cross-entropy takes probabilities for labels; classes cannot then be balanced by row.
     options = make_options({"training.balanced": False}, options)
     return _trained(pair, student, options, seed, labels=soft)
-
-
-def _rows(source: Labelled, chosen: npt.NDArray[np.intp]) -> Labelled:
-    return Labelled(source.inputs[chosen], source.labels[chosen])
 
 
 def _trained(
@@ -146,13 +142,8 @@ class _SkadaModule(nn.Module):
 def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
     # Importing skada changes scikit-learn's global configuration: keep that to this block.
     with config_context(enable_metadata_routing=True), torch.random.fork_rng():
-        try:
-            from skada import deep
-        except ImportError:
-            raise InputError(
-                f"{model} comes from skada, which is not installed: "
-                "pip install 'halfseen-bench[baselines]'."
-            ) from None
+        from skada import deep
+
         torch.manual_seed(derived_seed(seed))
         pair = standardized(pair)
         method = variant_named("Adaptation-Full")  # both views whole; the target's x2 is the fill

@@ -74,10 +74,9 @@ class Inputs:
 
 def _ignore(pair: DomainPair, seed: int) -> Inputs:
     """x1 alone."""
-    return Inputs(
-        _block(pair, pair.source_train.inputs, "observed"),
-        _block(pair, pair.target_test, "observed"),
-    )
+    rows = pair.source_train.inputs, pair.target_test
+    train, test = (_block(pair, part, "observed") for part in rows)
+    return Inputs(train, test)
 
 
 def _colours(pair: DomainPair, seed: int) -> Inputs:
@@ -85,11 +84,9 @@ def _colours(pair: DomainPair, seed: int) -> Inputs:
 
     Where the source is grey its colours are equal, and trees read the first of them alone.
     """
-    flat = pair.blocks.flat
-    return Inputs(
-        flat(pair.source_train.inputs, "observed").astype(np.float64),
-        flat(pair.target_test, "observed").astype(np.float64),
-    )
+    rows = pair.source_train.inputs, pair.target_test
+    train, test = (pair.blocks.flat(part, "observed").astype(np.float64) for part in rows)
+    return Inputs(train, test)
 
 
 def _zero(pair: DomainPair, seed: int) -> Inputs:
@@ -224,17 +221,19 @@ def _plain(classifier: str, fill: str) -> Baseline:
 # --- yardsticks and distillation --------------------------------------------------------------
 
 
-def _source_prior(pair: DomainPair, seed: int, options: Options | None) -> Floats:
-    return _constant(pair, pair.source_train.labels)
+def _constant(
+    name: str, labels_of: Callable[[DomainPair], Labels], known: bool = False
+) -> Baseline:
+    def predict(pair: DomainPair, seed: int, options: Options | None) -> Floats:
+        labels = labels_of(pair)
+        share = np.bincount(labels, minlength=len(pair.classes)) / len(labels)
+        return np.tile(share, (len(pair.target_test), 1))
+
+    return Baseline(f"Constant: {name}", predict, uses_target_labels=known)
 
 
-def _target_prior(pair: DomainPair, seed: int, options: Options | None) -> Floats:
-    return _constant(pair, pair.target_test_labels.open("the constant that knows the target"))
-
-
-def _constant(pair: DomainPair, labels: Labels) -> Floats:
-    share = np.bincount(labels, minlength=len(pair.classes)) / len(labels)
-    return np.tile(share, (len(pair.target_test), 1))
+def _sealed(pair: DomainPair) -> Labels:
+    return pair.target_test_labels.open("the constant that knows the target")
 
 
 def _ceiling(classifier: str) -> Baseline:
@@ -307,8 +306,8 @@ def _with_nan(pair: DomainPair, target: npt.NDArray[np.float32]) -> Matrix:
 BASELINES: dict[str, Baseline] = {
     baseline.name: baseline
     for baseline in (
-        Baseline("Constant: source prior", _source_prior),
-        Baseline("Constant: target prior", _target_prior, uses_target_labels=True),
+        _constant("source prior", lambda pair: pair.source_train.labels),
+        _constant("target prior", _sealed, known=True),
         *(
             _plain(classifier, fill)
             for classifier in CLASSIFIERS

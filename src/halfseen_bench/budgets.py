@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from halfseen.errors import OptionError
 from halfseen_bench.problems import BenchProblem, Kind
 
 
@@ -128,10 +127,3 @@ DEMO_BUDGET = BUDGETS["cpu"].model_copy(
     update={"name": "demo", "score_rows": 0, "evaluations": BUDGETS["paper"].evaluations}
 )
 """That of ``halfseen demo``: the target is measured after every epoch."""
-
-
-def budget_named(name: str) -> Budget:
-    """Return a budget, or say which there are."""
-    if name not in BUDGETS:
-        raise OptionError(f"There is no budget {name!r}; there are {', '.join(BUDGETS)}.")
-    return BUDGETS[name]

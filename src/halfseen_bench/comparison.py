@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from halfseen.errors import InputError
-from halfseen_bench.metrics import METRICS, Metric, metric_named
+from halfseen_bench.metrics import METRICS
 from halfseen_bench.models import Record
 from halfseen_bench.paper import PAPER, PaperCell, paper_cell
 from halfseen_bench.rendering import Best, ResultTable
-from halfseen_bench.runner import Result
 from halfseen_bench.tables import (
     ResultCell,
     RowKey,
@@ -30,20 +29,6 @@ YARDSTICKS = (
     "Never bold: Full models, which are shown the target's missing inputs, and what uses target "
     "labels (ceilings, target prior)."
 )
-LOSSES = {
-    "adaptation": "L1",
-    "imputation": "divergence in L2",
-    "reconstruction": "MSE in L2",
-    "classification": "L3",
-}
-LOSS_NOTE = (
-    "Mean ± standard deviation over the runs, at the last epoch of the joint phase, before "
-    "weights. Where the divergence is adversarial, L1 and the divergence in L2 are the loss of a "
-    "critic: 1.386 where it cannot tell its two sides apart, less where it can. Transport is a "
-    "distance, on a scale of its own."
-)
-LOSS = Metric("loss", "loss", "lower", decimals=3)
-
 Metrics = Mapping[str, Sequence[str]]
 """What to print of each problem; the first one counts."""
 Column = tuple[str, Mapping[RowKey, str]]
@@ -208,30 +193,6 @@ def paper_tables(
     ]
 
 
-def loss_tables(results: Sequence[Result]) -> list[ResultTable]:
-    """Return a table per setting: a row per model that adapts, a column per loss."""
-    settings: dict[Setting, dict[RowKey, list[dict[str, float]]]] = {}
-    for result in results:
-        joint = [epoch for epoch in result.get("history", ()) if epoch["phase"] == "joint"]
-        if joint and "adaptation" in joint[-1]:
-            first = result["records"][0]
-            rows = settings.setdefault(Setting.of(first), {})
-            rows.setdefault(RowKey.of(first | {"refined": False}), []).append(joint[-1])
-    tables = []
-    for setting, rows in settings.items():
-        columns: list[Column] = []
-        for name, head in LOSSES.items():
-            texts: dict[RowKey, str] = {}
-            for key, epochs in rows.items():
-                values = [(n, epoch[name]) for n, epoch in enumerate(epochs) if name in epoch]
-                texts |= {key: str(ResultCell(LOSS, tuple(values)))} if values else {}
-            columns.append((head, texts))
-        columns.append(("runs", {key: str(len(epochs)) for key, epochs in rows.items()}))
-        notes = (LOSS_NOTE, setting.stated)
-        tables.append(_joined(f"{setting.title}: losses", list(rows), columns, notes))
-    return _some(tables)
-
-
 def _joined(
     title: str, keys: Sequence[RowKey], columns: Sequence[Column], notes: Sequence[str]
 ) -> ResultTable:
@@ -334,6 +295,6 @@ def _seeds(rows: Rows) -> str:
 
 def _words(metric: str) -> str:
     """Return what a metric is and which way is better."""
-    found = metric_named(metric)
+    found = METRICS[metric]
     title = f"{found.title[0].upper()}{found.title[1:]}"
     return f"{title} on the target test set, {found.better} is better"

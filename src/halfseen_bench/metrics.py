@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,8 @@ from sklearn.metrics import f1_score
 
 from halfseen.errors import OptionError
 from halfseen.metrics import accuracy, auc, expected_calibration_error, predictions, row_losses
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,11 @@ METRICS: dict[str, Metric] = {
 """Every metric by name. ``regret`` is known on the simulator alone."""
 
 
-def metric_named(name: str) -> Metric:
-    """Return a metric, or say which there are."""
-    if name not in METRICS:
-        raise OptionError(f"There is no metric {name!r}; there are {', '.join(METRICS)}.")
-    return METRICS[name]
+def named(what: str, name: str, known: Mapping[str, T]) -> T:
+    """Return a thing by its name, or say which there are."""
+    if name not in known:
+        raise OptionError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
+    return known[name]
 
 
 def measured(predicted: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float | None]:
@@ -56,12 +59,6 @@ def measured(predicted: npt.ArrayLike, y: npt.ArrayLike) -> dict[str, float | No
     The normalised cross-entropy is the cross-entropy divided by that of the constant that knows
     these rows' own class frequencies: below 1, the model says more than the frequencies do. The
     other formulas are those of :mod:`halfseen.metrics`.
-
-    Examples
-    --------
-    >>> found = measured([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], [0, 1, 1])
-    >>> round(found["accuracy"], 4), round(found["cross_entropy"], 4), found["auc"]
-    (0.6667, 0.4149, 1.0)
     """
     array, truth = predictions(predicted, y)
     present = np.unique(truth)

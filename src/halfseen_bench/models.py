@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,9 @@ from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
-from halfseen.selection import SCORES, evaluate
+from halfseen.selection import ONE_FIT_SCORES, SCORES, Evidence, evaluate
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair
-from halfseen_bench.epochs import evidence_of, tensor
 from halfseen_bench.metrics import METRICS, measured
 
 Record = dict[str, Any]
@@ -29,6 +29,10 @@ Record = dict[str, Any]
 
 PICTURED_ROWS = 500
 """Latents of at most so many rows of each domain are kept for a picture."""
+
+
+EPOCH_SCORES = tuple(name for name in ONE_FIT_SCORES if name != "importance_weighted")
+"""Names of the scores; DEV is importance weighting with less noise, so that one stands for both."""
 
 
 def fit_and_measure(
@@ -51,18 +55,8 @@ def fit_and_measure(
     each label-free score adds a record of the epoch that it would have chosen; ``oracle`` is the
     best epoch in hindsight, chosen with the test labels, as published tables do.
 
-    Parameters
-    ----------
-    scores, score_rows
-        Label-free scores to take after every epoch, and the rows of each part that they see.
-    evaluations
-        The most epochs of a phase that are measured, evenly spread; by default all.
-    oracle
-        The metric that the best epoch in hindsight is best in.
-    regret
-        The distance to the best possible prediction, where it is known.
-    latents
-        Where to keep the latents of source and target test rows as a ``.npz`` file.
+    `score_rows` of each part are what label-free scores see; `evaluations`, if given, is the most
+    epochs of a phase that are measured; `latents` is where those of both test sets are kept.
     """
     target_train, target_test = target_inputs(pair, method)
     truth = pair.target_test_labels.open("evaluation")
@@ -149,3 +143,17 @@ def save_latents(
     }
     with atomic_write(path) as partial:
         np.savez(partial, **arrays)  # type: ignore[arg-type]
+
+
+def evidence_of(pair: DomainPair, method: NetworkVariant, rows: int, seed: int) -> Evidence:
+    """Return at most so many rows of each part: what a choice of epoch may see."""
+    held_out, (target, _) = pair.source_test, target_inputs(pair, method)
+    whole = Evidence(held_out.inputs, held_out.labels, target, pair.source_train.inputs)
+    return whole.sample(rows, seed=seed)
+
+
+def tensor(array: npt.NDArray[np.generic]) -> torch.Tensor:
+    """Return an array as a tensor that shares its memory; nothing here writes to one."""
+    with warnings.catch_warnings():  # grey digits in three channels are read-only on purpose
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)

@@ -137,13 +137,7 @@ def paper_cell(
     refined: bool = False,
     variant: str = "",
 ) -> PaperCell | None:
-    """Return the paper's number for a cell, or None where it gives none.
-
-    Examples
-    --------
-    >>> print(paper_cell("usps:mnist", "Adaptation-Imputation", "adversarial", "accuracy"))
-    81.4 ± 0.8
-    """
+    """Return the paper's number for a cell, or None where it gives none."""
     variant = SAME_VARIANT.get(variant, variant)
     wanted = (pair, model, divergence, metric, refined, variant)
     for cell in PAPER:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from halfseen.errors import InputError
-from halfseen_bench.data import DomainPair, Labelled
+from halfseen_bench.data import DomainPair
 from halfseen_bench.data.catalog import data_folder, family
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.data.simulator import Scenario, simulate
@@ -46,8 +46,7 @@ class BenchProblem(BaseModel):
         return self.model_copy(update={"reader": {**self.reader, **options}})
 
 
-@dataclass(frozen=True)
-class LoadedProblem:
+class LoadedProblem(NamedTuple):
     """A problem in memory; `regret` is there where the best possible prediction is known."""
 
     pair: DomainPair
@@ -61,14 +60,7 @@ def load_problem(
     source_rows: int | None = None,
     data_dir: Path | None = None,
 ) -> LoadedProblem:
-    """Read a problem; the seed fixes splits, subsets and what is missing by chance.
-
-    Examples
-    --------
-    >>> loaded = load_problem(BenchProblem(name="demo", family="demo"), seed=0, source_rows=50)
-    >>> len(loaded.pair.source_train)
-    50
-    """
+    """Read a problem; the seed fixes splits, subsets and what is missing by chance."""
     options = {"seed": seed, **problem.reader}
     regret = None
     if problem.family == "demo":
@@ -106,4 +98,4 @@ def with_source_rows(pair: DomainPair, rows: int, seed: int) -> DomainPair:
     first = np.array([order[np.argmax(source.labels[order] == label)] for label in classes])
     others = order[~np.isin(order, first)]
     chosen = np.sort(np.concatenate([first, others])[:rows])
-    return replace(pair, source_train=Labelled(source.inputs[chosen], source.labels[chosen]))
+    return replace(pair, source_train=source[chosen])

@@ -23,13 +23,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "POT", "joblib", "skada"
 
 @lru_cache(maxsize=1)
 def circumstances() -> dict[str, Any]:
-    """Return versions, git state and machine: what is the same for all runs of a process.
-
-    Examples
-    --------
-    >>> sorted(circumstances())
-    ['git', 'machine', 'versions']
-    """
+    """Return versions, git state and machine: what is the same for all runs of a process."""
     versions = {"halfseen": halfseen.__version__, "python": platform.python_version()}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):
@@ -45,15 +39,7 @@ def circumstances() -> dict[str, Any]:
 
 @contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Give a dictionary that holds the block's times and peak memory when it has ended.
-
-    Examples
-    --------
-    >>> with watched() as seen:
-    ...     _ = sum(range(1000))
-    >>> sorted(seen)
-    ['cpu_seconds', 'peak_memory_mib', 'seconds', 'started']
-    """
+    """Give a dictionary that holds the block's times and peak memory when it has ended."""
     seen: dict[str, Any] = {"started": datetime.now(UTC).isoformat(timespec="seconds")}
     with suppress(OSError):  # Linux: forget the peak of what this process ran before
         Path("/proc/self/clear_refs").write_text("5")

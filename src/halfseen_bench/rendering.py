@@ -27,13 +27,7 @@ class ResultTable:
 
 
 def with_rows(tables: Sequence[ResultTable], names: Sequence[str]) -> list[ResultTable]:
-    """Return tables with the rows of some models alone; bold stays what is best of all rows.
-
-    Examples
-    --------
-    >>> with_rows([ResultTable("", ("model",), (("A",), ("B",)))], ["B"])[0].rows
-    (('B',),)
-    """
+    """Return tables with the rows of some models alone; bold stays what is best of all rows."""
     kept = [
         replace(table, rows=tuple(row for row in table.rows if not {*names}.isdisjoint(row[:2])))
         for table in tables
@@ -45,17 +39,7 @@ def with_rows(tables: Sequence[ResultTable], names: Sequence[str]) -> list[Resul
 
 
 def markdown(tables: Sequence[ResultTable]) -> str:
-    """Return tables as GitHub's Markdown.
-
-    Examples
-    --------
-    >>> print(markdown([ResultTable("usps:mnist", ("model", "last"), (("A", Best("1.0")),))]))
-    ### usps:mnist
-    <BLANKLINE>
-    | model | last |
-    |---|---|
-    | A | **1.0** |
-    """
+    """Return tables as GitHub's Markdown."""
 
     def line(cells: Sequence[str]) -> str:
         shown = [f"**{cell}**" if isinstance(cell, Best) else cell for cell in cells]

@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from halfseen.errors import OptionError
 from halfseen.networks.variants import VARIANTS
 from halfseen.options import Options, make_options
 from halfseen.presets import Preset, preset
@@ -54,50 +53,33 @@ class Suite(Frozen):
         return make_options({**self.settings, **given, **variant.settings}, start)
 
 
-def _digits(source: str, target: str, name: str | None = None, **reader: Any) -> BenchProblem:
+def _problem(pair: str, family: str, *metrics: str, name: str = "", **reader: Any) -> BenchProblem:
+    source, target = pair.split(":")
+    about: dict[str, Any] = {"name": name or pair, "family": family, "reader": reader}
+    about |= {"kind": "image" if family == "digits" else "table"}
+    about |= {"metrics": metrics} if metrics else {}
+    return BenchProblem(source=source, target=target, **about)
+
+
+def _digits(pair: str, name: str = "", **reader: Any) -> BenchProblem:
     options = {"side": "bottom", "fraction": 0.5, "framing": "as_is", **reader}
-    if "mnistm" in (source, target):
-        options["seed"] = 0  # one MNIST-M, as published, for all runs
-    return BenchProblem(
-        name=name or f"{source}:{target}",
-        family="digits",
-        source=source,
-        target=target,
-        kind="image",
-        reader=options,
-    )
+    options |= {"seed": 0} if "mnistm" in pair else {}  # one MNIST-M, as published, for all runs
+    return _problem(pair, "digits", name=name, **options)
 
 
-def _amazon(source: str, target: str) -> BenchProblem:
-    return BenchProblem(
-        name=f"{source}:{target}",
-        family="amazon",
-        source=source,
-        target=target,
-        reader={"rule": "words", "weighting": "binary"},
-        metrics=("accuracy", "macro_f1", "cross_entropy", "auc"),
-    )
+def _amazon(pair: str) -> BenchProblem:
+    metrics = ("accuracy", "macro_f1", "cross_entropy", "auc")
+    return _problem(pair, "amazon", *metrics, rule="words", weighting="binary")
 
 
 def _heart(target: str) -> BenchProblem:
-    return BenchProblem(
-        name=f"cleveland:{target}",
-        family="heart",
-        source="cleveland",
-        target=target,
-        metrics=("auc", "accuracy", "macro_f1", "cross_entropy", "calibration_error"),
-    )
+    metrics = ("auc", "accuracy", "macro_f1", "cross_entropy", "calibration_error")
+    return _problem(f"cleveland:{target}", "heart", *metrics)
 
 
 def _ads(name: str, family: str, **reader: Any) -> BenchProblem:
-    return BenchProblem(
-        name=name,
-        family=family,
-        source="retargeting",
-        target="prospecting",
-        reader=reader,
-        metrics=("regret", *PROBABILISTIC) if family == "ads-sim" else PROBABILISTIC,
-    )
+    metrics = ("regret", *PROBABILISTIC) if family == "ads-sim" else PROBABILISTIC
+    return _problem("retargeting:prospecting", family, *metrics, name=name, **reader)
 
 
 def _curve(problem: BenchProblem, *rows: int | None) -> BenchProblem:
@@ -105,15 +87,14 @@ def _curve(problem: BenchProblem, *rows: int | None) -> BenchProblem:
     return problem.model_copy(update={"source_rows": (*rows, None), "kind": kind})
 
 
-USPS_MNIST, MNIST_USPS = _digits("usps", "mnist"), _digits("mnist", "usps")
-SVHN_MNIST, MNIST_MNISTM = _digits("svhn", "mnist"), _digits("mnist", "mnistm")
+USPS_MNIST, MNIST_USPS = _digits("usps:mnist"), _digits("mnist:usps")
+SVHN_MNIST, MNIST_MNISTM = _digits("svhn:mnist"), _digits("mnist:mnistm")
 DIGITS = (MNIST_USPS, USPS_MNIST, SVHN_MNIST, MNIST_MNISTM)
 AMAZON = tuple(
-    _amazon(*pair.split(":"))
-    for pair in ("dvd:electronics", "books:kitchen", "kitchen:electronics", "dvd:books")
+    map(_amazon, ("dvd:electronics", "books:kitchen", "kitchen:electronics", "dvd:books"))
 )
-DEVELOPMENT = tuple(_amazon(source, "dvd") for source in ("books", "electronics", "kitchen"))
-HEART = (_heart("hungarian"), _heart("switzerland"), _heart("va"))
+DEVELOPMENT = tuple(map(_amazon, ("books:dvd", "electronics:dvd", "kitchen:dvd")))
+HEART = tuple(map(_heart, ("hungarian", "switzerland", "va")))
 CRITEO, SIMULATOR = _ads("ads-kaggle", "criteo"), _ads("ads-sim", "ads-sim")
 
 FORMER_IMAGES: dict[str, Any] = {
@@ -251,7 +232,7 @@ SUITES: dict[str, Suite] = {
             name="patch",
             what="SVHN to MNIST with 30 to 70 % of the rows missing",
             problems=tuple(
-                _digits("svhn", "mnist", f"svhn:mnist@{percent}", fraction=percent / 100)
+                _digits("svhn:mnist", f"svhn:mnist@{percent}", fraction=percent / 100)
                 for percent in (30, 40, 50, 60, 70)
             ),
             models=NOT_FULL,
@@ -337,13 +318,6 @@ SUITES: dict[str, Suite] = {
         ),
     )
 }
-
-
-def suite_named(name: str) -> Suite:
-    """Return a suite, or say which there are."""
-    if name not in SUITES:
-        raise OptionError(f"There is no suite {name!r}; there are {', '.join(SUITES)}.")
-    return SUITES[name]
 
 
 def starting_options(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,9 +18,8 @@ from halfseen.options import Options
 from halfseen.presets import Preset
 from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import Budget
-from halfseen_bench.epochs import EPOCH_SCORES
 from halfseen_bench.metrics import measured
-from halfseen_bench.models import Record, fit_and_measure
+from halfseen_bench.models import EPOCH_SCORES, Record, fit_and_measure
 from halfseen_bench.problems import BenchProblem, LoadedProblem, load_problem
 from halfseen_bench.provenance import circumstances, watched
 from halfseen_bench.runner import Result, SweepTask, packed, read_log, run_tasks
@@ -76,8 +75,7 @@ class Selection:
     preset: Preset = "default"
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """The runs of a sweep, and the baselines that were left out with the reason."""
 
     runs: list[SweepRun]
@@ -85,15 +83,7 @@ class Plan:
 
 
 def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) -> Plan:
-    """Return every run of a suite, those of one problem and seed next to each other.
-
-    Examples
-    --------
-    >>> from halfseen_bench.budgets import BUDGETS
-    >>> plan = plan_runs(SUITES["demo"], BUDGETS["quick"], Selection(models=("models",)))
-    >>> len(plan.runs), plan.runs[-1].model
-    (7, 'Adaptation-Imputation')
-    """
+    """Return every run of a suite, those of one problem and seed next to each other."""
     selection = selection or Selection()
     models, baselines, left_out = _models(suite, selection)
     divergences = _chosen("divergence", selection.divergences, BOTH, suite.divergences)
@@ -221,13 +211,15 @@ def run_one(run: dict[str, Any], data_dir: str | None, output: str) -> Result:
                 regret=loaded.regret,
                 latents=_pictured(made, Path(output)),
             )
+    framing = made.problem.reader.get("framing")  # of digits
+    missing = loaded.pair.card.missing.rstrip(".")
     shared = {
         "suite": made.suite,
         "pair": made.problem.name,
         "variant": made.variant,
         "budget": made.budget,
         "preset": made.preset,
-        "layout": _layout(loaded, made.problem),
+        "layout": f"{missing}; framing {framing}." if framing else f"{missing}.",
         "source_rows": len(loaded.pair.source_train),
     }
     return {
@@ -273,18 +265,10 @@ def _measured_baseline(run: SweepRun, loaded: LoadedProblem) -> list[Record]:
     return [about | labels | found]
 
 
-def _layout(loaded: LoadedProblem, problem: BenchProblem) -> str:
-    """State what is missing, and the framing where digits have one."""
-    framing = problem.reader.get("framing")
-    stated = loaded.pair.card.missing.rstrip(".")
-    return f"{stated}; framing {framing}." if framing else f"{stated}."
-
-
 def _pictured(run: SweepRun, output: Path) -> Path | None:
     """Keep latents of the first seed where the suite draws them."""
-    suite = SUITES.get(run.suite)
-    wanted = suite is not None and "latents" in suite.figures and not run.variant
-    return latents_file(output, run) if wanted and run.seed == 0 else None
+    draws = run.suite in SUITES and "latents" in SUITES[run.suite].figures
+    return latents_file(output, run) if draws and not run.variant and run.seed == 0 else None
 
 
 def _position(name: str, names: Sequence[str]) -> int:
@@ -324,17 +308,13 @@ def _models(suite: Suite, selection: Selection) -> tuple[list[str], list[str], l
                 )
         models = [name for name in dict.fromkeys(wanted) if name in known]
         baselines = [name for name in dict.fromkeys(wanted) if name in BASELINES]
+    absent = [n for n in baselines if (of := BASELINES[n].needs) and not find_spec(of)]
     left_out = [
         f"{name} is left out: it comes from {BASELINES[name].needs}, which is not installed "
         "(pip install 'halfseen-bench[baselines]')."
-        for name in baselines
-        if not _installed(BASELINES[name].needs)
+        for name in absent
     ]
-    return models, [n for n in baselines if _installed(BASELINES[n].needs)], left_out
-
-
-def _installed(package: str | None) -> bool:
-    return package is None or find_spec(package) is not None
+    return models, [name for name in baselines if name not in absent], left_out
 
 
 def _variants(suite: Suite, selection: Selection) -> list[Variant]:

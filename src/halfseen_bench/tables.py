@@ -16,16 +16,7 @@ from halfseen_bench.rendering import Best
 
 @dataclass(frozen=True)
 class ResultCell:
-    """One metric of some runs, each with its seed; printed in percent where it is a share.
-
-    Examples
-    --------
-    >>> cell = ResultCell(METRICS["accuracy"], ((0, 0.5), (1, 0.7)))
-    >>> print(cell)
-    60.0 ± 14.1
-    >>> print(cell.minus(ResultCell(METRICS["accuracy"], ((1, 0.6), (2, 0.9)))))
-    10.0
-    """
+    """One metric of some runs, each with its seed; printed in percent where it is a share."""
 
     metric: Metric
     values: tuple[tuple[int, float], ...]

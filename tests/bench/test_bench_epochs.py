@@ -10,9 +10,8 @@ from halfseen.options import make_options
 from halfseen.presets import preset
 from halfseen.selection import SCORES
 from halfseen_bench.data import Sealed
-from halfseen_bench.epochs import EPOCH_SCORES, evidence_of
 from halfseen_bench.metrics import measured
-from halfseen_bench.models import chosen_epochs, fit_and_measure
+from halfseen_bench.models import EPOCH_SCORES, chosen_epochs, evidence_of, fit_and_measure
 
 IMPUTATION = variant_named("Adaptation-Imputation")
 OPTIONS = make_options(

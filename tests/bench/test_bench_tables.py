@@ -7,7 +7,6 @@ from halfseen import InputError, OptionError
 from halfseen_bench.comparison import (
     curve_tables,
     difference_tables,
-    loss_tables,
     overview_tables,
     paper_tables,
     problem_tables,
@@ -129,34 +128,6 @@ def test_a_learning_curve_has_a_column_per_number_of_source_rows():
     assert found["7,291 source rows"] == "+6.0 (−44.8 to +56.8)"
     with pytest.raises(InputError, match="shares a seed with 'Nobody'"):
         curve_tables(RECORDS, METRICS, versus="Nobody")
-
-
-def test_losses_are_those_of_the_last_joint_epoch():
-    adapting = [r for r in RECORDS if r["model"] == IMPUTATION and r["epoch_choice"] == "last"][:2]
-    histories = [
-        [
-            {"phase": "joint", "epoch": 1, "adaptation": 9.0, "classification": 9.0},
-            {"phase": "joint", "epoch": 2, "adaptation": last, "classification": 0.5},
-            {"phase": "refine", "epoch": 1, "classification": 7.0},
-        ]
-        for last in (1.0, 1.2)
-    ]
-    results = [
-        {"records": [record | {"seed": seed}], "history": history}
-        for seed, (record, history) in enumerate(zip(adapting, histories, strict=True))
-    ]
-    baseline = {"records": runs("Ceiling: network", [0.9], divergence=None), "history": []}
-    plain = {
-        "records": runs("Source-Full", [0.9], divergence=None),
-        "history": [{"phase": "joint", "epoch": 1, "classification": 0.1}],
-    }
-    (table,) = loss_tables([*results, baseline, plain])
-    (row,) = table.rows
-    assert list(row) == [
-        IMPUTATION, "adversarial", "1.100 ± 0.141", "–", "–", "0.500 ± 0.000", "2"
-    ]  # fmt: skip
-    with pytest.raises(InputError, match="no finished run"):
-        loss_tables([baseline, plain])
 
 
 def test_every_format_holds_the_same_cells():

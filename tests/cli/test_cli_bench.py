@@ -70,12 +70,6 @@ def test_a_curve_has_a_column_per_number_of_source_rows(tmp_path):
     assert "minus Constant: source prior" in paired
 
 
-def test_losses_are_printed_of_what_adapts(finished):
-    printed = invoked("table", "demo", "-o", finished[0], "--losses")
-    assert "Adaptation-Imputation" in printed
-    assert "Source-Full" not in printed
-
-
 def test_the_papers_cells_are_asked_for_where_it_has_some(finished):
     with pytest.raises(HalfseenError, match="no cell on these pairs"):
         invoked("table", "demo", "-o", finished[0], "--paper")

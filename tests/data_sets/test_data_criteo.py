@@ -51,16 +51,6 @@ def test_both_domains_have_equal_sizes(root):
     assert (pair.blocks.flat(pair.source_train.inputs, "missing") > 0).any()
 
 
-@pytest.mark.parametrize(("most", "source", "target"), [(None, 320, 80), (100, 100, 80)])
-def test_all_rows_are_used_where_asked_for(root, most, source, target):
-    pair = criteo.load_pair(root, sizes="all", max_rows=most)
-    counts = pair.card.counts
-    assert counts["retargeting train"] + counts["retargeting test"] == source
-    assert counts["prospecting train"] + counts["prospecting test"] == target
-    with pytest.raises(OptionError, match="sizes='some'"):
-        criteo.load_pair(root, sizes="some")
-
-
 def test_rows_keep_their_values_and_labels(root, lines):
     pair = criteo.load_pair(root, transform="floor_log_squared")
     expected = set()

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from halfseen.cli.terminal import Force, Json, Terminal, new_table, print_failures
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import OptionError
 from halfseen.outputs import Output, check_outputs, head
 from halfseen_bench.cli import panel
 from halfseen_bench.cli.data import DataDir, data_inputs, settings_of
@@ -116,11 +116,12 @@ def run(
 
     Example: halfseen bench run amazon --pairs dvd:books --models baselines --seeds 5
     """
-    from halfseen_bench.budgets import budget_named
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.budgets import BUDGETS
+    from halfseen_bench.metrics import named
+    from halfseen_bench.suites import SUITES
     from halfseen_bench.sweep import LOG, Selection, plan_runs, run_suite
 
-    chosen, spent = suite_named(suite), budget_named(budget)
+    chosen, spent = named("suite", suite, SUITES), named("budget", budget, BUDGETS)
     selection = Selection(
         pairs=_split(pairs),
         models=tuple(models or ()),  # baselines' names hold commas
@@ -134,8 +135,7 @@ def run(
     )
     plan = plan_runs(chosen, spent, selection)
     folder = output or _default_folder(suite, budget)
-    is_ours = lambda path: head(path).startswith(b'{"key"')  # noqa: E731
-    log = Output(folder / LOG, "the log", is_ours, is_continued=True)
+    log = Output(folder / LOG, "the log", _is_log, is_continued=True)
     check_outputs([log], data_inputs(data_dir))
     terminal = Terminal(as_json=as_json)
     for sentence in plan.left_out:
@@ -181,9 +181,6 @@ def table(
     paper: Annotated[
         bool, typer.Option("--paper", help="Every cell of the paper on these pairs, ours beside.")
     ] = False,
-    losses: Annotated[
-        bool, typer.Option("--losses", help="The losses of the last joint epoch instead.")
-    ] = False,
     rows: Annotated[
         Names, typer.Option(help="Models to print, as the table names them; all by default.")
     ] = None,
@@ -198,22 +195,20 @@ def table(
     Example: halfseen bench table amazon --format latex > amazon.tex
     """
     from halfseen_bench import comparison, rendering
-    from halfseen_bench.metrics import metric_named
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.metrics import METRICS, named
+    from halfseen_bench.suites import SUITES
 
     results = _results(output or _default_folder(suite, budget), suite, pairs)
     records: list[Record] = [record for result in results for record in result["records"]]
     metrics = {
-        problem["name"]: [metric_named(name).name for name in metric or problem["metrics"]]
+        problem["name"]: [named("metric", n, METRICS).name for n in metric or problem["metrics"]]
         for problem in (result["run"]["problem"] for result in results)
     }
     choices = _known_choices(choice or [], records)
     first = choices[0] if choices else "last"
-    if losses:
-        tables = comparison.loss_tables(results)
-    elif paper:
-        names = _split(pairs) or [problem.name for problem in suite_named(suite).problems]
-        variants = [variant.name for variant in suite_named(suite).variants]
+    if paper:
+        names = _split(pairs) or [problem.name for problem in SUITES[suite].problems]
+        variants = [variant.name for variant in SUITES[suite].variants]
         tables = comparison.paper_tables(records, names, variants)
     elif curves:
         tables = comparison.curve_tables(records, metrics, first, versus)
@@ -247,16 +242,12 @@ def figures(
 
     Example: halfseen bench figures patch --data-dir ~/data --to docs/images
     """
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.metrics import named
+    from halfseen_bench.report.bench import Sweep, suite_figures
+    from halfseen_bench.report.figures import save_figure
+    from halfseen_bench.suites import SUITES
 
-    try:
-        from halfseen_bench.report.bench import Sweep, suite_figures
-        from halfseen_bench.report.figures import save_figure
-    except ImportError as error:
-        raise InputError(
-            f"Figures need matplotlib: {error}. pip install 'halfseen[report]'"
-        ) from None
-    chosen = suite_named(suite)
+    chosen = named("suite", suite, SUITES)
     if not chosen.figures:
         raise OptionError(f"The suite {suite} has no figures; see `halfseen bench table {suite}`.")
     folder = output or _default_folder(suite, budget)
@@ -270,15 +261,20 @@ def figures(
         terminal.result(str(path))
 
 
+def _is_log(path: Path) -> bool:
+    return head(path).startswith(b'{"key"')
+
+
 def _default_folder(suite: str, budget: str) -> Path:
     return Path("bench-output") / f"{suite}-{budget}"
 
 
 def _results(folder: Path, suite: str, pairs: Names) -> list[Result]:
-    from halfseen_bench.suites import suite_named
+    from halfseen_bench.metrics import named
+    from halfseen_bench.suites import SUITES
     from halfseen_bench.sweep import read_results
 
-    return read_results(folder, suite_named(suite), _split(pairs))
+    return read_results(folder, named("suite", suite, SUITES), _split(pairs))
 
 
 def _split(names: Names) -> tuple[str, ...]:

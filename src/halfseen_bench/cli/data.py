@@ -268,4 +268,5 @@ def _load(
             )
     source, target = parse_pair(pair, of)
     with terminal.status(f"Reading {of.name}"):
-        return of.reader.load_pair(data_folder(data_dir), source, target, **options)
+        pair_: DomainPair = of.reader.load_pair(data_folder(data_dir), source, target, **options)
+    return pair_

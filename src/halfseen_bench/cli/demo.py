@@ -48,6 +48,7 @@ def demo(
     """
     from halfseen.atomic_files import write_text
     from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
+    from halfseen_bench.report.demo import write_demo_report
     from halfseen_bench.suites import SUITES, TREES_COLOURS
     from halfseen_bench.sweep import Selection, plan_runs, run_suite
 
@@ -69,14 +70,9 @@ def demo(
     terminal = Terminal()
     print_results(records, terminal.results)
     print_failures(failures, terminal.results)
-    try:
-        from halfseen_bench.report.demo import write_demo_report
-    except ImportError as error:  # the report's libraries are an extra
-        terminal.result(f"No report: {error}. Install it with: pip install 'halfseen[report]'")
-    else:
-        command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
-        page = write_demo_report(output, results, failures, command=command)
-        terminal.result(f"Report:  {page}")
+    command = " ".join([os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    page = write_demo_report(output, results, failures, command=command)
+    terminal.result(f"Report:  {page}")
     terminal.result(f"Results: {output / 'results.json'}")
     if failures:
         raise typer.Exit(1)

@@ -20,7 +20,6 @@ app = typer.Typer(
 )
 
 Log = Annotated[Path, typer.Option("--output", "-o", help="The log, one JSON line per result.")]
-_LOG = Path("bench-output/tables.jsonl")
 
 
 @app.command()
@@ -33,7 +32,7 @@ def run(
     evaluation: Annotated[
         bool, typer.Option("--evaluation", help="Problems looked at once a version is finished.")
     ] = False,
-    output: Log = _LOG,
+    output: Log = Path("bench-output/tables.jsonl"),
 ) -> None:
     """Run what the log does not hold yet; data are those of $HALFSEEN_DATA.
 
@@ -52,7 +51,7 @@ def run(
 
 
 @app.command()
-def table(output: Log = _LOG) -> None:
+def table(output: Log = Path("bench-output/tables.jsonl")) -> None:
     """Print every score, cross-entropy in brackets, and how each method stands.
 
     Example: halfseen bench panel table -o docs/results/tables-evaluation.jsonl

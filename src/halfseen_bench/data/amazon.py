@@ -114,10 +114,8 @@ def load_pair(
             "little about the label."
         )
     return make_pair(
-        source,
-        target,
-        source_part=Labelled(inputs[:start], source_labels),
-        target_part=Labelled(inputs[start:], target_labels),
+        f"{source}->{target}",
+        (Labelled(inputs[:start], source_labels), Labelled(inputs[start:], target_labels)),
         blocks=Blocks.columns(names, missing),
         classes=CLASSES,
         card=Card(
@@ -133,9 +131,7 @@ def load_pair(
             },
             missing=words,
         ),
-        evaluation=evaluation,
-        test_fraction=test_fraction,
-        seed=seed,
+        split=(evaluation, test_fraction, seed),
         is_complete=True,
     )
 

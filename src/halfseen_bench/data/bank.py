@@ -88,16 +88,12 @@ def load_pair(
         missing=f"By nature, for who was never called before: {', '.join(MISSING)}.",
     )
     return make_pair(
-        source,
-        target,
-        source_part=parts[0],
-        target_part=parts[1],
+        f"{source}->{target}",
+        (parts[0], parts[1]),
         blocks=Blocks.columns(COLUMNS, MISSING),
         classes=("none", "deposit"),
         card=card,
-        evaluation=evaluation,
-        test_fraction=test_fraction,
-        seed=seed,
+        split=(evaluation, test_fraction, seed),
         codes={name: CODES[name] for name in COLUMNS},
     )
 

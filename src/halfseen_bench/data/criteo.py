@@ -34,8 +34,6 @@ DOMAIN_COLUMN, DOMAIN_VALUE = "C17", "2005abd1"
 Transform = Literal["floor_log", "floor_log_squared"]
 """``floor(log(v + 1))``, as the authors' code, or ``floor(log(v + 1)^2)``, which the feature means
 printed in the paper fit."""
-Sizes = Literal["equal", "all"]
-"""Whether the larger domain is cut to the size of the smaller one."""
 
 
 def load_pair(
@@ -44,7 +42,6 @@ def load_pair(
     target: str = "prospecting",
     *,
     transform: Transform = "floor_log",
-    sizes: Sizes = "equal",
     max_rows: int | None = None,
     test_fraction: float = 0.2,
     seed: int = 0,
@@ -59,9 +56,6 @@ def load_pair(
         ``retargeting`` and ``prospecting``: the other direction lacks nothing.
     transform
         What becomes of a count; see :func:`transformed`.
-    sizes
-        ``equal``: as many rows of the larger domain as the smaller one has, as in the paper;
-        ``all``: every row of both.
     max_rows
         At most so many rows of each domain, a seeded choice.
     test_fraction, seed
@@ -71,10 +65,9 @@ def load_pair(
     if source != "retargeting":
         raise OptionError("Prospecting rows lack inputs, so they cannot be the source.")
     check_choice("transform", transform, get_args(Transform))
-    check_choice("sizes", sizes, get_args(Sizes))
     path = locate(root, "criteo/train.txt")
     is_target = _is_target(path)
-    chosen = _drawn(is_target, sizes, max_rows, seed, path)
+    chosen = _drawn(is_target, max_rows, seed, path)
     raw, labels = _gathered(path, chosen)
     inputs = np.stack(
         [transformed(raw[:, i], name, transform) for i, name in enumerate(NUMERIC)], axis=1
@@ -160,7 +153,7 @@ def _is_target(path: Path) -> npt.NDArray[np.bool_]:
 
 
 def _drawn(
-    is_target: npt.NDArray[np.bool_], sizes: Sizes, max_rows: int | None, seed: int, path: Path
+    is_target: npt.NDArray[np.bool_], max_rows: int | None, seed: int, path: Path
 ) -> npt.NDArray[np.int64]:
     """Return the rows to use, in the file's order."""
     domains = [np.flatnonzero(~is_target), np.flatnonzero(is_target)]
@@ -174,12 +167,9 @@ def _drawn(
     smallest = min(*map(len, domains), max_rows or len(is_target))
     if smallest < 5:
         raise InputError(f"{smallest} rows of each domain are too few to split; 5 are needed.")
-    most = smallest if sizes == "equal" else max_rows or len(is_target)
     generator = np.random.default_rng(seed)
     return np.sort(
-        np.concatenate(
-            [rows[generator.choice(len(rows), min(len(rows), most), False)] for rows in domains]
-        )
+        np.concatenate([rows[generator.choice(len(rows), smallest, False)] for rows in domains])
     )
 
 

@@ -27,23 +27,18 @@ Labels = npt.NDArray[np.int64]
 
 def read_idx(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
     """Return the array of unsigned bytes that an idx file holds, gzipped or not."""
-    data = content(path)
-    expected = 0x0800 + dimensions
-    header = 4 + 4 * dimensions
-    if len(data) < header:
-        raise InputError(f"{path} is truncated: {len(data)} bytes are less than an idx header.")
-    magic, *shape = struct.unpack(f">{1 + dimensions}I", data[:header])
-    if magic != expected:
+    data, header = content(path), 4 + 4 * dimensions
+    magic, *shape = struct.unpack(f">{1 + dimensions}I", data[:header].ljust(header, b"\0"))
+    if magic != 0x0800 + dimensions:
         raise InputError(
-            f"{path} starts with magic number {magic}, not {expected}: it is not an idx file of "
-            f"unsigned bytes in {dimensions} dimension{'s' if dimensions > 1 else ''}."
+            f"{path} starts with magic number {magic}, not {0x0800 + dimensions}: it is not an idx "
+            f"file of unsigned bytes in {dimensions} dimension{'s' if dimensions > 1 else ''}."
         )
     announced, found = int(np.prod(shape, dtype=np.int64)), len(data) - header
     if found != announced:
-        what = "is truncated" if found < announced else "is too long"
         raise InputError(
-            f"{path} {what}: its header announces {announced} bytes of data, it holds {found}. "
-            "Fetch the file again."
+            f"{path} is {'truncated' if found < announced else 'too long'}: its header announces "
+            f"{announced} bytes of data, it holds {max(found, 0)}. Fetch the file again."
         )
     return np.frombuffer(data, dtype=np.uint8, offset=header).reshape(shape)
 

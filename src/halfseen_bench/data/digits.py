@@ -154,11 +154,6 @@ def to_canvas(images: Images, size: int = _SIZE) -> Inputs:
     """Return images resized to `size` (bilinear) with values in [-1, 1].
 
     Bytes are taken to lie in 0..255, real numbers in 0..1.
-
-    Examples
-    --------
-    >>> to_canvas(np.array([[[[0, 255]]]], dtype=np.uint8), size=2)[0, 0].tolist()
-    [[-1.0, 1.0], [-1.0, 1.0]]
     """
     half = 127.5 if images.dtype == np.uint8 else 0.5
     canvas = np.empty((*images.shape[:2], size, size), dtype=np.float32)

@@ -79,13 +79,7 @@ def fetch(
 
 
 def partial_path(destination: Path) -> Path:
-    """Return the name under which bytes are gathered until the file is whole.
-
-    Examples
-    --------
-    >>> partial_path(Path("mnist/train-images-idx3-ubyte.gz")).name
-    '.partial-train-images-idx3-ubyte.gz'
-    """
+    """Return the name under which bytes are gathered until the file is whole."""
     return destination.with_name(f".partial-{destination.name}")
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
@@ -68,16 +68,15 @@ def pair_tables(pair: DomainPair) -> Iterator[Chunk]:
         raise InputError(f"{pair.name} holds images; only tables can be exported.")
     names = pair.blocks.names_of(range(pair.blocks.length))
     label = LABEL if LABEL not in names else f"#{LABEL}#"  # a review may hold the word itself
-    observed = list(pair.blocks.observed)
     for part in (pair.source_train, pair.source_test):
-        yield "source", _table(names, part.inputs, {label: part.labels}, pair.categories)
+        yield "source", _table(pair.frame(part.inputs).assign(**{label: part.labels}))
     target = [(pair.target_test, pair.target_test_labels.open("export"))]
     is_split = not np.array_equal(pair.target_train, pair.target_test, equal_nan=True)
     if is_split and pair.target_train_labels is not None:
         target.insert(0, (pair.target_train, pair.target_train_labels.open("export")))
+    missing = pair.blocks.names_of(pair.blocks.missing)
     for inputs, labels in target:
-        seen = [names[c] for c in observed]
-        yield "target", _table(seen, inputs[:, observed], {}, pair.categories)
+        yield "target", _table(pair.frame(inputs).drop(columns=missing))
         yield "target_labels", pa.table({label: labels})
 
 
@@ -89,9 +88,10 @@ def simulated_tables(scenario: Scenario, *, chunk: int = 100_000) -> Iterator[Ch
             for rows in stream(world, count, part=part, seed=scenario.seed, chunk=chunk):
                 whole = np.hstack([rows.observed, rows.missing]).astype(np.int16)
                 if world is source:
-                    yield "source", _table([*OBSERVED, *MISSING], whole, {LABEL: rows.labels})
+                    complete = pd.DataFrame(whole, columns=[*OBSERVED, *MISSING])
+                    yield "source", _table(complete.assign(**{LABEL: rows.labels}))
                     continue
-                yield "target", _table(OBSERVED, whole)
+                yield "target", _table(pd.DataFrame(whole[:, : len(OBSERVED)], columns=OBSERVED))
                 truth = {
                     LABEL: rows.labels,
                     "best_given_observed": target.best_given_observed(rows.observed),
@@ -100,17 +100,5 @@ def simulated_tables(scenario: Scenario, *, chunk: int = 100_000) -> Iterator[Ch
                 yield "target_labels", pa.table(truth)
 
 
-def _table(
-    names: Sequence[str],
-    inputs: npt.NDArray[Any],
-    others: Mapping[str, npt.NDArray[Any]] | None = None,
-    categories: Mapping[str, Sequence[str]] | None = None,
-) -> pa.Table:
-    """Return columns of inputs, then others; what is not a number becomes empty, codes words."""
-    columns = {name: inputs[:, i] for i, name in enumerate(names)} | dict(others or {})
-    arrays = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
-    for name, words in (categories or {}).items():
-        if name in names:
-            codes = arrays[name].cast(pa.int32())
-            arrays[name] = pa.DictionaryArray.from_arrays(codes, words).dictionary_decode()
-    return pa.table(arrays)
+def _table(rows: pd.DataFrame) -> pa.Table:
+    return pa.Table.from_pandas(rows, preserve_index=False).replace_schema_metadata()

@@ -69,16 +69,12 @@ def load_pair(
         "hand.",
     )
     return make_pair(
-        source,
-        target,
-        source_part=parts[0],
-        target_part=parts[1],
+        f"{source}->{target}",
+        (parts[0], parts[1]),
         blocks=Blocks.columns(COLUMNS, MISSING),
         classes=CLASSES,
         card=card,
-        evaluation=evaluation,
-        test_fraction=test_fraction,
-        seed=seed,
+        split=(evaluation, test_fraction, seed),
         is_complete=True,
     )
 

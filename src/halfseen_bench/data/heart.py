@@ -113,16 +113,12 @@ def load_pair(
         np.where(np.isnan(table), usual, table) for table in (source_table, target_table)
     )
     return make_pair(
-        source,
-        target,
-        source_part=Labelled(source_table, source_labels),
-        target_part=Labelled(target_table, target_labels),
+        f"{source}->{target}",
+        (Labelled(source_table, source_labels), Labelled(target_table, target_labels)),
         blocks=blocks,
         classes=("healthy", "disease"),
         card=card,
-        evaluation=evaluation,
-        test_fraction=test_fraction,
-        seed=seed,
+        split=(evaluation, test_fraction, seed),
     )
 
 
@@ -150,11 +146,9 @@ def shares_missing(table: Table) -> npt.NDArray[np.float64]:
 
 def _usual(table: Table, names: Sequence[str]) -> Table:
     """Return each column's median, or its most frequent code."""
-    usual = np.nanmedian(table, axis=0)
-    for column, name in enumerate(names):
-        if CODES[name] is not None:
-            codes, counts = np.unique(
-                table[~np.isnan(table[:, column]), column], return_counts=True
-            )
-            usual[column] = codes[counts.argmax()]
-    return usual.astype(np.float32)
+    frame = pd.DataFrame(table, columns=names)
+    usual = frame.median()
+    coded = [name for name in names if CODES[name] is not None]
+    usual[coded] = frame[coded].mode().iloc[0]
+    values: Table = usual.to_numpy(np.float32)
+    return values

@@ -22,31 +22,28 @@ Codes = Mapping[str, tuple[str, ...] | None]
 
 
 def make_pair(
-    source: str,
-    target: str,
+    name: str,
+    parts: tuple[Labelled, Labelled],
     *,
-    source_part: Labelled,
-    target_part: Labelled,
     blocks: Blocks,
     classes: tuple[str, ...],
     card: Card,
-    evaluation: Evaluation,
-    test_fraction: float,
-    seed: int,
+    split: tuple[Evaluation, float, int],
     is_complete: bool = False,
     codes: Codes | None = None,
 ) -> DomainPair:
-    """Return the problem of two labelled tables with the same columns.
+    """Return the problem of two labelled tables with the same columns, source and target.
 
-    What `blocks` lacks is hidden on the target here; `is_complete` says that it was measured all
-    the same. `codes` are what categorical columns are exported as.
+    `split` is how the target is used, which share of the source is held out, and a seed. What
+    `blocks` lacks is hidden on the target here; `is_complete` says that it was measured all the
+    same. `codes` are what categorical columns are exported as.
     """
-    train, test = held_out_share(source_part.labels, test_fraction, seed)
-    adapted, predicted = target_rows(len(target_part), evaluation, seed)
+    (source, target), (evaluation, test_fraction, seed) = parts, split
+    held_out = held_out_share(source.labels, test_fraction, seed)
     return DomainPair.hiding(
-        f"{source}->{target}",
-        [source_part[train], source_part[test]],
-        [target_part[adapted], target_part[predicted]],
+        name,
+        [source[rows] for rows in held_out],
+        [target[rows] for rows in target_rows(len(target), evaluation, seed)],
         blocks=blocks,
         is_complete=is_complete,
         classes=classes,

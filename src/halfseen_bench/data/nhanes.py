@@ -19,8 +19,6 @@ import pandas as pd
 from halfseen.errors import InputError
 from halfseen_bench.data.pairs import Labels
 
-__all__ = ["MISSING", "OBSERVED", "Adults", "load_adults", "read_survey"]
-
 OBSERVED = {
     "AgeInYearsAtScreening": "age",
     "Gender": "sex",
@@ -50,11 +48,8 @@ MISSING = {
     "BloodManganeseUgl": "manganese",
 }
 """What blood tells; the first three are there for every adult who is kept."""
-_LABEL, _ORIGIN, _SOURCE = (
-    "DoctorToldYouHaveDiabetes",
-    "RacehispanicOriginWNhAsian",
-    "Non-Hispanic White",
-)
+_LABEL, _ORIGIN = "DoctorToldYouHaveDiabetes", "RacehispanicOriginWNhAsian"
+_SOURCE = "Non-Hispanic White"
 _ADULT = 20
 _UNKNOWN_MINUTES = 7_777
 """From here on the minutes spent sitting are codes of those who refused or did not know."""

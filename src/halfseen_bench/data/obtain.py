@@ -18,8 +18,6 @@ from halfseen_bench.data.download import fetch
 Progress = Callable[[str, int, int | None], None]
 """Called with the name of what is under way, the bytes at hand and the bytes in all."""
 
-_INCOMING = ".incoming"
-
 
 def obtain(
     root: Path, data_set: DataSet, *, progress: Progress | None = None, timeout: float = 30.0
@@ -35,7 +33,7 @@ def obtain(
     held = {finding.path for finding in before if finding.is_good}
     if len(held) == len(before):
         return before
-    incoming = root / _INCOMING
+    incoming = root / ".incoming"
     for remote in data_set.remotes:
         path = incoming / remote.path
         if remote.path not in held:

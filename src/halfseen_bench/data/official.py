@@ -27,15 +27,7 @@ class OfficialFile:
 
 
 def locate(root: Path, *candidates: str) -> Path:
-    """Return the first candidate under `root` that exists, packed (``.gz``) or not.
-
-    Examples
-    --------
-    >>> locate(Path("nowhere"), "heart/processed.va.data")
-    Traceback (most recent call last):
-    halfseen.errors.InputError: 'heart/processed.va.data' is not in the data folder nowhere; \
-`halfseen data list` says where it comes from.
-    """
+    """Return the first candidate under `root` that exists, packed (``.gz``) or not."""
     for candidate in candidates:
         for name in (candidate, f"{candidate}.gz", candidate.removesuffix(".gz")):
             if (Path(root) / name).exists():

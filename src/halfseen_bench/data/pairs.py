@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from halfseen.blocks import Blocks
 from halfseen.errors import InputError
@@ -42,14 +43,6 @@ class Sealed(Generic[T]):
 
     It does not print itself and no training function accepts it; `open` names the moment at
     which it was looked at, so that a reader of the code can find every such place.
-
-    Examples
-    --------
-    >>> sealed = Sealed([1, 0, 1])
-    >>> sealed
-    Sealed(list)
-    >>> sealed.open("evaluation")
-    [1, 0, 1]
     """
 
     def __init__(self, value: T) -> None:
@@ -126,3 +119,16 @@ class DomainPair:
             target_train_labels=Sealed(train.labels),
             **about,
         )
+
+    def frame(self, inputs: Inputs) -> pd.DataFrame:
+        """Return rows as a table: codes as words, and None where there is no value."""
+        columns = {}
+        for name, values in zip(
+            self.blocks.names_of(range(inputs.shape[1])), inputs.T, strict=True
+        ):
+            words = self.categories.get(name)
+            if words is not None:
+                known = np.array(words, dtype=object)[np.nan_to_num(values).astype(int)]
+                values = np.where(np.isnan(values), None, known)
+            columns[name] = values
+        return pd.DataFrame(columns)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,32 +79,16 @@ class Truth:
 
 
 class Scenario(Dials):
-    """What is simulated: how many rows, and the dials of the world.
-
-    Parameters
-    ----------
-    rows, test_rows
-        Training and test rows of each domain.
-    seed
-        Fixes every row; more rows leave the first ones as they were.
-    """
+    """What is simulated: how many rows of each domain, and the dials of the world."""
 
     rows: int = Field(default=20_000, ge=1)
     test_rows: int = Field(default=5_000, ge=1)
     seed: int = Field(default=0, ge=0)
+    """Fixes every row; more rows leave the first ones as they were."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Scenario:
-        """Build a scenario from options given by name.
-
-        Examples
-        --------
-        >>> Scenario.of({"rows": 100, "noise": 0.1})
-        Traceback (most recent call last):
-        ...
-        halfseen.errors.OptionError: The simulator has no option 'noise'; it has activity_shift, \
-click_rate_shift, conditional_shift, predictability, label_noise, rows, test_rows, seed.
-        """
+        """Build a scenario from options given by name."""
         for name in options:
             if name not in cls.model_fields:
                 raise OptionError(
@@ -126,16 +110,14 @@ click_rate_shift, conditional_shift, predictability, label_noise, rows, test_row
         return World(domain, self)
 
 
-@dataclass(frozen=True)
-class Simulation:
+class Simulation(NamedTuple):
     """A simulated problem with its truth."""
 
     pair: DomainPair
     truth: Truth
 
 
-@dataclass(frozen=True)
-class Yardstick:
+class Yardstick(NamedTuple):
     """One predictor that the world itself provides, with its cross-entropy on the target."""
 
     predictor: str
@@ -160,16 +142,7 @@ def load_pair(
 
 
 def simulate(scenario: Scenario | None = None) -> Simulation:
-    """Draw a source and a target, with the best predictions on the target's test rows.
-
-    Examples
-    --------
-    >>> simulation = simulate(Scenario(rows=2000, test_rows=1000, seed=1))
-    >>> click_rate = simulation.pair.source_train.labels.mean()
-    >>> regret = simulation.truth.regret(np.full(1000, click_rate))
-    >>> bool(regret > 0.02)  # a constant is far from the best
-    True
-    """
+    """Draw a source and a target, with the best predictions on the target's test rows."""
     scenario = scenario or Scenario()
     source, target = (scenario.world(domain) for domain in DOMAINS)
     parts = [
@@ -199,13 +172,6 @@ def draw(
 
     Row i takes the same random numbers whatever range it is drawn in: chunks of any size, in any
     order, give the same rows.
-
-    Examples
-    --------
-    >>> world = World("retargeting", Dials())
-    >>> whole, later = draw(world, 0, 10), draw(world, 6, 10)
-    >>> bool((whole.observed[6:] == later.observed).all())
-    True
     """
     generator = np.random.PCG64([seed, _PARTS.index(part), DOMAINS.index(world.domain)])
     generator.advance(start * _DRAWS)
@@ -245,11 +211,6 @@ def yardsticks(
     `expected` uses no label: for the constants and for p(y|x1,x2) it is a finite sum over the
     world's states, for p(y|x1) the mean entropy over `check_rows` drawn x1. `monte_carlo` is the
     mean of -log p(label) over as many rows drawn anew, with its standard error.
-
-    Examples
-    --------
-    >>> for line in yardsticks(check_rows=20_000):
-    ...     assert abs(line.expected - line.monte_carlo) < 4 * line.standard_error
     """
     scenario = scenario or Scenario()
     world, seed = scenario.world("prospecting"), scenario.seed

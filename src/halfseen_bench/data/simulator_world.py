@@ -102,45 +102,25 @@ _BIAS, _ON_RESPONSE, _ON_INTEREST, _ON_BOTH = -2.0, 0.8, 1.1, 0.5
 
 
 class Dials(BaseModel):
-    """What differs between retargeting (source) and prospecting (target), and how hard it is.
-
-    Parameters
-    ----------
-    activity_shift
-        Prospects are less active: p(a) is tilted by exp(-shift · a). Moves p(x1) alone.
-    click_rate_shift
-        Added to the log-odds of a click on the target. Moves p(y|x1,x2) alone.
-    conditional_shift
-        Prospects have weaker intents: p(m|u,g) is tilted by exp(-shift · strength(m)). Moves
-        p(x2|x1) alone.
-    predictability
-        How much of x2 follows from x1, from 0 (independent) to 1 (the intent is that of the
-        user kind).
-    label_noise
-        Probability that a label is replaced by its opposite, in both domains.
-    """
+    """What differs between retargeting (source) and prospecting (target), and how hard it is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     activity_shift: float = Field(default=0.7, ge=-10, le=10)
+    """Prospects are less active: p(a) is tilted by exp(-shift · a). Moves p(x1) alone."""
     click_rate_shift: float = Field(default=0.0, ge=-10, le=10)
+    """Added to the log-odds of a click on the target. Moves p(y|x1,x2) alone."""
     conditional_shift: float = Field(default=0.0, ge=-10, le=10)
+    """Weaker intents: p(m|u,g) is tilted by exp(-shift · strength(m)). Moves p(x2|x1) alone."""
     predictability: float = Field(default=0.6, ge=0, le=1)
+    """How much of x2 follows from x1: 0 nothing, 1 as far as the intent is the user kind's."""
     label_noise: float = Field(default=0.0, ge=0, le=0.5)
+    """Probability that a label is replaced by its opposite, in both domains."""
 
 
 @dataclass(frozen=True)
 class World:
-    """One domain of the simulated world: its probabilities and its best predictors.
-
-    Examples
-    --------
-    >>> world = World("prospecting", Dials())
-    >>> world.activity.shape, world.intent.shape  # p(a); p(m|u,g)
-    ((6,), (4, 3, 4))
-    >>> bool(world.activity @ range(6) < World("retargeting", Dials()).activity @ range(6))
-    True
-    """
+    """One domain of the simulated world: its probabilities and its best predictors."""
 
     domain: Domain
     dials: Dials
@@ -291,13 +271,7 @@ class World:
 
 
 def entropy(probability: Floats) -> Floats:
-    """Entropy of a yes-or-no event, in nats.
-
-    Examples
-    --------
-    >>> entropy(np.array([0.5, 1.0])).round(4).tolist()
-    [0.6931, 0.0]
-    """
+    """Entropy of a yes-or-no event, in nats."""
     inside = np.clip(probability, 1e-300, 1.0)
     outside = np.clip(1.0 - probability, 1e-300, 1.0)
     result = -(probability * np.log(inside) + (1.0 - probability) * np.log(outside))

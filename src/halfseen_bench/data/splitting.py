@@ -32,15 +32,7 @@ def check_domains(source: str, target: str, domains: Sequence[str]) -> None:
 
 
 def subset(count: int, limit: int | None, seed: int) -> Rows | slice:
-    """Return `limit` seeded rows out of `count` in their order, or all of them.
-
-    Examples
-    --------
-    >>> len(subset(10, 3, seed=0))
-    3
-    >>> subset(10, None, seed=0)
-    slice(None, None, None)
-    """
+    """Return `limit` seeded rows out of `count` in their order, or all of them."""
     if limit is not None and limit < 1:
         raise OptionError(f"A limit of {limit} rows leaves nothing; give at least 1.")
     if limit is None or limit >= count:
@@ -60,14 +52,7 @@ def target_rows(count: int, evaluation: Evaluation, seed: int) -> tuple[Rows, Ro
 
 
 def random_split(count: int, fraction: float, seed: int) -> tuple[Rows, Rows]:
-    """Return (kept, held out) rows, chosen without looking at anything.
-
-    Examples
-    --------
-    >>> kept, out = random_split(10, 0.2, seed=0)
-    >>> len(kept), len(out), len(set(kept) | set(out))
-    (8, 2, 10)
-    """
+    """Return (kept, held out) rows, chosen without looking at anything."""
     check_share("test_fraction", fraction)
     rows = np.random.default_rng(seed).permutation(count)
     held = round(fraction * count)

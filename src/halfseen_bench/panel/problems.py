@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,14 +18,11 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.catalog import data_folder, family
 from halfseen_bench.data.digit_files import read_mnist
+from halfseen_bench.data.heart import COLUMNS
 from halfseen_bench.data.pairs import Labels
 from halfseen_bench.data.simulator import Scenario, simulate
 from halfseen_bench.panel.public_tables import PUBLIC, read_table
 
-HEART = (
-    *("age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang", "oldpeak"),
-    *("slope", "ca", "thal", "num"),
-)
 SHOP_UNKNOWN = ["PageValues", "BounceRates", "ExitRates"]
 BANK_UNKNOWN = ["pdays", "previous", "poutcome"]
 
@@ -52,8 +48,8 @@ def metric_of(problem: str) -> str:
 
 
 def natural(name: str, source: str, target: str, seed: int, **options: Any) -> PanelProblem:
-    folder = data_folder(None)
-    return of_pair(family(name).reader.load_pair(folder, source, target, seed=seed, **options))
+    reader = family(name).reader
+    return of_pair(reader.load_pair(data_folder(), source, target, seed=seed, **options))
 
 
 def reviews(source: str, target: str, seed: int) -> PanelProblem:
@@ -67,24 +63,10 @@ def simulated(seed: int, **dials: float) -> PanelProblem:
 
 
 def of_pair(pair: DomainPair) -> PanelProblem:
-    names = list(pair.blocks.names or ())
-
-    def frame(inputs: Any) -> pd.DataFrame:
-        columns = {}
-        for name, values in zip(names, inputs.T.astype(float), strict=True):
-            known = pair.categories.get(name)
-            if known is None:
-                columns[name] = values
-            else:
-                texts = np.array(known, dtype=object)[np.nan_to_num(values).astype(int)]
-                columns[name] = np.where(np.isnan(values), None, texts)
-        return pd.DataFrame(columns)
-
     parts = (pair.source_train, pair.source_test)
-    source = frame(np.concatenate([part.inputs for part in parts]))
-    labels = np.concatenate([part.labels for part in parts])
-    missing = [names[position] for position in pair.blocks.missing]
-    target = frame(pair.target_test).drop(columns=missing)
+    inputs, labels = (np.concatenate([getattr(p, n) for p in parts]) for n in ("inputs", "labels"))
+    source, target = (pair.frame(rows.astype(float)) for rows in (inputs, pair.target_test))
+    target = target.drop(columns=pair.blocks.names_of(pair.blocks.missing))
     return PanelProblem(
         source, labels, target, pair.target_test_labels.open("the panel's evaluation")
     )
@@ -101,15 +83,9 @@ def cut(
     return PanelProblem(table[is_source].reset_index(drop=True), y[is_source], target, y[is_target])
 
 
-def folder() -> Path:
-    found = data_folder(None)
-    assert found is not None
-    return Path(found)
-
-
 def bank(seed: int, by: str) -> PanelProblem:
     """Cut customers with a history by month; all by how they were called; others by age."""
-    table = pd.read_csv(folder() / "bank/bank-full.csv", sep=";").drop(columns="duration")
+    table = pd.read_csv(data_folder() / "bank/bank-full.csv", sep=";").drop(columns="duration")
     labels = (table.pop("y") == "yes").astype(int)
     known, some = table.pdays != -1, np.random.default_rng(seed).random(len(table)) < 0.3
     if by == "month":
@@ -125,7 +101,7 @@ def bank(seed: int, by: str) -> PanelProblem:
 
 def returning_shoppers(seed: int, by: str) -> PanelProblem:
     """Cut returning visitors, whose labels are the source's, by month or by traffic."""
-    table = pd.read_csv(folder() / "shoppers/online_shoppers_intention.csv")
+    table = pd.read_csv(data_folder() / "shoppers/online_shoppers_intention.csv")
     table = table[table.VisitorType == "Returning_Visitor"].drop(columns="VisitorType")
     table = table.reset_index(drop=True)
     labels = table.pop("Revenue").astype(int)
@@ -141,8 +117,8 @@ def returning_shoppers(seed: int, by: str) -> PanelProblem:
 
 def heart_back(seed: int) -> PanelProblem:
     """From the Hungarian hospital to Cleveland, which is taken not to have done stress tests."""
-    read = partial(pd.read_csv, names=list(HEART), na_values="?")
-    both = [read(folder() / f"heart/processed.{n}.data") for n in ("hungarian", "cleveland")]
+    read = partial(pd.read_csv, names=[*COLUMNS, "num"], na_values="?")
+    both = [read(data_folder() / f"heart/processed.{n}.data") for n in ("hungarian", "cleveland")]
     labels = [(table.num > 0).astype(int).to_numpy() for table in both]
     tables = [table.iloc[:, :10].copy() for table in both]
     for table in tables:
@@ -154,7 +130,7 @@ def heart_back(seed: int) -> PanelProblem:
 
 def clicks_in_time(seed: int) -> PanelProblem:
     names = ["y", *(f"I{k}" for k in range(1, 14)), *(f"C{k}" for k in range(1, 27))]
-    table = pd.read_csv(folder() / "criteo/train.txt.gz", sep="\t", header=None, names=names)
+    table = pd.read_csv(data_folder() / "criteo/train.txt.gz", sep="\t", header=None, names=names)
     table = table[table.C17 != "2005abd1"].reset_index(drop=True)
     labels, early = table.pop("y"), np.arange(len(table)) < 6_500
     many = [name for name in table if name[0] == "C" and table[name].nunique() > 1_500]
@@ -178,10 +154,7 @@ def another_reading(table: pd.DataFrame, labels: Any, missing: Any, seed: int) -
     """Let another instrument read half of a table's integers: each column has its own scale."""
     random = np.random.default_rng(seed)
     is_source = random.random(len(table)) < 0.5
-    gain, offset = (
-        random.uniform(0.6, 1.6, table.shape[1]),
-        random.uniform(0.0, 3.0, table.shape[1]),
-    )
+    gain, offset = (random.uniform(*ends, table.shape[1]) for ends in ((0.6, 1.6), (0.0, 3.0)))
     read = np.where(is_source[:, None], table, np.round(gain * table + offset))
     read = pd.DataFrame(read, columns=table.columns)
     # A column of one value on the target would be asked about.
@@ -218,7 +191,7 @@ def grey_levels(
     seed: int, shifted: Callable[..., PanelProblem], digits: tuple[int, ...], rows: int
 ) -> PanelProblem:
     """Take some digits of MNIST as 8 x 8 pixels of 17 levels, the lower half missing."""
-    images, labels = read_mnist(folder(), "test")
+    images, labels = read_mnist(data_folder(), "test")
     chosen = np.random.default_rng(seed).permutation(np.flatnonzero(np.isin(labels, digits)))[:rows]
     images, labels = images[chosen], np.searchsorted(digits, labels[chosen])
     small = np.pad(images[:, 0], ((0, 0), (2, 2), (2, 2))).reshape(-1, 8, 4, 8, 4).mean(axis=(2, 4))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from halfseen.errors import InputError, OptionError
-from halfseen.metrics import accuracy, auc, expected_calibration_error, row_losses
+from halfseen_bench.metrics import measured
 from halfseen_bench.panel.methods import BASELINES, OURS, Predict
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
 
@@ -76,11 +76,5 @@ def _measured(predict: Predict, data: PanelProblem, seed: int) -> Record:
         warnings.simplefilter("ignore")
         probability = predict(data.source, data.labels, data.target, seed)
     seconds = round(time.perf_counter() - started, 1)
-    found = {
-        "accuracy": accuracy(probability, data.truth),
-        "auc": auc(probability, data.truth),
-        "cross_entropy": float(row_losses(probability, data.truth).mean()),
-        "calibration_error": expected_calibration_error(probability, data.truth),
-        "seconds": seconds,
-    }
+    found = measured(probability, data.truth) | {"seconds": seconds}
     return found if data.regret is None else found | {"regret": data.regret(probability)}

@@ -48,10 +48,9 @@ def write_demo_report(
     save_figure(domains, output / "domains.png")
     records = [record for result in results for record in result["records"]]
     of = {"demo": ["accuracy", "cross_entropy", "calibration_error"]}
-    compared: list[Part] = [_grid(table) for table in problem_tables(records, of)]
-    if failures:
-        words = f"{len(failures)} runs failed: {' '.join(failures)}"
-        compared.insert(0, Paragraph(words, warning=True))
+    words = f"{len(failures)} runs failed: {' '.join(failures)}"
+    compared: list[Part] = [Paragraph(words, warning=True)] if failures else []
+    compared += [_grid(table) for table in problem_tables(records, of)]
     kept = {run.model: latents_file(output, run) for run in map(run_of, results) if not run.seed}
     latents = {m: dict(np.load(kept[m])) for m in DRAWN if m in kept and kept[m].exists()}
     trained = next((r for r in results if r["run"]["model"] == IMPUTATION), None)

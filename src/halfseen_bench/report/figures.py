@@ -25,9 +25,9 @@ def draw_domains(pair: DomainPair, columns: int = 10, seed: int = 0) -> Figure:
     random = np.random.default_rng(seed)
     source = pair.source_train.inputs[random.permutation(len(pair.source_train))[:columns]]
     chosen = random.permutation(len(pair.target_test))[:columns]
-    rows = [("source: all is seen", source)]
-    if pair.complete_target is not None:
-        rows.append(("target, as it is", pair.complete_target.open("picture")[1][chosen]))
+    assert pair.complete_target is not None  # the digits have it
+    complete = pair.complete_target.open("picture")[1][chosen]
+    rows = [("source: all is seen", source), ("target, as it is", complete)]
     rows.append(("target, as observed", pair.target_test[chosen]))
     figure = Figure(figsize=(columns * 0.75 + 1.9, len(rows) * 0.85), layout="constrained")
     axes = figure.subplots(len(rows), columns, squeeze=False)
@@ -96,11 +96,8 @@ def displayable(image: npt.NDArray[np.float32], hidden: Blocks | None) -> npt.ND
     colours = np.clip((image.transpose(1, 2, 0) + 1) / 2, 0, 1)
     if colours.shape[2] == 1:
         colours = np.repeat(colours, 3, axis=2)
-    return colours if hidden is None else _hatched(colours, np.array(hidden.missing))
-
-
-def _hatched(colours: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    stripes = (rows[:, None] + np.arange(colours.shape[1])) % 4 < 1
-    hatched = colours.copy()
-    hatched[rows] = np.where(stripes[..., None], 0.72, 0.86)
-    return hatched
+    if hidden is not None:
+        rows = np.array(hidden.missing)
+        stripes = (rows[:, None] + np.arange(colours.shape[1])) % 4 < 1
+        colours[rows] = np.where(stripes[..., None], 0.72, 0.86)
+    return colours
