@@ -87,13 +87,14 @@ CASES = {
         r"The target lacks column 'chol', which missing=\[\.\.\.\] does not name",
     ),
     "a single class": (lambda: fit(y=np.zeros(ROWS)), "The source labels hold one class, 0.0"),
-    "a label that is NaN": (
-        lambda: fit(y=np.where(np.arange(ROWS) == 3, np.nan, LABELS)),
-        r"The source label of row 3 is missing \(NaN\)",
+    "no label but NaN": (lambda: fit(y=np.full(ROWS, np.nan)), "No source row has a label"),
+    "an infinite label": (
+        lambda: fit(y=np.where(np.arange(ROWS) == 3, np.inf, LABELS)),
+        "A source label is infinite",
     ),
-    "a label that is None": (
+    "one class beside None": (
         lambda: fit(y=np.array(["yes", None] * (ROWS // 2), dtype=object)),
-        "The source label of row 1 is missing",
+        "The source labels hold one class, 'yes'",
     ),
     "continuous labels": (lambda: fit(y=np.linspace(0, 1, ROWS)), "Unknown label type"),
     "fewer rows than a batch": (

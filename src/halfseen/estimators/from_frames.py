@@ -77,9 +77,15 @@ def fit_frames(
     if isinstance(source, Images) and task == "regression":
         raise InputError("Amounts are predicted of tables, and the source holds images.")
     known = known_labels(y)
-    labels, column = label_column(np.asarray(y)[known] if not known.all() else y, known.sum(), task)
-    if not known.all():
+    if known.all() or len(known) != len(source):
+        labels, column = label_column(y, len(source), task)
+    else:
+        if not known.any():
+            raise InputError("No source row has a label (all are None or NaN): label some of them.")
+        labels, column = label_column(np.asarray(y)[known], int(known.sum()), task)
         column = _among_unlabelled(column, known)
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise InputError("A source label is infinite: correct it, or leave it empty.")
     weights = None if sample_weight is None else checked_weights(sample_weight, len(source))
     classes = np.unique(labels if weights is None else labels[weights[known] > 0])
     if len(classes) < 2:
