@@ -96,7 +96,7 @@ def fitted(source: Any, labels: Any, target: Any, truth: Any, *, seed: int) -> d
     """Fit, and return what intervals rest on, with what came true."""
     found = understood(source, labels, target)
     fit = fit_tables(found, FitSettings(effort="quick", seed=seed))
-    held_out = fit.chosen.held_out
+    held_out = fit.candidate.held_out
     assert held_out is not None
     probability, positions = fit.model.predict_proba(target), fit.model.positions(truth)
     return {

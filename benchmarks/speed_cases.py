@@ -93,6 +93,7 @@ class OurSteps:
         self.phase = Phase("joint", 1, self.batch_size, RATE)
         self.optimizer = Adam.of(self.objective, self.phase)
         self.trainer = Trainer(self.objective, self.batches, seed=0)
+        self.trainer._device = next(self.objective.parameters()).device  # as `train` sets it
         self.stream = self._stream()
 
     def _stream(self) -> Iterator[Batch]:

@@ -41,7 +41,7 @@ def fitted_score(model, seed, *, related):
     """Accuracy on the test set of the model that imputes or of the one that ignores x2."""
     source, labels, target, test, truth = problem(seed, related=related)
     estimator = HalfSeenClassifier(
-        model=model,
+        models=model,
         members=["networks"],
         missing=list(range(OBSERVED, OBSERVED + MISSING)),
         random_state=seed,

@@ -298,10 +298,12 @@ class FitSettings(BaseModel):
         from halfseen.options import dotted
         from halfseen.presets import encoder_for
 
-        given = dotted(self.options)
-        if self.preset != "default" or any(name.startswith("images.") for name in given):
+        if self.preset != "default":
             return self
-        return self.model_copy(update={"options": encoder_for(side) | given})
+        given, suitable = dotted(self.options), encoder_for(side)
+        if suitable and "images.channels" in given:
+            suitable["images.pools"] = min(suitable["images.pools"], len(given["images.channels"]))
+        return self.model_copy(update={"options": suitable | given})
 
     def with_steps(self, steps: int) -> Self:
         """Return the same for images, with so many steps in twenty epochs."""

@@ -129,7 +129,7 @@ def test_a_fit_maps_drifted_columns_and_its_folder_and_graph_do_the_same(tmp_pat
     assert len(told["maps"]) == 6
     assert sum(entry["weight"] for entry in told["maps"]) == pytest.approx(1.0)
     with pytest.raises(InputError, match="no networks, and so no latents"):
-        model.transform(target)
+        model.model_.transform(target)
 
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
