@@ -2,11 +2,24 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 # For what is started from here, too: the workers, and commands in processes of their own.
 os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 import pytest
+
+REAL_DATA = "HALFSEEN_DATA"
+"""Names the folder of real files; tests that are marked with a family skip where it is not."""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers("data"):
+        if not os.environ.get(REAL_DATA):
+            pytest.skip(f"{REAL_DATA} is not set: the real files are not at hand")
+        for family in marker.args:
+            if not (Path(os.environ[REAL_DATA]) / family).is_dir():
+                pytest.skip(f"{REAL_DATA} has no folder {family!r}")
 
 
 @pytest.fixture

@@ -11,15 +11,6 @@ from local_site import site  # noqa: F401
 VARIABLE = "HALFSEEN_DATA"
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    for marker in item.iter_markers("data"):
-        if not os.environ.get(VARIABLE):
-            pytest.skip(f"{VARIABLE} is not set: the real files are not at hand")
-        for family in marker.args:
-            if not (Path(os.environ[VARIABLE]) / family).is_dir():
-                pytest.skip(f"{VARIABLE} has no folder {family!r}")
-
-
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     if not os.environ.get(VARIABLE):
