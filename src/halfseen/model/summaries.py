@@ -60,11 +60,15 @@ def member_words(name: str, target_type: type[TargetType] = ClassTarget) -> str:
     --------
     >>> member_words("forest"), member_words("regression, logarithms")
     ('random forest', 'logistic regression of logarithms')
+    >>> member_words("forest, distilled")
+    'random forest with soft labels'
     """
     kind, _, values = name.partition(", ")
     words = words_of(kind, target_type)
     if values == "target labels":
         return f"{words} with target labels"
+    if values == "distilled":
+        return f"{words} with soft labels"
     return f"{words} of {values}" if values else words
 
 
