@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.arrays import Floats
 from halfseen.data.frames import infer_frames, label_column, read_frame
 from halfseen.distillation import of_soft_labels, soft_labels_of_few, student_job
@@ -179,7 +179,7 @@ def the_three(problem: PanelProblem, known: Known, seed: int) -> Floats:
 
 def on_labelled_rows(problem: PanelProblem, known: Known, seed: int) -> Floats:
     """Fit our default on the labelled rows, as if there were no others."""
-    model = AdaptationImputationClassifier(random_state=seed)
+    model = HalfSeenClassifier(random_state=seed)
     source = problem.source.iloc[known].reset_index(drop=True)
     model.fit(source, problem.labels[known], X_target=problem.target)
     return model.predict_proba(problem.target)

@@ -13,7 +13,7 @@ import warnings
 
 import numpy as np
 
-from halfseen import AdaptationImputationClassifier
+from halfseen import HalfSeenClassifier
 from halfseen.metrics import accuracy, auc, row_losses
 from halfseen_bench.panel.problems import DEVELOPMENT, metric_of
 
@@ -25,10 +25,10 @@ def measured(problem: str, effort: str, draws: int) -> None:
     source, labels, target, truth = DEVELOPMENT[problem](0)[:4]
     score = auc if metric_of(problem) == "auc" else accuracy
 
-    def fitted(known: np.ndarray) -> tuple[np.ndarray, AdaptationImputationClassifier]:
+    def fitted(known: np.ndarray) -> tuple[np.ndarray, HalfSeenClassifier]:
         given = np.full(len(target), np.nan)
         given[known] = truth[known]
-        model = AdaptationImputationClassifier(effort=effort, random_state=0)
+        model = HalfSeenClassifier(effort=effort, random_state=0)
         model.fit(source, labels, X_target=target, y_target=given if len(known) else None)
         return model.predict_proba(target), model
 
