@@ -32,8 +32,13 @@ from halfseen.errors import (
     one_line,
 )
 from halfseen.evidence.risk import SCORES, agreement
-from halfseen.fitting.pipeline import fit_rows, is_resident
-from halfseen.fitting.prepared_rows import HELD_OUT, measured_columns, prepared_in_memory
+from halfseen.fitting.pipeline import fit_rows
+from halfseen.fitting.prepared_rows import (
+    HELD_OUT,
+    is_resident,
+    measured_columns,
+    prepared_in_memory,
+)
 from halfseen.members import Sample
 from halfseen.model.model import Model
 from halfseen.networks.loop import derived_seed

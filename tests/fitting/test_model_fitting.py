@@ -20,7 +20,8 @@ from halfseen.data.schema_inference import InferredTables, infer_schema
 from halfseen.data.table_files import open_table
 from halfseen.errors import OptionError
 from halfseen.fitting import prepared_rows
-from halfseen.fitting.pipeline import RULE, Hooks, fit_tables, is_resident
+from halfseen.fitting.pipeline import RULE, Hooks, fit_tables
+from halfseen.fitting.prepared_rows import is_resident
 from halfseen.metrics import metrics_of
 from halfseen.model import model as model_module
 from halfseen.model.model import Model

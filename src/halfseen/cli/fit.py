@@ -85,7 +85,7 @@ def fit(
 def describe(inferred: InferredTables, settings: FitSettings, terminal: Terminal) -> dict[str, Any]:
     """Say what the columns are and what will be fitted; return the same as data."""
     from halfseen.alarms.table_alarms import table_alarms
-    from halfseen.fitting.pipeline import is_resident
+    from halfseen.fitting.prepared_rows import is_resident
 
     print_schema(inferred, terminal.console)
     alarms = table_alarms(inferred)

@@ -62,12 +62,6 @@ RULE = (
 """How one of several models is chosen."""
 
 
-def is_resident(inferred: InferredTables, settings: FitSettings) -> bool:
-    """Whether the prepared rows of both tables fit into the memory given to them."""
-    rows = inferred.source.rows + inferred.target.rows
-    return rows * len(inferred.schema.inputs) * 4 <= settings.memory
-
-
 def fit_tables(
     inferred: InferredTables, settings: FitSettings, hooks: Hooks | None = None
 ) -> FitResult:

@@ -117,11 +117,16 @@ def prepared_in_memory(
     return PreparedRows(blocks, target_type, target, source, parts, digest.hexdigest())
 
 
+def is_resident(inferred: InferredTables, settings: FitSettings) -> bool:
+    """Whether the prepared rows of both tables fit into the memory given to them."""
+    rows = inferred.source.rows + inferred.unlabelled + inferred.target.rows
+    return rows * len(inferred.schema.inputs) * np.float32().nbytes <= settings.memory
+
+
 def prepared_tables(inferred: InferredTables, settings: FitSettings) -> PreparedRows:
     """Return the rows of both tables, or a sample of those that memory does not hold."""
     schema, kind = inferred.schema, inferred.schema.target_type
-    every = inferred.source.rows + inferred.unlabelled + inferred.target.rows
-    if every * len(schema.inputs) * np.float32().nbytes > settings.memory:
+    if not is_resident(inferred, settings):
         return _sampled(inferred, settings)
     rows_of = RowStream(inferred.source.table, schema, is_source=True)
     source = Sample(*rows_of.all())
