@@ -31,7 +31,7 @@ def table():
 
 
 def test_a_cut_splits_hides_and_labels(table):
-    source, labels, target, truth = CUT.of(table, seed=0)
+    source, labels, target, truth, complete = CUT.of(table, seed=0)
     assert list(source) == ["age", "smokes", "lab_x", "job"]
     assert list(target) == ["age", "smokes", "job"]
     np.testing.assert_array_equal(labels, (table.sick[:40] == "yes").astype(int))

@@ -10,10 +10,10 @@ from halfseen.arrays import Tensor
 from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dict
 from halfseen.errors import HalfseenError, InputError
 from halfseen.members import member_named
-from halfseen.model.model import Model
+from halfseen.model.model import VALUE, Model
 from halfseen.model.pattern_model import PatternModel
 from halfseen.saving import DESCRIPTION, read_folder, read_patterns
-from halfseen.targets import IntervalReach
+from halfseen.targets import IntervalReach, RegressionTarget
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
@@ -66,9 +66,18 @@ def load_one(folder: str | Path, encoder: nn.Module | EncoderFactory | None = No
     try:
         preprocessor = preprocessor_from_dict(description.preprocessor)
         blocks, target_type = preprocessor.blocks, preprocessor.target_type
+        extras = {n: tensors.pop(n) for n in list(tensors) if n.startswith(VALUE)}
         members = tuple(
             member_named(kind).restored(facts, own, blocks, target_type, encoder=encoder)
             for kind, facts, own in _described(description.members, tensors)
+        )
+        sets = description.metrics.get("value_of_measuring", {}).get("sets", [])
+        each = [{"kind": "boosted_trees", "outputs": 1}] * len(sets)
+        by_row = tuple(
+            member_named(kind).restored(facts, own, blocks, RegressionTarget())
+            for kind, facts, own in _described(
+                each, {n.removeprefix(VALUE): t for n, t in extras.items()}
+            )
         )
         shares = tuple(float(weight) for weight in description.weights["members"])
         bias = tuple(float(value) for value in description.weights.get("bias", ()))
@@ -98,6 +107,7 @@ def load_one(folder: str | Path, encoder: nn.Module | EncoderFactory | None = No
         dict(description.metrics),
         dict(description.training_data),
         dict(description.versions),
+        value_by_row=by_row,
     )
 
 

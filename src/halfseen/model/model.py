@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -27,6 +27,7 @@ from halfseen.members import NETWORKS, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
 from halfseen.model.evaluation import SIMPLE, evaluation
+from halfseen.model.value_of_measuring import measured_sets, value_of_rows
 from halfseen.parallel import run_parallel
 from halfseen.saving import Description, write_folder
 from halfseen.targets import TargetType
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 SHARE = 131_072
 """Rows that are scored together at most: they stay near the processor, and cores share them."""
+VALUE = "value/"
+"""Before the names of the tensors that foretell what measuring brings."""
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +66,8 @@ class Model:
     report
         What ``halfseen report`` shows beside all this, as plain data. Saving writes it, and
         loading leaves it in the folder.
+    value_by_row
+        What foretells from x1 how much measuring missing columns brings, for each set of them.
     """
 
     preprocessor: Preprocessor
@@ -73,6 +78,7 @@ class Model:
     training_data: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] | None = None
+    value_by_row: tuple[Member, ...] = ()
 
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.preprocessor.classes)) or "an amount"
@@ -361,6 +367,34 @@ class Model:
 
         return explain(self, X, seed=seed, where=where)
 
+    def value_of_measuring(
+        self, columns: Sequence[str] = (), costs: Mapping[str, float] | None = None
+    ) -> list[dict[str, Any]]:
+        """Say what measuring missing columns on the target would bring, the most useful first.
+
+        Parameters
+        ----------
+        columns
+            Missing columns to look at; all by default.
+        costs
+            What measuring a column costs, one where others are given: sets then come by their gain
+            per unit.
+
+        Returns
+        -------
+        list of dict
+            ``columns``, their ``cost``, and ``gains``: by how much each measure gets better, with
+            the ends of its 90 % interval. It takes a fit with ``value_of_missing``.
+        """
+        return measured_sets(self, columns, costs or {})
+
+    def value_by_row_of(self, X: Any, columns: Sequence[str] = ()) -> Floats:
+        """Return how much surer measuring columns (all by default) makes each row's answer.
+
+        In nats the expected fall of its entropy over what they may be; of amounts, of its variance.
+        """
+        return value_of_rows(self, self.prepare(X), columns)
+
     @property
     def class_prior(self) -> Floats:
         """Class proportions that the probabilities speak of."""
@@ -382,6 +416,10 @@ class Model:
         return {
             f"{number}/{name}": tensor
             for number, member in enumerate(self.members)
+            for name, tensor in member.tensors().items()
+        } | {
+            f"{VALUE}{number}/{name}": tensor
+            for number, member in enumerate(self.value_by_row)
             for name, tensor in member.tensors().items()
         }
 
