@@ -7,7 +7,7 @@ is the truth. Source and target are drawn to 3,000 rows each. Finished problems 
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --evaluation
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --table
-    HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --picture NHANES.svg
+    HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --picture n.svg
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import json
 import time
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from many_tables import problems as public_tables
 from scipy.stats import spearmanr
 
 import halfseen
@@ -31,7 +31,6 @@ from halfseen.api import Model
 from halfseen.errors import HalfseenError
 from halfseen_bench.data.nhanes import MISSING, load_adults
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
-from many_tables import problems as public_tables
 
 MOST_ROWS, MOST_TRUE, OPEN = 3_000, 8, 25
 """Rows of each domain; missing columns whose truth is found; open public tables that are used."""

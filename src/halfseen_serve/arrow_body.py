@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from halfseen.data.arrow_columns import has_value, text_bytes
 from halfseen.data.untrusted_files import declared_batches
-from halfseen_serve.errors import RequestError, lacking
+from halfseen_serve.errors import RequestError
 from halfseen_serve.json_body import Choose, RequestTable
 from halfseen_serve.limits import Limits
 
@@ -29,7 +29,7 @@ def read_arrow(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
         reader = pa.ipc.open_stream(body)
         given = list(reader)
         scorer = choose(lambda name: _has_value(given, name))
-        names = [column.name for column in scorer.columns]
+        names = [column.name for column in scorer.given(reader.schema.names)]
         places = [_place(reader.schema, name) for name in names]
         batches = [
             pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
@@ -74,8 +74,6 @@ def _has_value(batches: list[Any], name: str) -> bool:
 
 def _place(schema: Any, name: str) -> int:
     places = schema.get_all_field_indices(name)
-    if not places:
-        raise lacking(name)
     if len(places) > 1:
         raise RequestError(422, f"The request has column {name!r} {len(places)} times.", name)
     return int(places[0])

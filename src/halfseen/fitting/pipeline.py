@@ -85,6 +85,7 @@ def fit_tables(
     result = fit_rows(
         preprocessor, rows, settings, hooks, counts=inferred.class_counts, training_data=data
     )
+    result.model.learn_gaps(rows.beside(rows.sample), rows.target)
     if settings.value_of_missing:
         found = value_of_measuring(rows, inferred.schema, settings.seed)
         result.model.metrics["value_of_measuring"] = found.facts

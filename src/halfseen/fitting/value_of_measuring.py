@@ -134,7 +134,7 @@ def _weights(rows: PreparedRows, source: Sample, seed: int) -> Floats:
     weights[np.concatenate([others for _, others in splits])] = held_out_weights(
         replace(rows, folds=parts)
     )
-    return weights if source.weights is None else weights * source.weights
+    return weights if source.weights is None else np.multiply(weights, source.weights)
 
 
 def _most_telling(
@@ -162,7 +162,7 @@ def _gains(
 
     def gained(counted: Floats) -> Floats:
         before, after = (list(kind.risks(p, labels, counted).values()) for p in (plain, more))
-        return np.array(before) - np.array(after)
+        return np.subtract(before, after)
 
     names, value = list(kind.risks(plain, labels, weights)), gained(weights)
     left_out = np.stack([gained(np.where(group == g, 0.0, weights)) for g in range(GROUPS)])

@@ -207,8 +207,8 @@ def grey_levels(
 
 
 def public(seed: int, name: str) -> PanelProblem:
-    *problem, complete = PUBLIC[name].parts(seed)
-    return PanelProblem(*problem, complete=complete)
+    source, labels, target, truth, complete = PUBLIC[name].parts(seed)
+    return PanelProblem(source, labels, target, truth, complete=complete)
 
 
 DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {

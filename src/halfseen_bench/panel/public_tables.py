@@ -35,8 +35,7 @@ class Cut:
     missing: str  # never measured on the target; each word is a pattern of names
 
     def parts(self, seed: int) -> Parts:
-        """Return source rows and labels, target rows without the missing columns, and labels; and
-        target rows with them."""
+        """Return source, labels, the target without missing columns, labels; and it with them."""
         return self.of(read_table(*self.table.split("/")), seed)
 
     def of(self, table: pd.DataFrame, seed: int) -> Parts:
