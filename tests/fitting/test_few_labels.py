@@ -9,7 +9,12 @@ from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 import halfseen
-from halfseen import HalfSeenClassifier, HalfSeenRegressor, InputError
+from halfseen import (
+    AdaptationImputationClassifier,
+    HalfSeenClassifier,
+    HalfSeenRegressor,
+    InputError,
+)
 from halfseen.cli.app import app
 from halfseen.model.summaries import told
 
@@ -178,3 +183,15 @@ def test_an_estimator_of_ones_own_may_teach():
     assert set(asked) == {3, 4}
     with pytest.raises(halfseen.OptionError, match="The teacher LinearSVC has no predict_proba"):
         halfseen.fit(source, target, "y", teachers=[LinearSVC()], report=False)
+
+
+def test_networks_learn_from_all_complete_rows_too():
+    source, target, truth = problem(labels=30)
+    steps = {"training.joint_epochs": 3}
+    few = AdaptationImputationClassifier(options=steps, random_state=0)
+    few.fit(source.drop(columns="y"), source["y"], X_target=target)
+    assert few.model_.metrics["few_labels"]["unlabelled"] == 570
+    known = source[source["y"].notna()]
+    alone = AdaptationImputationClassifier(options=steps, random_state=0)
+    alone.fit(known.drop(columns="y"), known["y"], X_target=target)
+    assert auc(few, target, truth) > auc(alone, target, truth)

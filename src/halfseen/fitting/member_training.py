@@ -120,10 +120,11 @@ class MemberTraining:
         self.rows, self.settings, self.hooks, self._inputs = rows, settings, hooks, inputs
         self._identity, self._distils, self.seeds = identity, distils, seeds
         self._variants = settings.variants(inputs)
-        self._others: dict[_Key, Member] = {}
+        self._others: dict[_Key, Member] | None = None
         self._begun = 0
         self._gains: dict[str, list[Floats]] = {}
         self._soft: dict[int | None, SoftLabels] = {}
+        self._students: dict[int | None, TrainingJob] = {}
 
     def members(
         self, learners: Sequence[Learner], fold: int | None, source: Sample
@@ -132,14 +133,17 @@ class MemberTraining:
 
         They are as many as seeds, or one; networks of images as many for each model.
         """
-        if not self._others:
+        if self._others is None:
             self._others, self._gains = self._fit_others(learners)
+        others = self._others
 
         def member(learner: Learner, seed: int) -> Member:
             if learner.name != NETWORKS:
-                return self._others[learner.name, fold, seed]
+                return others[learner.name, fold, seed]
             networks = cast("NetworksLearner", learner)
             task = self.job(networks.method, fold, source, seed)
+            if fold in self._students:
+                task = replace(task, source=self._students[fold].source)
             self._begin(learner, task)
             return networks.fit(task)
 
@@ -258,7 +262,7 @@ class MemberTraining:
         if not self._soft:
             return None
         believed = float(np.mean([soft.believed for soft in self._soft.values()]))
-        students = [isinstance(learner, Distilled) for learner in learners]
+        students = [isinstance(one, Distilled) or one.name == NETWORKS for one in learners]
         shares = np.where(students, believed, 1.0 - believed)
         return tuple((shares / shares.sum()).tolist())
 
@@ -274,7 +278,7 @@ class MemberTraining:
         assert unlabelled is not None
         others = [learner for learner in learners if learner.name != NETWORKS]
         calls: dict[_Key, Callable[[], Member]] = {}
-        student = next(learner for learner in others if isinstance(learner, Distilled))
+        student = next((each for each in others if isinstance(each, Distilled)), None)
         teachers = tuple(self.settings.teachers)
         drawn = np.random.default_rng(first).permutation(len(unlabelled))
         some = unlabelled[np.sort(drawn[:MEASURED])]
@@ -282,13 +286,13 @@ class MemberTraining:
             more, count = (unlabelled, FOLDS_OF_FEW) if part is None else (some, FOLDS)
             soft = soft_labels_of_few(job, more, teachers=teachers, count=count)
             self._soft[part] = soft
-            own = student_job(job, more, soft.complete, soft.beyond)
+            own = self._students[part] = student_job(job, more, soft.complete, soft.beyond)
             for learner in others:
                 given = own if isinstance(learner, Distilled) else job
                 for seed in self._seeds_of(learner):
                     fit = partial(self._fitted, learner, replace(given, seed=seed))
                     calls[learner.name, part, seed] = fit
-            if part is not None:
+            if part is not None and student is not None:
                 control = student_job(job, some, soft.control, soft.beyond_control)
                 calls[CONTROL, part, first] = partial(student.fit, control)
                 half = half_of(job)
@@ -297,6 +301,8 @@ class MemberTraining:
                         student_of_few, student, half, some, teachers
                     )
         members = dict(zip(calls, run_parallel(list(calls.values())), strict=True))
+        if student is None:
+            return members, {}
         gains = {
             control: [
                 what_was_taught(

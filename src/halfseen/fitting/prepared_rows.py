@@ -144,10 +144,12 @@ def prepared_tables(inferred: InferredTables, settings: FitSettings) -> Prepared
         few=bool(inferred.unlabelled),
     )
     labelled = _labelled([(target, labels)], kind) if inferred.labelled else None
+    rows = replace(rows, measured=measured_columns(schema), labelled=labelled)
     unlabelled = _unlabelled(rows_of, inferred, TRAINING_ROWS)
-    return replace(
-        rows, measured=measured_columns(schema), labelled=labelled, unlabelled=unlabelled
-    )
+    if unlabelled is None:
+        return rows
+    fingerprint = hashlib.sha256(rows.fingerprint.encode() + unlabelled.tobytes()).hexdigest()
+    return replace(rows, unlabelled=unlabelled, fingerprint=fingerprint)
 
 
 def _unlabelled(stream: RowStream, inferred: InferredTables, most: int) -> Matrix | None:

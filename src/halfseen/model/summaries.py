@@ -123,8 +123,10 @@ class has too few labelled rows to measure on: label more of it.
         f"missing columns are {abs(lead):.1f} standard errors "
         f"{'ahead of' if lead > 0 else 'behind'} teachers that do not."
     )
-    if "labels_alone" not in few:
+    if "held_out_source" not in metrics:
         return f"{found} A class has too few labelled rows to measure on: label more of it."
+    if "labels_alone" not in few:
+        return found
 
     def gain(of: Mapping[str, float]) -> str:
         return f"{of['gain']:+.3f} ± {2 * of['standard_error']:.3f}"
