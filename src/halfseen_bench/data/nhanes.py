@@ -64,6 +64,11 @@ class Adults(NamedTuple):
     target: pd.DataFrame
     truth: Labels
 
+    @property
+    def observed(self) -> pd.DataFrame:
+        """The target as it is when no blood was drawn."""
+        return self.target.drop(columns=list(MISSING.values()))
+
 
 def load_adults() -> Adults:
     """Read adults with a label, HbA1c and cholesterol: 1,728 of the source, 3,201 of the target."""
