@@ -17,6 +17,7 @@ COLUMNS = ("missing", "keep", "categorical", "drop")
 @with_parameters(
     *COLUMNS,
     "members",
+    "teachers",
     "effort",
     "time_limit",
     "seeds",

@@ -43,8 +43,10 @@ CLEAR = 1.64
 LEVEL = 0.9
 GROUPS = 40
 """Of rows, each left out once for the standard error (the jackknife)."""
-OTHER, LEAST = 0.25, {"cross_entropy": 0.004, "auc": 0.004, "accuracy": 0.004}
-"""What a gain differs by from what x1 lets expect: a share of it, and at least so much."""
+OTHER, LEAST = 0.5, 0.01
+"""What a gain differs by from what x1 lets expect, as standard deviations: a share of it, and so
+much in any case (nats, or shares); found by benchmarks/value_of_measuring.py on its development
+problems."""
 
 
 class Measuring(NamedTuple):
@@ -172,8 +174,8 @@ def _gains(
     reach = float(stats.norm.ppf(0.5 + LEVEL / 2.0))
     found = {}
     for name, gain, own in zip(names, value, variance, strict=True):
-        other = np.hypot(OTHER * gain, LEAST.get(name, 0.0))
-        width = reach * float(np.hypot(np.sqrt(own), other))
+        least = LEAST if kind.task == "classification" else 0.0
+        width = reach * float(np.sqrt(own + (OTHER * gain) ** 2 + least**2))
         found[name] = [float(gain), float(gain - width), float(gain + width)]
     return found
 
