@@ -43,10 +43,10 @@ CLEAR = 1.64
 LEVEL = 0.9
 GROUPS = 40
 """Of rows, each left out once for the standard error (the jackknife)."""
-OTHER, LEAST = 0.5, 0.01
+OTHER = {"cross_entropy": (0.5, 0.01), "auc": (0.3, 0.006), "accuracy": (0.4, 0.01)}
+OTHER_AMOUNT = (0.4, 0.0)
 """What a gain differs by from what x1 lets expect, as standard deviations: a share of it, and so
-much in any case (nats, or shares); found by benchmarks/value_of_measuring.py on its development
-problems."""
+much in any case; found by benchmarks/value_of_measuring.py on its development problems."""
 
 
 class Measuring(NamedTuple):
@@ -174,8 +174,8 @@ def _gains(
     reach = float(stats.norm.ppf(0.5 + LEVEL / 2.0))
     found = {}
     for name, gain, own in zip(names, value, variance, strict=True):
-        least = LEAST if kind.task == "classification" else 0.0
-        width = reach * float(np.sqrt(own + (OTHER * gain) ** 2 + least**2))
+        share, least = OTHER.get(name, OTHER_AMOUNT)
+        width = reach * float(np.sqrt(own + (share * gain) ** 2 + least**2))
         found[name] = [float(gain), float(gain - width), float(gain + width)]
     return found
 

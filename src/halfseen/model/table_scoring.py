@@ -34,7 +34,7 @@ from halfseen.model.model import Model
 if TYPE_CHECKING:  # which needs Pillow
     from halfseen.data.image_folders import ImageFolder, Refuse
 
-PREDICTION, FILE = "prediction", "file"
+PREDICTION, FILE, WORTH = "prediction", "file", "surer_by"
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,32 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     known_rows = np.concatenate(prepared)
     measured = model.evaluate_rows(known_rows, np.concatenate(labels))
     return measured | {"unlabelled": rows - len(known_rows), "alarms": watch.alarms()}
+
+
+def rank_table(model: Model, table: TableFiles, output: Path, columns: Sequence[str]) -> int:
+    """Write the rows that are worth measuring most first, and how much surer that makes them.
+
+    The output holds each row's place in the table as ``row``, the model's id columns, and what
+    :meth:`Model.value_by_row_of` says as ``surer_by``. Return how many rows there are.
+    """
+    check_output(output, table)
+    scorer, parts, first = TableScorer(model, table), [], table.first_row
+    for batch in table.batches([*scorer.ids, *scorer.inputs]):
+        value = model.value_by_row_of(batch, columns)
+        rows = pa.array(range(first, first + len(value)))
+        parts.append(pa.table({"row": rows} | scorer.columns_of_ids(batch) | {WORTH: value}))
+        first += len(value)
+    ranked = pa.concat_tables(parts).sort_by([(WORTH, "descending")])
+    return _write(output, iter([ranked]), lambda rows: None)
+
+
+def is_worth(path: Path) -> bool:
+    """Whether a file has the columns that :func:`rank_table` writes."""
+    try:
+        first, *_, last = column_names(path)
+    except ValueError:
+        return False
+    return (first, last) == ("row", WORTH)
 
 
 def explain_table(model: Model, table: TableFiles, *, rows: int, seed: int = 0) -> Explanation:
@@ -232,12 +258,16 @@ class TableScorer:
 
     def with_ids(self, batch: Any, shown: Floats) -> pa.Table:
         """Return ids and what is shown of each row, as a table."""
+        return pa.table(self.columns_of_ids(batch) | self.model.target_type.columns(shown))
+
+    def columns_of_ids(self, batch: Any) -> dict[str, Any]:
+        """Return the columns that are carried through."""
         columns = {name: batch.column(name) for name in self.ids}
         for name, column in columns.items():
             if pa.types.is_dictionary(column.type):  # which may differ from batch to batch
                 check_text_bytes(column, name, self.table.where)
                 columns[name] = column.cast(column.type.value_type)
-        return pa.table(columns | self.model.target_type.columns(shown))
+        return columns
 
 
 def _all_shares(model: Model, given: Mapping[str, float]) -> dict[str, float]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfseen.arrays import Floats, Matrix
-from halfseen.data.column_spec import similar
+from halfseen.data.column_spec import listed
 from halfseen.errors import InputError, OptionError
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 
 if TYPE_CHECKING:
     from halfseen.model.model import Model
@@ -35,6 +36,23 @@ def measured_sets(
         if not columns or {*each["columns"]} <= {*columns}
     ]
     return sorted(told, key=lambda each: -each["gains"][loss][0] / (each["cost"] or 1.0))
+
+
+def evidence_of(model: Model) -> dict[str, Any]:
+    """Return what the gains rest on, as figures and as sentences."""
+    found = {n: value for n, value in model.metrics["value_of_measuring"].items() if n != "sets"}
+    says = [
+        f"From {found['rows']:,} labelled source rows, worth {found['effective_rows']:,.0f} on the "
+        "target; intervals of 90 %."
+    ]
+    if found["overlap"] < ENOUGH_OVERLAP:
+        says.append(
+            f"Careful: on the target source rows are worth {found['overlap']:.1%} of their number, "
+            f"and an estimate needs {ENOUGH_OVERLAP:.0%}."
+        )
+    if found["left_out"]:
+        says.append(f"Not looked at, as they tell least: {listed(found['left_out'])}.")
+    return found | {"says": says}
 
 
 def value_of_rows(model: Model, rows: Matrix, columns: Sequence[str]) -> Floats:
@@ -68,8 +86,8 @@ def _check_columns(model: Model, columns: Sequence[str]) -> None:
     for name in columns:
         if name not in missing:
             raise OptionError(
-                f"{name!r} is not a column that is missing on the target"
-                f"{similar(name, missing)}: those are {', '.join(missing)}."
+                f"{name!r} is none of the columns that are missing on the target: "
+                f"{listed(missing)}."
             )
         if name not in looked_at:
             raise OptionError(f"{name!r} was not looked at: others tell more of what x1 leaves.")
