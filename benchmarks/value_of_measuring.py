@@ -7,7 +7,6 @@ is the truth. Source and target are drawn to 3,000 rows each. Finished problems 
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --evaluation
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --table
-    HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --picture n.svg
 """
 
 from __future__ import annotations
@@ -29,11 +28,14 @@ from scipy.stats import spearmanr
 import halfseen
 from halfseen.api import Model
 from halfseen.errors import HalfseenError
+from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen_bench.data.nhanes import MISSING, load_adults
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
 
 MOST_ROWS, MOST_TRUE, OPEN = 3_000, 8, 25
 """Rows of each domain; missing columns whose truth is found; open public tables that are used."""
+LARGE, CLEAR = 0.01, 2.0
+"""A gain that matters; standard errors by which measuring everything must gain."""
 LABEL = "the label"
 
 
@@ -84,13 +86,13 @@ def fitted(problem: PanelProblem, measured: list[str], **settings: Any) -> tuple
     return model, target
 
 
-def measured_losses(problem: PanelProblem, measured: list[str]) -> tuple[dict[str, float], Any]:
-    """Return what weighted risks are with some columns measured, and what each row costs."""
+def asked(problem: PanelProblem, measured: list[str]) -> tuple[dict[str, float], Any, Any]:
+    """Return the risks with some columns measured, what each row costs, and which are right."""
     model, target = fitted(problem, measured, effort="quick")
     kind, shown = model.target_type, model.predict_proba(target)
     truth = kind.read(problem.truth)
     risks = kind.risks(shown, truth, np.ones(len(truth)))
-    return risks, kind.row_losses(shown, truth)
+    return risks, kind.row_losses(shown, truth), (shown.argmax(1) == truth).astype(float)
 
 
 def run(name: str, problem: PanelProblem) -> dict[str, Any]:
@@ -98,23 +100,23 @@ def run(name: str, problem: PanelProblem) -> dict[str, Any]:
     started = time.perf_counter()
     model, target = fitted(problem, [], value_of_missing=True, effort="quick")
     seconds = time.perf_counter() - started
-    before, costs = measured_losses(problem, [])
+    before, costs, right = asked(problem, [])
     facts = model.metrics["value_of_measuring"]
     missing = [column.name for column in model.schema.missing]
-    sets = []
+    sets, tenth = [], {}
     for each in model.value_of_measuring():
         columns = each["columns"]
         if len(columns) == 1 and len(missing) > MOST_TRUE:
             continue
-        after, fallen = measured_losses(problem, columns)
+        after, fallen, now_right = asked(problem, columns)
         true = {measure: before[measure] - after[measure] for measure in before}
         sets.append({"columns": columns, "promised": each["gains"], "true": true})
         if len(columns) == len(missing):
-            gain = costs - fallen
             promised = model.value_by_row_of(target)
-            best = np.argsort(-promised)[: max(1, len(gain) // 10)]
-            tenth = {"named": float(gain[best].sum()), "random": float(gain.sum() / 10)}
-            tenth["rank"] = float(spearmanr(promised, gain).statistic)
+            best = np.argsort(-promised)[: max(1, len(target) // 10)]
+            for measure, gain in (("nats", costs - fallen), ("right", now_right - right)):
+                error = float(gain.std() / np.sqrt(len(gain)))
+                tenth[measure] = [float(gain[best].mean()), float(gain.mean()), error]
     return {
         "name": name,
         "seconds": round(seconds, 1),
@@ -131,30 +133,27 @@ def lines(output: Path) -> list[dict[str, Any]]:
 
 def table(found: list[dict[str, Any]]) -> str:
     """Return how promises and truths go together, measure by measure."""
-    rows = ["| | pairs | rank correlation | within problems | intervals hold |", "|---" * 5 + "|"]
-    for measure in ("cross_entropy", "auc", "accuracy"):
-        promised, true, held, within = [], [], [], []
-        for line in found:
-            own = [(s["promised"][measure], s["true"][measure]) for s in line["sets"]]
-            promised += [p[0] for p, _ in own]
-            true += [t for _, t in own]
-            held += [p[1] <= t <= p[2] for p, t in own]
-            if len(own) > 2:
-                within.append(spearmanr([p[0] for p, _ in own], [t for _, t in own]).statistic)
-        cells = (len(true), f"{spearmanr(promised, true).statistic:.2f}")
-        cells += (f"{np.nanmean(within):.2f}", f"{np.mean(held):.0%}")
-        rows.append(f"| {measure} | " + " | ".join(map(str, cells)) + " |")
-    named, random = (sum(line["tenth"][k] for line in found) for k in ("named", "random"))
-    each = [
-        line["tenth"]["named"] / line["tenth"]["random"]
-        for line in found
-        if line["tenth"]["random"] > 0
+    rows = [
+        "| | sets | rank correlation | of gains above 0.01 | intervals hold |",
+        "|---" * 5 + "|",
     ]
-    rows.append("")
-    rows.append(
-        f"{len(found)} problems. The tenth of rows that is named gains {named / random:.1f} times "
-        f"what a random tenth gains (in the median problem {np.median(each):.1f} times)."
-    )
+    for measure in ("cross_entropy", "auc", "accuracy"):
+        pairs = [(s["promised"][measure], s["true"][measure]) for f in found for s in f["sets"]]
+        promised, true = (np.array(each) for each in zip(*pairs, strict=True))
+        held = (promised[:, 1] <= true) & (true <= promised[:, 2])
+        large = (np.abs(promised[:, 0]) > LARGE) | (np.abs(true) > LARGE)
+        ranks = [spearmanr(promised[some, 0], true[some]).statistic for some in (true < 9, large)]
+        cells = [len(true), *(f"{rank:.2f}" for rank in ranks), f"{held.mean():.0%}"]
+        rows.append(f"| {measure} | " + " | ".join(map(str, cells)) + " |")
+    for measure, words in (("nats", "nats"), ("right", "answers put right")):
+        own = [each["tenth"][measure] for each in found]
+        clear = [named / every for named, every, error in own if every > CLEAR * error]
+        rows += [
+            "",
+            f"In {words}, the tenth of rows that is named gains {np.mean(clear):.1f} times what a "
+            f"random tenth gains, in the median problem {np.median(clear):.1f} times ({len(clear)} "
+            "problems in which measuring everything gains clearly).",
+        ]
     return "\n".join(rows)
 
 
@@ -168,8 +167,10 @@ def main() -> None:
     if given.table:
         for name, chosen in (("development", False), ("evaluation", True)):
             own = [line for line in lines(given.output) if line["evaluation"] == chosen]
-            if own:
-                print(f"{name}\n\n{table(own)}\n")
+            for words, tells in (("source rows cover the target", True), ("others", False)):
+                some = [line for line in own if (line["overlap"] >= ENOUGH_OVERLAP) == tells]
+                if some:
+                    print(f"{name}, {words}: {len(some)} problems\n\n{table(some)}\n")
         return
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -185,16 +186,6 @@ def main() -> None:
         with given.output.open("a") as file:
             file.write(json.dumps(line) + "\n")
         print(name, line["seconds"], line["tenth"], flush=True)
-        for s in line["sets"]:
-            print(
-                "   ",
-                s["columns"],
-                np.round(s["promised"]["cross_entropy"], 4),
-                round(s["true"]["cross_entropy"], 4),
-                np.round(s["promised"].get("auc", 0), 3),
-                round(s["true"].get("auc", 0), 4),
-                flush=True,
-            )
 
 
 if __name__ == "__main__":

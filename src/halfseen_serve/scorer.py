@@ -75,7 +75,8 @@ class Scorer:
             absent = absent_columns(self.schema, names, "The request")
         except InputError as error:
             name = next(column.name for column in self.columns if column.name not in names)
-            raise RequestError(422, str(error).partition(" --rename")[0], name) from None
+            says = str(error).partition("; --rename")[0].rstrip(".")
+            raise RequestError(422, f"{says}.", name) from None
         return [column for column in self.columns if column.name not in absent]
 
     def read(self, table: Any) -> ReadRows:

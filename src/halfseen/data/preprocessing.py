@@ -96,8 +96,8 @@ def absent_columns(schema: TableSchema, names: Collection[str], where: str) -> t
     >>> absent_columns(schema, ["Age"], "new.csv")
     Traceback (most recent call last):
         ...
-    halfseen.errors.InputError: new.csv lacks column 'age', which the model observes; did you mean \
-'Age'? --rename 'Age=age'.
+    halfseen.errors.InputError: new.csv lacks column 'age', which the model observes (did you mean \
+'Age'?); --rename 'Age=age'.
     """
     wanted = schema.cells()
     absent = tuple(name for name in wanted if name not in names)
@@ -106,7 +106,7 @@ def absent_columns(schema: TableSchema, names: Collection[str], where: str) -> t
         lacks = f"{where} lacks column {name!r}, which the model observes"
         if spelling(name) in others:
             other = others[spelling(name)]
-            raise InputError(f"{lacks}; did you mean {other!r}? --rename '{other}={name}'.")
+            raise InputError(f"{lacks} (did you mean {other!r}?); --rename '{other}={name}'.")
         if len(absent) == len(wanted):
             more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
             raise InputError(f"{lacks}{more}: none of its columns is there.")

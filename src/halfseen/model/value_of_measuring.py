@@ -41,6 +41,11 @@ def measured_sets(
 def evidence_of(model: Model) -> dict[str, Any]:
     """Return what the gains rest on, as figures and as sentences."""
     found = {n: value for n, value in model.metrics["value_of_measuring"].items() if n != "sets"}
+    return found | {"says": evidence_sentences(found)}
+
+
+def evidence_sentences(found: Mapping[str, Any]) -> list[str]:
+    """Say what gains rest on, and where that is too little."""
     says = [
         f"From {found['rows']:,} labelled source rows, worth {found['effective_rows']:,.0f} on the "
         "target; intervals of 90 %."
@@ -52,7 +57,7 @@ def evidence_of(model: Model) -> dict[str, Any]:
         )
     if found["left_out"]:
         says.append(f"Not looked at, as they tell least: {listed(found['left_out'])}.")
-    return found | {"says": says}
+    return says
 
 
 def value_of_rows(model: Model, rows: Matrix, columns: Sequence[str]) -> Floats:
