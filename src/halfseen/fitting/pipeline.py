@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner
 
 FEWEST_TARGET_ROWS = 10
+FEWEST_OF_CLASS = 2
+"""Labelled images of each class beside others without a label."""
 MOST_LOOKED_AT = 3_000
 """Target rows whose predictions may raise an alarm."""
 RULE = (
@@ -90,9 +92,17 @@ def fit_tables(
 def fit_images(
     preprocessor: ImagePreprocessor, source: Sample, target: Matrix, settings: FitSettings,
     hooks: Hooks | None = None, training_data: Mapping[str, Any] | None = None,
+    unlabelled: Matrix | None = None,
 ) -> FitResult:  # fmt: skip
-    """Fit images of both domains, prepared by their preprocessor."""
+    """Fit images of both domains, prepared by their preprocessor; some may lack a label."""
     kind = preprocessor.target_type
+    counts = kind.counts(source.labels)
+    if unlabelled is not None and min(counts) < FEWEST_OF_CLASS:
+        name = class_name(preprocessor.classes[int(np.argmin(counts))])
+        raise InputError(
+            f"Of class {name!r} {min(counts)} images have a label: label at least "
+            f"{FEWEST_OF_CLASS}, or leave the class out."
+        )
     weights = kind.class_weights(source.labels, source.weights, settings.class_weight)
     rows = prepared_in_memory(
         preprocessor.blocks,
@@ -102,7 +112,9 @@ def fit_images(
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
         thorough=settings.effort == "best",
+        few=unlabelled is not None,
     )
+    rows = replace(rows, unlabelled=unlabelled)
     return fit_rows(preprocessor, rows, settings, hooks, training_data=training_data)
 
 
@@ -324,9 +336,13 @@ class _Fitting:
         """Return the settings with as many steps as a time limit leaves to each training."""
         settings, rows = self.settings, self.rows
         (networks,) = settings.learners(self._all_variants[0], inputs="image")
-        job = TrainingJob(rows.blocks, rows.target_type, rows.sample, rows.target, settings.seed)
+        inputs = rows.beside(rows.sample)
+        sample = Sample(inputs, np.resize(rows.sample.labels, len(inputs)))
+        job = TrainingJob(rows.blocks, rows.target_type, sample, rows.target, settings.seed)
         trainings = len(self._all_variants) * settings.seeds
         trainings *= len(rows.folds) + rows.refits_networks
+        if rows.unlabelled is not None:
+            trainings += 2 * max(len(rows.folds), 1)  # teachers, which see whole images and do not
         steps = cast("NetworksLearner", networks).steps_within(job, seconds / trainings)
         self.hooks.say(f"{steps:,} steps of each training keep to {seconds:g} s.")
         return settings.with_steps(steps)

@@ -86,7 +86,8 @@ class PreparedRows:
         whole = self.whole
         if whole is None or len(self.folds) > 1:
             return False
-        return not self.folds or len(whole) <= REFIT_ROWS
+        rows = len(whole if self.blocks.is_table else self.beside(whole))
+        return not self.folds or rows <= REFIT_ROWS
 
 
 def prepared_in_memory(
