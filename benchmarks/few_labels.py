@@ -37,7 +37,7 @@ from halfseen.errors import HalfseenError
 from halfseen.fitting.prepared_rows import prepared_tables
 from halfseen.members import LEARNERS, Learner, Sample, TrainingJob
 from halfseen.metrics import accuracy, auc, row_losses
-from halfseen.settings import TREES_AND_REGRESSION
+from halfseen.settings import TREES_AND_REGRESSION, FitSettings
 from halfseen_bench.data.nhanes import MISSING, load_adults
 from halfseen_bench.panel.methods import boosted, forest, in_all_classes, prepared
 from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
@@ -256,7 +256,7 @@ def read_rows(problem: PanelProblem, known: Known) -> Any:
     _, column = label_column(labels, len(source))
     missing = [name for name in problem.source if name not in problem.target]
     found = infer_frames(source, column, target, missing=missing, keep=None, fewest=1)
-    return prepared_tables(found, hold_out=False, seed=0)
+    return prepared_tables(found, FitSettings(members="regression", measure=False))
 
 
 VARIANTS: dict[str, NetworkVariant] = {

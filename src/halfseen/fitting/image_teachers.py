@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfseen.arrays import Floats, Matrix
-from halfseen.distillation import TRUST, Opinion
+from halfseen.distillation import TRUST, Opinion, student_job
 from halfseen.members import Sample, TrainingJob
 from halfseen.networks.variants import variant_named
 from halfseen.settings import FitSettings
@@ -110,17 +110,8 @@ def _teacher(variant: str, settings: FitSettings, side: int) -> NetworksLearner:
 
 def image_student(job: TrainingJob, unlabelled: Matrix, labels: ImageLabels) -> TrainingJob:
     """Return the job of a student: true labels where they are known, soft ones elsewhere."""
-    source = job.source
-    weights = None
-    if source.weights is not None:
-        mean = float(source.weights.mean())
-        weights = np.concatenate([source.weights, np.full(len(unlabelled), mean)])
-    joined = Sample(
-        np.concatenate([source.inputs, unlabelled]),
-        np.concatenate([job.target_type.targets(source.labels), labels.soft]),
-        weights,
-    )
-    return replace(job, source=joined)
+    known = job.target_type.targets(job.source.labels)
+    return replace(student_job(job, unlabelled, known, labels.soft), checkpoint=job.checkpoint)
 
 
 def teacher_sentences(metrics: Mapping[str, Any]) -> list[str]:

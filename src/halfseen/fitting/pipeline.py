@@ -20,7 +20,7 @@ from halfseen.alarms.table_alarms import (
 )
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.preprocessors import ImagePreprocessor, Preprocessor, TablePreprocessor
-from halfseen.data.schema_inference import InferredTables
+from halfseen.data.schema_inference import FEWEST_OF_FEW, FEWEST_TAUGHT, InferredTables
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.fitting.drift import Drift, aligned_learners, find_drift, select_maps
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner
 
 FEWEST_TARGET_ROWS = 10
-FEWEST_OF_CLASS = 2
-"""Labelled images of each class beside others without a label."""
 MOST_LOOKED_AT = 3_000
 """Target rows whose predictions may raise an alarm."""
 RULE = (
@@ -96,12 +94,16 @@ def fit_images(
 ) -> FitResult:  # fmt: skip
     """Fit images of both domains, prepared by their preprocessor; some may lack a label."""
     kind = preprocessor.target_type
+    if unlabelled is not None and len(unlabelled) < FEWEST_TAUGHT * len(source):
+        if hooks is not None:
+            hooks.say(f"{len(unlabelled):,} images have no label: so few that they are left out.")
+        unlabelled = None
     counts = kind.counts(source.labels)
-    if unlabelled is not None and min(counts) < FEWEST_OF_CLASS:
+    if unlabelled is not None and min(counts) < FEWEST_OF_FEW:
         name = class_name(preprocessor.classes[int(np.argmin(counts))])
         raise InputError(
             f"Of class {name!r} {min(counts)} images have a label: label at least "
-            f"{FEWEST_OF_CLASS}, or leave the class out."
+            f"{FEWEST_OF_FEW}, or leave the class out."
         )
     weights = kind.class_weights(source.labels, source.weights, settings.class_weight)
     rows = prepared_in_memory(
@@ -114,7 +116,7 @@ def fit_images(
         thorough=settings.effort == "best",
         few=unlabelled is not None,
     )
-    rows = replace(rows, unlabelled=unlabelled)
+    rows = rows.with_others(unlabelled)
     return fit_rows(preprocessor, rows, settings, hooks, training_data=training_data)
 
 

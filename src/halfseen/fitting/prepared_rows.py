@@ -72,6 +72,13 @@ class PreparedRows:
         inputs = labelled.inputs
         return inputs if self.unlabelled is None else np.concatenate([inputs, self.unlabelled])
 
+    def with_others(self, unlabelled: Matrix | None) -> PreparedRows:
+        """Return the same with complete rows without a label, if there are any."""
+        if unlabelled is None:
+            return self
+        digest = hashlib.sha256(self.fingerprint.encode() + unlabelled.tobytes()).hexdigest()
+        return replace(self, unlabelled=unlabelled, fingerprint=digest)
+
     @property
     def sample(self) -> Sample:
         """All source rows, or those to train on where only a sample is at hand."""
@@ -145,10 +152,8 @@ def prepared_tables(inferred: InferredTables, settings: FitSettings) -> Prepared
         few=bool(inferred.unlabelled),
     )
     labelled = _labelled([(target, labels)], kind) if inferred.labelled else None
-    unlabelled = _unlabelled(rows_of, inferred, TRAINING_ROWS)
-    return replace(
-        rows, measured=measured_columns(schema), labelled=labelled, unlabelled=unlabelled
-    )
+    rows = replace(rows, measured=measured_columns(schema), labelled=labelled)
+    return rows.with_others(_unlabelled(rows_of, inferred, TRAINING_ROWS))
 
 
 def _unlabelled(stream: RowStream, inferred: InferredTables, most: int) -> Matrix | None:
