@@ -109,7 +109,9 @@ def test_two_rows_of_a_class_are_enough_and_one_is_said():
     assert auc(model, target, truth) > 0.6
     assert "held_out_source" not in model.metrics
     source.loc[yes[1], "y"] = None
-    with pytest.raises(InputError, match="Class 'yes' of label 'y' has 1 rows; at least 2 are"):
+    with pytest.raises(
+        InputError, match="Class 'yes' of label 'y' has one row; at least 2 are needed"
+    ):
         halfseen.fit(source, target, "y", report=False)
 
 
@@ -195,3 +197,16 @@ def test_networks_learn_from_all_complete_rows_too():
     alone = AdaptationImputationClassifier(options=steps, random_state=0)
     alone.fit(known.drop(columns="y"), known["y"], X_target=target)
     assert auc(few, target, truth) > auc(alone, target, truth)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4])
+def test_a_rare_class_does_not_stop_a_fit_of_labelled_rows(rows):
+    source, target, truth = problem(labels=200)
+    source = source[source["y"].notna()].reset_index(drop=True)
+    rare = np.flatnonzero(source["y"] == "yes")[rows:]
+    source = source.drop(index=rare).reset_index(drop=True)
+    model = halfseen.fit(source, target, "y", report=False)
+    assert auc(model, target, truth) > 0.6
+    assert ("held_out_source" in model.metrics) == (rows > 3)
+    said = " ".join(told(model.metrics))
+    assert ("Class 'yes' has too few labelled rows to measure on" in said) == (rows <= 3)

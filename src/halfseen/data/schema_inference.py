@@ -28,8 +28,6 @@ from halfseen.data.tables import Table, empty_columns, pooled
 from halfseen.data.values import quoted
 from halfseen.errors import InputError, capitalized
 
-FEWEST_OF_FEW = 2
-"""Labelled rows that each class must have beside rows without a label."""
 FEWEST_TAUGHT = 0.1
 """Rows without a label, per labelled one, below which they would teach nothing."""
 MOST_CATEGORIES = 64
@@ -114,8 +112,6 @@ def infer_schema(
         taught = "teachers that see the missing columns label them"
         if unlabelled < FEWEST_TAUGHT * here.labelled:
             unlabelled, taught = 0, "so few that they are left out"
-        else:
-            fewest = min(fewest, FEWEST_OF_FEW)
         notes.append(
             f"{here.labelled:,} source rows have a label; {here.rows - here.labelled:,} complete "
             f"rows have none: {taught}."

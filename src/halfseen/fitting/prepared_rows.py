@@ -112,11 +112,11 @@ def prepared_in_memory(
 
     Fewer than :data:`SMALL` source rows of a table are held out fold by fold, and any if it is to
     be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out. Where
-    `few` have a label, a third is held out in turn, if each class has enough for that.
+    `few` have a label, a third is held out in turn. None is where a class has too few rows for it.
     """
-    if few and hold_out:
-        hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
+    if in_turn and hold_out:
+        hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     count = FOLDS_OF_FEW if few else FOLDS
     parts = _folds(source, target_type, seed, count, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()

@@ -110,8 +110,7 @@ def few_labels_sentence(metrics: Mapping[str, Any]) -> str:
     >>> few = {"labelled": 100, "unlabelled": 1_628, "lead": 4.3, "believed": 0.96}
     >>> print(few_labels_sentence({"few_labels": few}))
     100 rows have a label and teachers label 1,628 more; students of these have 96% of the answer. \
-Teachers that see the missing columns are 4.3 standard errors ahead of teachers that do not. A \
-class has too few labelled rows to measure on: label more of it.
+Teachers that see the missing columns are 4.3 standard errors ahead of teachers that do not.
     """
     few, kind = metrics["few_labels"], target_type_of(metrics)
     if "believed" not in few:
@@ -123,8 +122,6 @@ class has too few labelled rows to measure on: label more of it.
         f"missing columns are {abs(lead):.1f} standard errors "
         f"{'ahead of' if lead > 0 else 'behind'} teachers that do not."
     )
-    if "held_out_source" not in metrics:
-        return f"{found} A class has too few labelled rows to measure on: label more of it."
     if "labels_alone" not in few:
         return found
 
@@ -203,6 +200,11 @@ def advice(metrics: Mapping[str, Any]) -> str:
     return ""
 
 
+def unmeasured_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say why nothing was measured."""
+    return f"{metrics['unmeasured']} has too few labelled rows to measure on: label more of it."
+
+
 TOLD_OF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "time_limit": time_sentence,
     "seeds": seeds_sentence,
@@ -212,6 +214,7 @@ TOLD_OF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "teaching": teaching_sentence,
     "target_labels": labels_sentence,
     "members": advice,
+    "unmeasured": unmeasured_sentence,
 }
 
 
