@@ -71,7 +71,7 @@ def measured(pair: DomainPair, known: Any, method: str, steps: int, place: Path)
     return {
         "accuracy": share(model.predict_proba(test).argmax(axis=1), truth),
         "members": [share(m.raw_prediction(test).argmax(axis=1), truth) for m in model.members],
-        **{name: round(fact, 3) for name, fact in model.metrics.get("few_labels", {}).items()},
+        **{name: round(fact, 3) for name, fact in model.metrics.get("few_images", {}).items()},
     }
 
 

@@ -252,7 +252,7 @@ def test_images_without_a_label_are_used_and_counted(place, tmp_path):
     assert [entry["images"] for entry in facts["unlabelled"]] == [6, 6]
     assert "16 images have a label, and a teacher that sees whole images labels 12 more." in said
     assert "labelled images held out it is right about" in said
-    assert facts["metrics"]["few_labels"]["held_out"] == 3
+    assert facts["metrics"]["few_images"]["held_out"] == 3
     assert (
         "Trained on unlabelled more, others: 12 rows" in halfseen("inspect", tmp_path / "model").out
     )

@@ -97,7 +97,7 @@ def test_students_learn_from_all_complete_images(monkeypatch):
     assert [len(rows) for rows in students] == [56, 56, 60, 60], "after measuring, all of them"
     assert (students[-1].labels[:20] == np.eye(2)[labels[:20]]).all()
     assert (students[-1].labels[20:] == students[0].labels[16:]).all(), "taught once"
-    facts = model.metrics["few_labels"]
+    facts = model.metrics["few_images"]
     assert (facts["labelled"], facts["unlabelled"], facts["held_out"]) == (20, 40, 4)
 
 
@@ -108,7 +108,7 @@ def test_every_way_to_say_what_has_no_label_gives_the_same_model():
 
     def answer(X, y, **more):
         model = HalfSeenClassifier(**settings).fit(X, y, X_target=target, **more)
-        assert model.model_.metrics["few_labels"]["unlabelled"] == 40
+        assert model.model_.metrics["few_images"]["unlabelled"] == 40
         return model.predict_proba(target)
 
     apart = answer(inputs[:20], labels[:20], X_unlabelled=inputs[20:])
@@ -129,7 +129,7 @@ def test_what_cannot_teach_is_refused():
     model = HalfSeenClassifier(missing="bottom", options=SHORT)
     ones = np.flatnonzero(y == 1)
     y[ones[1:]] = None
-    with pytest.raises(InputError, match="Of class '1' 1 images have a label: label at least 2"):
+    with pytest.raises(InputError, match="Of class '1' one image has a label; at least 2"):
         model.fit(inputs, y, X_target=inputs)
     y[ones[0]] = None
     with pytest.raises(InputError, match="hold one class"):

@@ -132,12 +132,8 @@ def fit_images(
     if dry_run or output is None:
         skipped.tell(terminal)
     else:
-        from halfseen.fitting.image_teachers import teacher_sentences
-
         model = _fit(folders, preprocessor, settings, output, terminal, skipped)
         print_metrics(model.metrics, terminal.console)
-        for sentence in teacher_sentences(model.metrics):
-            terminal.say(sentence)
         document |= {"method": model.title, "metrics": model.metrics}
         document |= save_model(model, output, started, terminal)
     terminal.document(document)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -112,35 +112,3 @@ def image_student(job: TrainingJob, unlabelled: Matrix, labels: ImageLabels) -> 
     """Return the job of a student: true labels where they are known, soft ones elsewhere."""
     known = job.target_type.targets(job.source.labels)
     return replace(student_job(job, unlabelled, known, labels.soft), checkpoint=job.checkpoint)
-
-
-def teacher_sentences(metrics: Mapping[str, Any]) -> list[str]:
-    """Say what images without a label brought, and how sure that is.
-
-    Examples
-    --------
-    >>> few = {"labelled": 100, "unlabelled": 900, "held_out": 20, "lead": 2.5}
-    >>> print(*teacher_sentences({"few_labels": few | {"right": 0.95, "right_alone": 0.8}}))
-    100 images have a label, and a teacher that sees whole images labels 900 more. On 20 labelled \
-images held out it is right about 95%, and one that sees what the target shows about 80%: it is \
-2.5 standard errors ahead.
-    """
-    few = metrics.get("few_labels")
-    if not few:
-        return []
-    sentences = [
-        f"{few['labelled']:,} images have a label, and a teacher that sees whole images labels "
-        f"{few['unlabelled']:,} more."
-    ]
-    if "lead" not in few:
-        return [
-            *sentences,
-            "Too few of a class have a label to measure what the missing part says.",
-        ]
-    lead = few["lead"]
-    sentences.append(
-        f"On {few['held_out']} labelled images held out it is right about {few['right']:.0%}, and "
-        f"one that sees what the target shows about {few['right_alone']:.0%}: it is "
-        f"{abs(lead):.1f} standard errors {'ahead' if lead > 0 else 'behind'}."
-    )
-    return sentences

@@ -20,7 +20,7 @@ from halfseen.alarms.table_alarms import (
 )
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.preprocessors import ImagePreprocessor, Preprocessor, TablePreprocessor
-from halfseen.data.schema_inference import FEWEST_OF_FEW, FEWEST_TAUGHT, InferredTables
+from halfseen.data.schema_inference import FEWEST_TAUGHT, InferredTables
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.fitting.drift import Drift, aligned_learners, find_drift, select_maps
@@ -99,11 +99,11 @@ def fit_images(
             hooks.say(f"{len(unlabelled):,} images have no label: so few that they are left out.")
         unlabelled = None
     counts = kind.counts(source.labels)
-    if unlabelled is not None and min(counts) < FEWEST_OF_FEW:
-        name = class_name(preprocessor.classes[int(np.argmin(counts))])
+    if unlabelled is not None and min(counts) == 1:
+        name = class_name(preprocessor.classes[counts.index(1)])
         raise InputError(
-            f"Of class {name!r} {min(counts)} images have a label: label at least "
-            f"{FEWEST_OF_FEW}, or leave the class out."
+            f"Of class {name!r} one image has a label; at least 2 are needed: label another one of "
+            "it, or leave the class out."
         )
     weights = kind.class_weights(source.labels, source.weights, settings.class_weight)
     rows = prepared_in_memory(
@@ -424,7 +424,8 @@ class _Fitting:
         if training.gain:
             facts["teaching"] = training.gain
         if training.few_labels:
-            facts["few_labels"] = training.few_labels
+            few = "few_labels" if self.rows.blocks.is_table else "few_images"
+            facts[few] = training.few_labels
         if training.seeds > 1:
             facts["seeds"] = training.seeds
         if settings.time_limit is not None:

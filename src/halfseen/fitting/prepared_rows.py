@@ -115,7 +115,7 @@ def prepared_in_memory(
     `few` have a label, a third is held out in turn. None is where a class has too few rows for it.
     """
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
-    if in_turn and hold_out:
+    if hold_out and (in_turn or few):
         hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     count = FOLDS_OF_FEW if few else FOLDS
     parts = _folds(source, target_type, seed, count, in_turn=in_turn) if hold_out else []
