@@ -312,6 +312,8 @@ def canonical_number(text: str) -> str | None:
     bare = text.strip()
     if not re.match(PLAIN, bare, re.ASCII):
         return None
+    if re.fullmatch(r"[-+]?\d{1,20}", bare, re.ASCII):  # double precision keeps sixteen digits
+        return str(int(bare))
     found: str = _number_texts(pa.array([float(bare)]))[0].as_py()
     return found
 
@@ -350,10 +352,11 @@ def cells_of(cells: Sequence[Any]) -> tuple[Any, bool]:
             return pa.array(cells), False
         except pa.ArrowException:  # whole numbers of more than 64 bits
             pass
-    return pa.array([_cell_text(cell) for cell in cells], pa.string()), True
+    return pa.array([cell_text(cell) for cell in cells], pa.string()), True
 
 
-def _cell_text(cell: Any) -> str | None:
+def cell_text(cell: Any) -> str | None:
+    """Return a cell of a column of several types as the text that it would be in a text file."""
     if cell is None or (isinstance(cell, float) and cell != cell):
         return None
     if isinstance(cell, bool):
