@@ -18,6 +18,7 @@ import warnings
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import asdict
 from datetime import UTC, datetime
+from types import NoneType
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,7 @@ TOKENS = [
     ),
     *(" x", "a b", 'quote"d', "two\nlines", "tab\tbed"),
 ]
+LATE = ["noon", "n/a", "2024-02-31", "31.12.2023 23:30", "2024-05-17T13:45Z", "10:30", "7"]
 STRAYS = ["old", "n/a", "-", "1 234", "5 kg", "true", "2024-01-02", " 7 ", "1e3", "٣", "é"]
 VERSIONS = library_versions()  # asked for once, which takes its time
 ZONES = ("Europe/Berlin", "America/New_York", "UTC")
@@ -74,7 +76,7 @@ TYPES = {
     "text": pa.string(), "code": pa.string(), "float": pa.float64(), "integer": pa.int64(),
     "category": pa.int64(), "boolean": pa.bool_(), "stray": pa.float64(),
 }  # fmt: skip
-KINDS = (*TYPES, "time")
+KINDS = (*TYPES, "time", "late")
 
 
 @st.composite
@@ -122,7 +124,10 @@ LABELS = {
 
 @st.composite
 def problems(draw):
-    """Return a source, a target that lacks a column, new rows as cells, and the columns' kinds."""
+    """Return a source, a target that lacks a column, new rows as cells, and the columns' kinds.
+
+    A source of texts has decimal points or commas, and then all texts have.
+    """
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=3))
     names = {f"{kind} é{number}": kind for number, kind in enumerate(kinds)}
     rows, others = draw(st.integers(20, 26)), draw(st.integers(11, 24))
@@ -141,27 +146,32 @@ def problems(draw):
     target = whole.slice(rows).append_column("row", pa.array(ids, pa.string()))
     new = {name: cells[name][rows:] for name in names} | {"row": ids}
     for place, row in enumerate(zip(*new.values(), strict=True)):
-        ids[place] = "x" if row.count(None) == len(row) else ids[place]  # is a row in Excel too
+        if all(cell in (None, "") for cell in row):  # which is no row to Excel
+            ids[place] = "x"
     for name, kind in names.items():
-        if kind == "stray":  # texts where numbers belong
-            strays = draw(st.lists(st.sampled_from(STRAYS), min_size=1, max_size=3))
+        if kind in ("stray", "late"):  # texts where numbers or dates belong
+            pool = STRAYS if kind == "stray" else LATE
+            strays = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3))
             for place, text in zip(random.permutation(others), strays, strict=False):
                 new[name][place] = text
             types[name] = pa.string()
-    return source, target, Rows(new, types | {"row": pa.string()}), names, task
+    decimal = draw(st.sampled_from([None, None, ".", ","]))
+    new_rows = Rows(new, types | {"row": pa.string()}, decimal or ".")
+    return source, target, new_rows, names, task, decimal is not None
 
 
 class Rows:
     """Rows as Python has them, so that each format can be given what it can hold."""
 
-    def __init__(self, cells, types):
-        self.cells, self.types = cells, types
+    def __init__(self, cells, types, decimal="."):
+        self.cells, self.types, self.decimal = cells, types, decimal
 
     def __len__(self):
         return len(self.cells["row"])
 
     def taken(self, places):
-        return Rows({n: [own[k] for k in places] for n, own in self.cells.items()}, self.types)
+        cells = {n: [own[k] for k in places] for n, own in self.cells.items()}
+        return Rows(cells, self.types, self.decimal)
 
     @property
     def decomposed(self):
@@ -170,7 +180,16 @@ class Rows:
             {unicodedata.normalize("NFD", name): own for name, own in each.items()}
             for each in (self.cells, self.types)
         )
-        return Rows(cells, types)
+        return Rows(cells, types, self.decimal)
+
+    @property
+    def written(self):
+        """The rows with numbers as texts, where they are not written with a point."""
+        types = {n: pa.string() if t == pa.float64() else t for n, t in self.types.items()}
+        return self if self.decimal == "." else Rows(self.cells, types, self.decimal)
+
+    def text(self, cell):
+        return str(cell).replace(".", self.decimal) if isinstance(cell, float) else str(cell)
 
     @property
     def columns(self):
@@ -178,8 +197,9 @@ class Rows:
         found = {}
         for name, own in self.cells.items():
             kind = self.types[name]
-            texts = [c if c is None else str(c) for c in own] if kind == pa.string() else own
-            found[name] = pa.array(texts, kind)
+            if kind == pa.string():
+                own = [None if cell is None else self.text(cell) for cell in own]
+            found[name] = pa.array(own, kind)
         return found
 
     @property
@@ -190,7 +210,7 @@ class Rows:
     def frame(self):
         """The rows as pandas: a column with texts among numbers is one of objects."""
         frame = self.table.to_pandas(integer_object_nulls=True)
-        mixed = {n: own for n, own in self.cells.items() if {str, float} <= {*map(type, own)}}
+        mixed = {n: own for n, own in self.cells.items() if len({*map(type, own)} - {NoneType}) > 1}
         return frame.assign(**{name: pd.Series(own, dtype=object) for name, own in mixed.items()})
 
     @property
@@ -216,7 +236,13 @@ def write_csv(rows, path, delimiter=","):
         writer = csv.writer(file, delimiter=delimiter)
         writer.writerow(rows.cells)
         for row in zip(*rows.cells.values(), strict=True):
-            writer.writerow(["" if cell is None else cell for cell in row])
+            writer.writerow(["" if cell is None else rows.text(cell) for cell in row])
+
+
+def write_pandas(rows, path):
+    """Write rows as pandas does, which knows the decimal sign of columns of numbers alone."""
+    frame = rows.table.to_pandas(integer_object_nulls=True)
+    frame.to_csv(path, index=False, decimal=rows.decimal)
 
 
 def write_excel(rows, path):
@@ -243,11 +269,11 @@ def body_of(**content):
 
 FILES = {
     "a.csv": write_csv,
-    "b.csv": lambda rows, path: rows.frame.to_csv(path, index=False),
-    "c.csv": lambda rows, path: pyarrow.csv.write_csv(rows.decomposed.table, path),
+    "b.csv": write_pandas,
+    "c.csv": lambda rows, path: pyarrow.csv.write_csv(rows.decomposed.written.table, path),
     "d.csv": lambda rows, path: write_csv(rows, path, ";"),
     "e.tsv": lambda rows, path: write_csv(rows, path, "\t"),
-    "f.csv.gz": lambda rows, path: rows.frame.to_csv(path, index=False),
+    "f.csv.gz": write_pandas,
     "g.parquet": lambda rows, path: pyarrow.parquet.write_table(rows.table, path),
     "h.arrow": lambda rows, path: pyarrow.feather.write_feather(rows.decomposed.table, path),
     "i.xlsx": lambda rows, path: write_excel(rows.decomposed, path),
@@ -362,9 +388,11 @@ async def asked(app, body, media, accept):
 # --- the model ------------------------------------------------------------------------------------
 
 
-def saved(source, target, names, task, from_text, with_trees, folder):
+def saved(source, target, rows, names, task, from_text, with_trees, folder):
     """Fit a model to two files, where they can be understood, and save it."""
-    dates = read_dates({n: ["hour", "month"] for n, kind in names.items() if kind == "time"})
+    dates = read_dates(
+        {n: ["hour", "month"] for n, kind in names.items() if kind in ("time", "late")}
+    )
     spec = ColumnSpec(
         "y",
         id=("row",),
@@ -381,7 +409,7 @@ def saved(source, target, names, task, from_text, with_trees, folder):
             cells = {
                 n: c.to_pylist() for n, c in zip(table.column_names, table.columns, strict=True)
             }
-            write_csv(Rows(cells, {}), paths[-1])
+            write_csv(Rows(cells, {}, rows.decimal), paths[-1])
         else:
             pyarrow.feather.write_feather(table, paths[-1])
     opened = [open_table(path) for path in paths]
@@ -392,9 +420,9 @@ def saved(source, target, names, task, from_text, with_trees, folder):
     assert isinstance(found, InferredTables)
     schema, preprocessor = found.schema, TablePreprocessor(found.schema)
     (batch,) = opened[0].batches()
-    rows, labels = labelled_rows(schema, batch, where="the source")
-    kind, source = schema.target_type, Sample(rows, labels)
-    job = TrainingJob(preprocessor.blocks, kind, source, rows, seed=0)
+    inputs, labels = labelled_rows(schema, batch, where="the source")
+    kind, sample = schema.target_type, Sample(inputs, labels)
+    job = TrainingJob(preprocessor.blocks, kind, sample, inputs, seed=0)
     learners = [RegressionLearner(0.1), *([ForestLearner(4)] if with_trees else [])]
     members = tuple(learner.fit(job) for learner in learners)
     metrics = {"class_prior": kind.constant(labels).tolist()}
@@ -408,20 +436,19 @@ def saved(source, target, names, task, from_text, with_trees, folder):
 @settings(max_examples=TABLES, deadline=None, suppress_health_check=QUIET)
 @given(
     problem=problems(),
-    from_text=st.booleans(),
     with_trees=st.sampled_from([False] * 9 + [True]),
     ways=st.tuples(*map(st.sampled_from, (list(FILES), list(FRAMES), list(BODIES)))),
     output=st.sampled_from(["csv", "parquet", "arrow"]),
     seed=st.integers(0, 2**16),
 )
 def test_every_way_gives_every_row_its_own_answer(
-    tmp_path_factory, problem, from_text, with_trees, ways, output, seed
+    tmp_path_factory, problem, with_trees, ways, output, seed
 ):
-    source, target, rows, names, task = problem
+    _, _, rows, *_ = problem
     random = np.random.default_rng(seed)
     folder = tmp_path_factory.mktemp("ways", numbered=True)
     try:
-        saved(source, target, names, task, from_text, with_trees, folder)
+        saved(*problem, with_trees, folder)
         opened = Opened(folder)
         try:
             whole, predictions, _ = opened.expected(rows)
