@@ -25,6 +25,7 @@ from halfseen.data.schema_inference import FEWEST_TAUGHT, InferredTables
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.fitting.drift import Drift, aligned_learners, find_drift, select_maps
+from halfseen.fitting.few_labels import Distilled
 from halfseen.fitting.held_out import (
     HeldOut,
     ask,
@@ -32,7 +33,7 @@ from halfseen.fitting.held_out import (
     held_out_weights,
     target_risk,
 )
-from halfseen.fitting.member_training import Distilled, Hooks, MemberTraining
+from halfseen.fitting.member_training import Hooks, MemberTraining
 from halfseen.fitting.prepared_rows import (
     PreparedRows,
     prepared_in_memory,
