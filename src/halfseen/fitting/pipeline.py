@@ -17,6 +17,7 @@ from halfseen.alarms.table_alarms import (
     leak_alarms,
     prediction_alarms,
     table_alarms,
+    target_copy_alarms,
 )
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.preprocessors import ImagePreprocessor, Preprocessor, TablePreprocessor
@@ -457,6 +458,10 @@ class _Fitting:
             if whole is not None and rows.measured is not None and rows.folds:
                 alarms += copy_alarms(whole.inputs, whole.labels, rows.measured.positions)
                 alarms += leak_alarms(schema, whole.inputs, whole.labels)
+            if rows.unlabelled is not None and rows.measured is not None:
+                alarms += target_copy_alarms(
+                    rows.blocks.hide(rows.unlabelled), target, rows.measured.positions
+                )
         if distance is not None:
             alarms += drift_alarms(*distance.distance)
         if isinstance(preprocessor, TablePreprocessor):
