@@ -32,6 +32,8 @@ _HELP = {
     "evaluate": "Measure a model on labelled rows: a few dozen of the target's are worth every "
     "estimate.",
     "explain": "Say which columns move each row's answer, and which move the model overall.",
+    "measure": "Say which missing columns are worth measuring on the target, and on which rows "
+    "first.",
     "rehearse": "Rehearse on your own data which model, and which way of choosing one, would have "
     "won.",
     "inspect": "Say what a model expects of a table or of images, what it was trained on, and its "

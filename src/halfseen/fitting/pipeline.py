@@ -41,6 +41,7 @@ from halfseen.fitting.prepared_rows import (
 )
 from halfseen.fitting.self_training import SELF_TRAINED
 from halfseen.fitting.target_labels import with_target_labels
+from halfseen.fitting.value_of_measuring import check_enough, value_of_measuring
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample, TrainingJob
 from halfseen.model.model import Model
 from halfseen.model.summaries import member_words
@@ -76,6 +77,8 @@ def fit_tables(
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
     rows = prepared_tables(inferred, settings)
+    if settings.value_of_missing:
+        check_enough(rows.sample.labels, target_type)
     data = {
         "source": inferred.source.table.fingerprint() | {"rows": inferred.source.rows},
         "target": inferred.target.table.fingerprint() | {"rows": inferred.target.rows},
@@ -84,6 +87,11 @@ def fit_tables(
     result = fit_rows(
         preprocessor, rows, settings, hooks, counts=inferred.class_counts, training_data=data
     )
+    result.model.learn_gaps(rows.beside(rows.sample), rows.target)
+    if settings.value_of_missing:
+        found = value_of_measuring(rows, inferred.schema, settings.seed)
+        result.model.metrics["value_of_measuring"] = found.facts
+        result.model.value_by_row = found.by_row
     alarms = [alarm.to_dict() for alarm in table_alarms(inferred)]
     result.model.metrics["alarms"] = alarms + result.model.metrics["alarms"]
     return result

@@ -31,6 +31,7 @@ from halfseen.report.html import (
     grid,
     number,
 )
+from halfseen.report.measuring import MEASURING, measuring_parts
 from halfseen.report.svg import HOW_TRAINING, bars, loss_figures
 from halfseen.saving import REPORT, Description, read_description, read_report
 from halfseen.targets import LABEL_KINDS, target_type_of
@@ -52,6 +53,7 @@ SECTIONS = {
         "What to expect on the target",
         "Held-out source rows, weighted to look like the target, stand in for target labels.",
     ),
+    "measuring": MEASURING,
     "answer": (
         "How the answer is made",
         "The weighted mean of what its members say, each asked about source rows it had not seen.",
@@ -118,12 +120,14 @@ def model_page(subject: Subject) -> Page:
         losses.append(Paragraph(f"{words} that answer together."))
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
+        "measuring": measuring_parts(description.metrics),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
         "training": losses,
         "command": _command_parts(subject),
     }
     absent = dict.fromkeys(SECTIONS, NOT_KEPT) | facts.left_out
+    absent["measuring"] = "a fit with `--value-of-missing` finds out."
     absent["training"] = "the folder holds no record of the epochs."
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])

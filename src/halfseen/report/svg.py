@@ -76,6 +76,21 @@ def signed_bar(value: float, most: float, words: str, *, signed: bool = True) ->
     return _svg(SMALL, 16, words, shapes, "small")
 
 
+def interval_bar(value: float, low: float, high: float, most: float, words: str) -> Markup:
+    """Draw a number as a dot on its interval, and a line where nothing is gained."""
+    least = -most / 4
+
+    def place(number: float) -> float:
+        return SMALL * (min(max(number, least), most) - least) / (most - least)
+
+    shapes = [
+        f'<path class="axis" d="M{place(0.0):.1f} 0V16"/>',
+        f'<path class="line-plain" d="M{place(low):.1f} 8H{place(high):.1f}"/>',
+        f'<circle class="fill-source" cx="{place(value):.1f}" cy="8" r="4"/>',
+    ]
+    return _svg(SMALL, 16, words, shapes, "small")
+
+
 def loss_figures(history: Sequence[Mapping[str, Any]]) -> list[Part]:
     """Draw every named loss over the epochs, a panel each; nothing where none was recorded."""
     bands, epoch = [], 0
