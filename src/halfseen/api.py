@@ -21,7 +21,7 @@ from halfseen.data.schema_inference import (
 )  # fmt: skip
 from halfseen.data.table_files import TableFiles, open_table
 from halfseen.data.tables import ArrowTable, Table, named_sites, site_name
-from halfseen.errors import InputError
+from halfseen.errors import AlarmWarning, InputError
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_images, fit_tables
 from halfseen.members import Sample
@@ -39,6 +39,8 @@ class ImageDomains:
     source: Sample
     target: Matrix
     training_data: Mapping[str, Any] = field(default_factory=dict)
+    unlabelled: Matrix | None = None
+    """Complete images without a label."""
 
 
 def fit_domains(
@@ -48,7 +50,13 @@ def fit_domains(
     if isinstance(domains, ImageDomains):
         images, own = domains, settings.for_side(min(domains.preprocessor.blocks.shape[1:]))
         result = fit_images(
-            images.preprocessor, images.source, images.target, own, hooks, images.training_data
+            images.preprocessor,
+            images.source,
+            images.target,
+            own,
+            hooks,
+            images.training_data,
+            images.unlabelled,
         )
     else:
         if settings.strict:
@@ -118,7 +126,7 @@ def fit(
         warnings.warn(note, stacklevel=2)
     models = [fit_domains(part, chosen) for part in parts]
     for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
-        warnings.warn(alarm, stacklevel=2)
+        warnings.warn(alarm, AlarmWarning, stacklevel=2)
     return models[0] if len(models) == 1 else PatternModel(tuple(models))
 
 
