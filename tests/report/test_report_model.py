@@ -66,9 +66,10 @@ def facts_of(folder: Path) -> ReportFacts:
 
 
 def test_every_section_is_there_and_says_how_to_read_it(fitted):
-    assert [section.name for section in fitted.sections] == list(SECTIONS)
+    known = {name: told for name, told in SECTIONS.items() if name != "measuring"}  # on request
+    assert [section.name for section in fitted.sections] == list(known)
     assert all(section.parts and not section.absent for section in fitted.sections)
-    for _, how in SECTIONS.values():
+    for _, how in known.values():
         assert html.escape(how, quote=False) in html.unescape(fitted.page)
 
 

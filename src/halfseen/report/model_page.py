@@ -127,12 +127,11 @@ def model_page(subject: Subject) -> Page:
         "command": _command_parts(subject),
     }
     absent = dict.fromkeys(SECTIONS, NOT_KEPT) | facts.left_out
-    absent["measuring"] = "a fit with `--value-of-missing` finds out."
     absent["training"] = "the folder holds no record of the epochs."
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])
         for name, (title, how) in SECTIONS.items()
-        if name != "training" or description.networks
+        if parts[name] or (name != "measuring" and (name != "training" or description.networks))
     ]
     counts = [f"{n:,} " if n else "" for n in (facts.source_rows, facts.target_rows)]
     return Page(
