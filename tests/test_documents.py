@@ -39,7 +39,6 @@ NOT_RUN = {
     "demo": "takes minutes; tests/cli/test_cli_demo.py runs it",
     "serve": "runs until it is stopped; tests/serve runs it",
     "tune": "takes many fits; tests/cli/test_cli_tune.py runs it",
-    "rehearse": "takes many fits; tests/cli/test_cli_rehearse.py runs it",
     "report": "has tests of its own",
     "data card": "draws 800,000 rows; tests/data_sets/test_data_simulator_docs.py has them",
     "data get": "needs the network; tests/data_sets/test_data_obtain.py runs it",

@@ -15,10 +15,8 @@ import halfseen
 from halfseen.errors import InputError, OptionError
 from halfseen.members import LEARNERS
 from halfseen.model.summaries import told
-from halfseen.rehearsal import TAUGHT, UNTAUGHT
-from halfseen.selection import scores_for
 from halfseen.settings import TREES_AND_REGRESSION
-from halfseen.targets import IntervalReach, RegressionTarget
+from halfseen.targets import IntervalReach
 from halfseen_serve.openapi import described_model, output_names
 from halfseen_serve.scorer import open_scorers
 
@@ -229,20 +227,6 @@ def test_drifted_columns_are_told_and_not_mapped():
     with pytest.warns(UserWarning, match="times as far from source rows"):
         model = halfseen.fit(source, target, "y", **QUICK)
     assert "alignment" not in model.metrics
-
-
-def test_a_rehearsal_measures_amounts(folder, tmp_path):
-    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
-    found = tmp_path / "found.json"
-    said = run("rehearse", *given, "--repeats", 1, "--members", "regression", "-o", found)
-    for words in ("RMSE lost", TAUGHT, UNTAUGHT, "Ridge regression", "would have won"):
-        assert words in said
-    measured = json.loads(found.read_text())
-    rmse = {each["model"]: each["measured"]["rmse"] for each in measured["runs"]}
-    assert min(rmse.values()) == rmse["Ridge regression"] < 20
-    assert all(
-        set(each["scores"]) == set(scores_for(RegressionTarget)) for each in measured["runs"]
-    )
 
 
 def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):

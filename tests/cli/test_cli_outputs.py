@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -74,7 +73,6 @@ def passed(words: str) -> Result:
 
 TUNE = "tune source.csv target.csv --label click --config tiny.toml --score source_loss --trials 1"
 FIT = "fit source.csv target.csv --label click --id user --config tiny.toml"
-REHEARSE = "rehearse source.csv target.csv --label click --config tiny.toml --repeats 1"
 
 INPUTS = [
     (f"{TUNE} -o source.csv", "The settings would go to source.csv, which is the source"),
@@ -91,8 +89,6 @@ INPUTS = [
     ("predict model many -o many/one.parquet", "lies inside the table many"),
     ("predict model many -o many/scores.parquet", "lies inside the table many"),
     ("predict model target.csv -o model/scores.csv", "lies inside the model model"),
-    (f"{REHEARSE} -o source.csv", "which is the source table itself"),
-    (f"{REHEARSE} -o tiny.toml", "which is the settings file itself"),
     ("report model -o model/model.json", "lies inside the model model"),
     ("report model/model.json -o model/report.html", "lies inside the model model"),
     (f"{FIT} -o source.csv", "source.csv, which is a file and no folder"),
@@ -116,7 +112,6 @@ EXISTING = [
     ("export model --onnx graph.onnx --card target.csv", "The card would go to target.csv"),
     (f"{TUNE} -o notes.json", "The settings would go to notes.json"),
     ("predict model target.csv -o source.csv", "The scores would go to source.csv"),
-    (f"{REHEARSE} -o notes.json", "notes.json, which exists"),
     ("report model -o README.md", "The report would go to README.md"),
     (f"{FIT} -o mine", "The model would go to mine, which exists"),
     ("data export ads-sim retargeting:prospecting --set rows=9 -o . --format csv", "source.csv"),
@@ -135,7 +130,6 @@ def test_force_does_not_help_where_nothing_can_be_replaced(force, place, no_work
     (place / "mine/thesis.doc").write_text("mine")
     check_spared(place, f"{FIT} -o mine{force}", "holds other things (thesis.doc)")
     check_spared(place, f"{FIT} -o README.md{force}", "is a file and no folder")
-    check_spared(place, f"{REHEARSE} -o mine{force}", "is a folder: name a file in it with -o")
     check_spared(place, f"{TUNE} -o mine{force}", "mine is a folder; name a file in it")
     foreign = f"{TUNE} -o best.toml --storage README.md{force}"
     check_spared(
@@ -206,15 +200,6 @@ def test_tune_replaces_what_it_wrote(place):
         "best.db",
         "best.toml",
     ]
-
-
-def test_rehearse_replaces_what_it_wrote(place, request):
-    words = f"{REHEARSE} --models Source-IgnoreComponent -o found.json"
-    passed(words)
-    assert "verdict" in json.loads((place / "found.json").read_text())
-    request.getfixturevalue("no_work")
-    again = halfseen(*words.split())
-    assert (again.code, "it began to work" in again.err) == (1, True)
 
 
 def test_export_replaces_what_it_wrote(place):

@@ -143,24 +143,3 @@ def test_labels_of_some_target_rows_are_used_and_said(sites, tmp_path):
     assert "20 labelled target rows were used for" in shown.out
     run = halfseen("fit", source, data, *PLAIN, "--no-target-labels", "--dry-run")
     assert "they are not used, as asked; `halfseen evaluate` measures with them" in run.out
-
-
-def test_each_source_plays_the_target_in_a_rehearsal(sites, tmp_path):
-    run = halfseen(
-        "rehearse", "--source", sites / "sources" / "*.csv", "--target", sites / "poor.csv",
-        *PLAIN, "--models", "Source-IgnoreComponent", "--repeats", "1",
-        "-o", tmp_path / "found.json",
-    )  # fmt: skip
-    assert run.code == 0, run.err
-    assert "north as the target:" in run.out
-    assert "Cross-entropy by site" in run.out
-    assert "would have won on average over the sites" in run.out
-    assert "north is another site: what differs between your sites is in these figures" in run.out
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["sites"]["north"]["rows"] == {"slice": 80, "rest": 70}
-    run = halfseen(
-        "rehearse", sites / "sources" / "north.csv", "--target", sites / "poor.csv",
-        "--target", sites / "rich.csv", *PLAIN,
-    )  # fmt: skip
-    assert run.code == 2
-    assert "The targets lack different columns" in run.err

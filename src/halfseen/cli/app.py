@@ -32,8 +32,6 @@ _HELP = {
     "evaluate": "Measure a model on labelled rows: a few dozen of the target's are worth every "
     "estimate.",
     "explain": "Say which columns move each row's answer, and which move the model overall.",
-    "rehearse": "Rehearse on your own data which model, and which way of choosing one, would have "
-    "won.",
     "inspect": "Say what a model expects of a table or of images, what it was trained on, and its "
     "metrics.",
     "report": "Write one HTML page on a model or a benchmark: what is missing, what shifted, what "
@@ -46,7 +44,6 @@ _HELP = {
 _MODULES = {
     "evaluate": "predict",
     "explain": "predict",
-    "rehearse": "tune",
     **dict.fromkeys(("report", "export", "verify"), "inspect"),
 }
 """The module of each that has none of its own."""

@@ -32,7 +32,7 @@ AS_TYPED = {"positive": str, "class_weight": list[str], "dates": list[str]}
 WHOLE = ("rename", "dates", "class_weight")
 """Lists whose entries may hold commas."""
 FIT_ALONE = ("target_labels", "time_limit", "seeds", "report_data", "strict")
-"""Settings that are no options of `tune` and `rehearse`."""
+"""Settings that are no options of `tune`."""
 FOR_IMAGES = ("models", "effort", "seed", "seeds", "time_limit")
 
 

@@ -262,46 +262,6 @@ def print_image_explanation(
 # --- what several fits say ------------------------------------------------------------------
 
 
-def print_rehearsals(by_site: Mapping[str, Any], terminal: Terminal) -> dict[str, Any]:
-    """Print what was found with each site as the target, and on average; return it as data."""
-    from halfseen.rehearsal import shown
-
-    for site, result in by_site.items():
-        if site:
-            terminal.result(f"{site} as the target:")
-        loss, *others = result.measures
-        table = new_table("", *result.measures.values(), title="Models on the slice", numbers=True)
-        for name in result.models:
-            deviation = result.deviation(name)
-            cost = shown(result.loss(name))
-            cost += "" if deviation != deviation else f" ± {shown(deviation)}"
-            table.add_row(name, cost, *(shown(result.mean(name, metric)) for metric in others))
-        terminal.results.print(table, highlight=False)
-        judged = ("", "would have chosen", f"{result.measures[loss]} lost")
-        table = new_table(*judged, title="Scores without labels")
-        for choice in result.choices:
-            table.add_row(choice.score, choice.model, shown(choice.lost))
-        terminal.results.print(table, highlight=False)
-        terminal.result(result.verdict)
-        terminal.result(result.trust)
-    first = next(iter(by_site.values()))
-    if len(by_site) == 1:
-        found: dict[str, Any] = first.to_dict()
-        return found
-    words = next(iter(first.measures.values()))
-    title = f"{words[0].upper()}{words[1:]} by site"
-    table = new_table("", *by_site, "mean", title=title, numbers=True)
-    means = {}
-    for name in first.models:
-        losses = [result.loss(name) for result in by_site.values()]
-        means[name] = sum(losses) / len(losses)
-        table.add_row(name, *(shown(loss) for loss in (*losses, means[name])))
-    terminal.results.print(table, highlight=False)
-    best = min(means, key=means.__getitem__)
-    terminal.result(f"{best} would have won on average over the sites, with {shown(means[best])}.")
-    return {"sites": {site: result.to_dict() for site, result in by_site.items()}}
-
-
 def trial_words(trial: Any) -> str:
     """Say what came of one trial of a search."""
     settings = ", ".join(

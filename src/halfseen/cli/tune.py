@@ -1,31 +1,28 @@
-"""Commands that fit many times: `halfseen tune` and `halfseen rehearse`."""
+"""`halfseen tune`: a search over settings."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from halfseen.atomic_files import write_text
 from halfseen.cli.fit_config import FIT_ALONE, Config, with_settings
-from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets
+from halfseen.cli.inputs import Sites
 from halfseen.cli.printing import (
-    print_rehearsals,
     print_schema,
     print_searches,
     schema_facts,
     trial_words,
 )
-from halfseen.cli.terminal import Force, Json, Terminal, plain, plain_data
-from halfseen.errors import HalfseenError, InputError
+from halfseen.cli.terminal import Force, Json, Terminal, plain
+from halfseen.errors import HalfseenError
 from halfseen.outputs import Output, check_outputs, derived_path, head
 from halfseen.settings import FitSettings
 
 _TUNED = "# Found by halfseen tune:"
-_REHEARSED = b'{\n "source": {\n  "path": '
-"""How the JSON file begins."""
 
 
 @with_settings(leave_out=FIT_ALONE)
@@ -131,62 +128,3 @@ def _toml(settings: FitSettings) -> str:
     options = dotted(settings.options).items()
     lines += ["", "[options]", *(f"{name} = {json.dumps(value)}" for name, value in options)]
     return "\n".join(lines).replace("\x7f", "\\u007f") + "\n"
-
-
-@with_settings(leave_out=FIT_ALONE)
-def rehearse(
-    source: OneSource = None,
-    target: OneTarget = None,
-    sources: Sources = None,
-    targets: Targets = None,
-    *,
-    settings: FitSettings,
-    repeats: Annotated[
-        int, typer.Option(min=1, help="Trainings of each model, with a seed each.")
-    ] = 3,
-    share: Annotated[
-        float, typer.Option(min=0.05, max=0.95, help="Share of the source that plays the target.")
-    ] = 1 / 3,
-    rows: Annotated[int, typer.Option(min=100, help="Most rows of each table to read.")] = 10_000,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="JSON file to write everything found into."),
-    ] = None,
-    config: Config = None,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """Rehearse on your own data which model, and which way of choosing one, would have won.
-
-    What `halfseen fit` would fit stands beside simpler tools. The source rows that look like the
-    target play it: their labels and missing block are known, and hidden from the models. No label
-    of the target is needed, nor used. Of several sources
-    (--source) each plays the target in turn, and the others are learned from.
-
-    Example: halfseen rehearse source.csv target.csv --label click
-    """
-    from halfseen.rehearsal import rehearse as run
-
-    sites = Sites.given(source, target, sources, targets)
-    if output is not None:
-        ours = Output(output, "what is found", lambda path: head(path).startswith(_REHEARSED))
-        check_outputs([ours], sites.read() | {"the settings file": config}, force=force)
-    terminal = Terminal(as_json=as_json)
-    inferred, *others = sites.inferred(settings, terminal)
-    if others:
-        raise InputError(
-            "The targets lack different columns: rehearse for those that lack the same ones, one "
-            "set at a time."
-        )
-    print_schema(inferred, terminal.console)
-    how: dict[str, Any] = {"repeats": repeats, "share": share, "rows": rows}
-    try:
-        by_site = run(inferred, settings, **how, progress=terminal.progress, say=terminal.say)
-    except KeyboardInterrupt:
-        plain(terminal.errors, "Nothing was written; the runs finished so far stand above.")
-        raise
-    document = schema_facts(inferred) | print_rehearsals(by_site, terminal)
-    if output is not None:
-        write_text(output, json.dumps(plain_data(document), indent=1) + "\n")
-        terminal.say(f"Everything found: {output}")
-    terminal.document(document)

@@ -1,4 +1,4 @@
-"""Which inputs differ between the domains, how far apart these are, and a slice as far apart."""
+"""Which inputs differ between the domains, and how far apart these are."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
-from scipy.optimize import brentq
-from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from halfseen.arrays import Floats, vector
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import (
     clip_weights,
     default_domain_classifier,
@@ -29,10 +27,6 @@ from halfseen.evidence.density_ratio import (
 BINS = 10
 """Of the population stability index."""
 FOLDS = 5
-FEWEST_ROWS = 30
-"""Of a slice, and of the rest."""
-_SMALLEST = 1e-6
-"""Bounds a weight away from zero, so that its logarithm exists."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +177,6 @@ def domain_separation(
     >>> bool(abs(near.auc - 0.76) < 0.02)
     True
     """
-    return _told_apart(source, target, classifier=classifier, random_state=random_state)[0]
-
-
-def _told_apart(
-    source: npt.ArrayLike, target: npt.ArrayLike, *, classifier: Any, random_state: int
-) -> tuple[DomainSeparation, Floats]:
-    """Return the separation, and each source row's ratio p_T / p_S, by the same classifiers."""
     first, second = two_domains(source, target, least=3 * FOLDS)
     rows, domain = stacked(first, second)
     model = clone(classifier) if classifier is not None else default_domain_classifier()
@@ -198,74 +185,11 @@ def _told_apart(
     # Against the share of target rows, not 1/2: otherwise the larger domain always wins.
     error = 1.0 - balanced_accuracy_score(domain, probability > domain.mean())
     ratio = odds_to_ratio(probability[: len(first)], len(first), len(second))
-    separation = DomainSeparation(
+    return DomainSeparation(
         float(roc_auc_score(domain, probability)),
         float(2.0 * max(0.0, 1.0 - 2.0 * error)),
         overlap(clip_weights(ratio)) if ratio.any() else 0.0,
     )
-    return separation, ratio
-
-
-@dataclass(frozen=True, eq=False)
-class Carving:
-    """Which source rows play the target, and with which probability each was drawn.
-
-    `wanted` is how far the target is from the source in x1, `obtained` the slice from the rest.
-    """
-
-    chosen: npt.NDArray[np.bool_]
-    probability: Floats
-    wanted: DomainSeparation
-    obtained: DomainSeparation
-
-
-def carve_pseudo_target(
-    x1_source: npt.ArrayLike,
-    x1_target: npt.ArrayLike,
-    *,
-    share: float = 1 / 3,
-    chosen: npt.NDArray[np.bool_] | None = None,
-    random_state: int = 0,
-) -> Carving:
-    r"""Draw a slice of the source that differs from the rest as the target differs from it.
-
-    A domain classifier, fitted on the other folds, gives every source row the ratio
-    :math:`w(x) = p_T(x) / p_S(x)`. The row joins the slice with probability
-
-    .. math:: \pi(x) = \frac{1}{1 + e^{-b} / w(x)} , \qquad \overline{\pi} = \text{share} ,
-
-    b being what makes the mean right. By Bayes' rule the slice's density over the rest's is
-    :math:`\pi / (1 - \pi)` up to a constant, that is w(x) itself. The draw looks at x1 alone, so
-    p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a rehearsal cannot show what a
-    change of these would do. Rows that are `chosen` already, as of one site, are the slice.
-    """
-    if not 0.0 < share < 1.0:
-        raise OptionError(f"share={share} must lie strictly between 0 and 1.")
-    source, target = two_domains(x1_source, x1_target)
-    if chosen is None and min(share, 1 - share) * len(source) < FEWEST_ROWS:
-        raise InputError(
-            f"The source has {len(source)} rows, too few to rehearse on a slice of {share:.0%}."
-        )
-    if chosen is not None and (rows := min(chosen.sum(), (~chosen).sum())) < FEWEST_ROWS:
-        raise InputError(
-            f"A site has {rows} rows, too few to rehearse on; {FEWEST_ROWS} are needed."
-        )
-    compact = default_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
-    wanted, ratio = _told_apart(source, target, classifier=compact, random_state=random_state)
-    probability = _drawing(ratio, share) if chosen is None else chosen.astype(np.float64)
-    drawn = np.random.default_rng(random_state).random(len(source)) < probability
-    rest, played = source[~drawn], source[drawn]
-    obtained, _ = _told_apart(rest, played, classifier=compact, random_state=random_state)
-    return Carving(drawn, probability, wanted, obtained)
-
-
-def _drawing(ratio: Floats, share: float) -> Floats:
-    """Return probabilities whose odds are proportional to the ratio and whose mean is the share."""
-    log_ratio = np.log(np.maximum(ratio, _SMALLEST))
-    reach = 50.0 + float(np.abs(log_ratio).max())
-    offset = brentq(lambda b: float(expit(log_ratio + b).mean() - share), -reach, reach)
-    drawn: Floats = expit(log_ratio + offset)
-    return drawn
 
 
 def _stability(in_source: npt.NDArray[Any], in_target: npt.NDArray[Any]) -> float:

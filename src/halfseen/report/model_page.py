@@ -250,8 +250,7 @@ def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Par
         Paragraph(f"{verdict}. {_overlap_sentence(found)}", warning=not found.tells),
         Paragraph(
             "Whether labels follow from the observed columns on the target as on the source, no "
-            f"unlabelled row can tell. {_label_some(next(iter(found.target)))} `halfseen rehearse` "
-            "shows what the shift of the observed columns alone would do."
+            f"unlabelled row can tell. {_label_some(next(iter(found.target)))}"
         ),
     ]
     rows: list[tuple[Cell | str | float, ...]] = [
