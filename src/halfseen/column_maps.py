@@ -70,14 +70,6 @@ class ColumnMap:
     """``slope * g(scale * x + mean) + offset`` for some columns; the others stay as they are.
 
     g is the signed logarithm sign(v) log(1 + |v|) where `logarithm`, and else nothing.
-
-    Examples
-    --------
-    >>> rows = np.array([[0.0, 5.0], [2.0, 5.0]], dtype=np.float32)
-    >>> columns = Continuous(np.array([0]), np.zeros(1), np.ones(1), np.zeros(1, dtype=bool))
-    >>> ColumnMap.standard(columns, rows, logarithm=False)(rows)
-    array([[-1.,  5.],
-           [ 1.,  5.]], dtype=float32)
     """
 
     positions: Integers
@@ -152,13 +144,6 @@ def distance_of(source: Matrix, target: Matrix) -> Distance:
 
     A change of how often rows occur leaves few of them outside, even where the source has few
     such rows and those are far from each other; a sensor that reads otherwise does not.
-
-    Examples
-    --------
-    >>> random = np.random.default_rng(0)
-    >>> rows, others = random.normal(size=(2, 500, 3)).astype(np.float32)
-    >>> distance_of(rows, others).outside < 0.1, distance_of(rows, others + 5).outside > 0.9
-    (True, True)
     """
     random = np.random.default_rng(0)
     # Rows of integers repeat, and what repeats is at no distance: each counts once.
@@ -186,13 +171,6 @@ def implausibility(log_probabilities: Floats, prior: Floats, distance: float = 1
     ----------
     A. Krause, P. Perona, R. Gomes, "Discriminative clustering by regularized information
     maximization", NIPS 2010: the same trade of certainty for plausible shares.
-
-    Examples
-    --------
-    >>> sure, torn = np.log([[0.9, 0.1], [0.1, 0.9]]), np.log([[0.5, 0.5], [0.5, 0.5]])
-    >>> one_class = np.log([[0.9, 0.1], [0.9, 0.1]])
-    >>> [round(implausibility(a, np.array([0.5, 0.5])), 2) for a in (sure, torn, one_class)]
-    [0.33, 0.69, 0.51]
     """
     probability = np.exp(log_probabilities)
     entropy = -(probability * log_probabilities).sum(axis=1).mean()

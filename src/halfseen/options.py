@@ -213,25 +213,13 @@ _OTHER = {"image": "tables", "table": "images"}
 
 
 def option_names(inputs: Inputs | None = None) -> list[str]:
-    """Return the dotted name of every option, or of those that apply to one kind of inputs.
-
-    Examples
-    --------
-    >>> [name for name in option_names("table") if name.startswith("tables.")]
-    ['tables.widths', 'tables.dropout', 'tables.linear_path', 'tables.latent_size']
-    """
+    """Return the dotted name of every option, or of those that apply to one kind of inputs."""
     left_out = None if inputs is None else _OTHER[inputs]
     return [f"{g}.{f}" for g, model in GROUPS.items() if g != left_out for f in model.model_fields]
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with dotted names, nested mappings or both as nested mappings.
-
-    Examples
-    --------
-    >>> nested({"training.learning_rate": 0.1, "training": {"betas": (0.9, 0.99)}})
-    {'training': {'learning_rate': 0.1, 'betas': (0.9, 0.99)}}
-    """
+    """Return settings with dotted names, nested mappings or both as nested mappings."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         inner = nested(value) if isinstance(value, Mapping) else value
@@ -242,13 +230,7 @@ def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same settings under dotted names; a term without settings is an empty mapping.
-
-    Examples
-    --------
-    >>> dotted({"training": {"learning_rate": 0.1}, "objective.terms.class_alignment": {}})
-    {'training.learning_rate': 0.1, 'objective.terms.class_alignment': {}}
-    """
+    """Return the same settings under dotted names; a term without settings is an empty mapping."""
 
     def leaves(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
         for name, value in settings.items():

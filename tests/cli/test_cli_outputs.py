@@ -83,8 +83,7 @@ INPUTS = [
     ("tune many target.csv --label click -o many/best.toml", "lies inside the source table many"),
     ("export model --onnx model/model.safetensors", "lies inside the model model"),
     ("export model --onnx model/graph.onnx", "lies inside the model model"),
-    ("export model --onnx model --card card.md", "is a folder: name a file in it"),
-    ("export model --onnx graph.onnx --card model/model.json", "lies inside the model model"),
+    ("export model --onnx model", "is a folder: name a file in it"),
     ("predict model target.csv -o target.csv", "which is the table itself"),
     ("predict model many -o many/one.parquet", "lies inside the table many"),
     ("predict model many -o many/scores.parquet", "lies inside the table many"),
@@ -107,9 +106,7 @@ def test_an_input_is_never_an_output(words, says, force, place, no_work):
 
 
 EXISTING = [
-    ("export model --onnx README.onnx", "The card would go to README.md, which exists"),
-    ("export model --onnx README.md --card card.md", "The graph would go to README.md"),
-    ("export model --onnx graph.onnx --card target.csv", "The card would go to target.csv"),
+    ("export model --onnx README.md", "The graph would go to README.md, which exists"),
     (f"{TUNE} -o notes.json", "The settings would go to notes.json"),
     ("predict model target.csv -o source.csv", "The scores would go to source.csv"),
     ("report model -o README.md", "The report would go to README.md"),
@@ -143,8 +140,6 @@ def test_force_does_not_help_where_nothing_can_be_replaced(force, place, no_work
 @pytest.mark.parametrize("force", ["", " --force"])
 def test_outputs_of_one_command_are_apart(force, place, no_work):
     check_spared(place, f"{TUNE} -o best.db{force}", "is also the place of the database")
-    check_spared(place, f"export model --onnx new.md{force}", "also the place of the card")
-    check_spared(place, f"export model --onnx a --card a/card.md{force}", "cannot stand beside")
 
 
 @pytest.mark.parametrize("force", ["", " --force"])
@@ -206,7 +201,6 @@ def test_export_replaces_what_it_wrote(place):
     pytest.importorskip("onnxruntime")
     passed("export model --onnx graph.onnx")
     passed("export model --onnx graph.onnx")
-    assert (place / "graph.md").read_text().startswith("# Model card:")
 
 
 def test_data_export_replaces_what_it_wrote(place):

@@ -33,17 +33,10 @@ WHOLE = ("rename", "dates", "class_weight")
 """Lists whose entries may hold commas."""
 FIT_ALONE = ("target_labels", "time_limit", "seeds", "report_data", "strict")
 """Settings that are no options of `tune`."""
-FOR_IMAGES = ("models", "effort", "seed", "seeds", "time_limit")
 
 
 def option_of(name: str) -> Any:
-    """Return the annotation of a command's option for a setting: its type and its help.
-
-    Examples
-    --------
-    >>> option_of("drop").__metadata__[0].help
-    'Columns not to use.'
-    """
+    """Return the annotation of a command's option for a setting: its type and its help."""
     field = FitSettings.model_fields[name]
     extra: Any = field.json_schema_extra or {}
     kind: Any = AS_TYPED.get(name, field.annotation)
@@ -89,13 +82,7 @@ def with_settings(
 
 
 def read_settings(path: Path | None, given: Mapping[str, Any]) -> FitSettings:
-    """Return the file's settings, replaced by those given on the command line.
-
-    Examples
-    --------
-    >>> read_settings(None, {"label": "click", "seed": 3, "drop": ["a,b"]}).drop
-    ('a', 'b')
-    """
+    """Return the file's settings, replaced by those given on the command line."""
     from halfseen.options import dotted
 
     settings: dict[str, Any] = {}
@@ -131,13 +118,7 @@ def split_names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
-    """Read ``name=value`` pairs, each value as TOML writes it or as a plain word.
-
-    Examples
-    --------
-    >>> parsed_options(["training.joint_epochs=3", "objective.divergence=transport"])
-    {'training.joint_epochs': 3, 'objective.divergence': 'transport'}
-    """
+    """Read ``name=value`` pairs, each value as TOML writes it or as a plain word."""
     parsed: dict[str, Any] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
@@ -151,13 +132,7 @@ def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
 
 
 def _class_weight(given: Any) -> Any:
-    """Read the weights of classes, ``balanced`` or each as CLASS=WEIGHT.
-
-    Examples
-    --------
-    >>> _class_weight(["balanced"]), _class_weight(["yes=3", "no=1"])
-    ('balanced', {'yes': 3.0, 'no': 1.0})
-    """
+    """Read the weights of classes, ``balanced`` or each as CLASS=WEIGHT."""
     if not isinstance(given, list):
         return given
     if given == ["balanced"]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from halfseen.data.schema import TableSchema
     from halfseen.data.schema_inference import InferredTables
     from halfseen.explain import Explanation
-    from halfseen.model.explanations import CoveredTiles
     from halfseen.model.model import Model
 
 MOST_COLUMNS = 60
@@ -228,7 +225,7 @@ def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) ->
     terminal.document(found)
 
 
-def print_explanation(found: Explanation, page: Path | None, terminal: Terminal) -> None:
+def print_explanation(found: Explanation, terminal: Terminal) -> None:
     """Print what moves a table's answers, and those of the first rows."""
     moves = found.moved.replace("_", "-")
     table = new_table("column", f"moves the {moves} by, on average", numbers=True)
@@ -238,25 +235,7 @@ def print_explanation(found: Explanation, page: Path | None, terminal: Terminal)
     terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
     for place in range(min(len(found), MOST_TOLD)):
         terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
-    if page is not None:
-        terminal.result(f"Page: {page}")
-    terminal.document(found.to_dict() | {"page": page})
-
-
-def print_image_explanation(
-    found: CoveredTiles, files: list[str], skipped: dict[str, Any], terminal: Terminal
-) -> None:
-    """Print which regions move the answers about images, and about the first ones."""
-    down, across = ([f"{a}-{b - 1}" for a, b in pairwise(edges)] for edges in found.edges)
-    title = "Covering a region moves the log-odds by, on average (– is missing)"
-    table = new_table("pixel rows", *across, title=title, numbers=True)
-    for name, values in zip(down, found.importance, strict=True):
-        table.add_row(name, *("–" if value != value else f"{value:.2f}" for value in values))
-    terminal.results.print(table, highlight=False)
-    terminal.say(f"{len(files):,} images, regions covered with the mean of what is observed.")
-    for place, file in enumerate(files[:MOST_TOLD]):
-        terminal.result(f"{file}: {found.told(place)}")
-    terminal.document(found.to_dict() | {"files": files} | skipped)
+    terminal.document(found.to_dict())
 
 
 # --- what several fits say ------------------------------------------------------------------

@@ -225,19 +225,6 @@ def shared_scale(
     A ridge-penalised linear model is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
     between its five folds. `spreads` are what the standardized columns were divided by.
-
-    Examples
-    --------
-    One wide column carries the label, 99 narrow ones are noise:
-
-    >>> from halfseen.targets import ClassTarget
-    >>> rng = np.random.default_rng(0)
-    >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
-    >>> two = ClassTarget.of(2)
-    >>> shared_scale(rows, (rows[:, 0] > 0).astype(int), spreads, two) is not None
-    True
-    >>> shared_scale(rows, (rows[:, 7] > 0).astype(int), spreads, two) is None
-    True
     """
     some = np.random.default_rng(0).permutation(len(labels))[:COMPARED_ROWS]
     rows, labels = standardized[some].astype(np.float64), labels[some]

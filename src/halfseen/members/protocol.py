@@ -111,14 +111,7 @@ MEMBER_WORDS: dict[str, str] = {NETWORKS: "networks alone"}
 
 
 def words_of(kind: str, target_type: TargetType | type[TargetType]) -> str:
-    """Return how a sentence calls a member.
-
-    Examples
-    --------
-    >>> from halfseen.targets import RegressionTarget, ClassTarget
-    >>> words_of("regression", ClassTarget), words_of("regression", RegressionTarget())
-    ('logistic regression', 'ridge regression')
-    """
+    """Return how a sentence calls a member."""
     words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
     return target_type.linear_words if kind == "regression" else words
 

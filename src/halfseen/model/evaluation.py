@@ -38,17 +38,6 @@ def evaluation(
     `metrics`) and whether the interval has it; ``predicted`` and ``observed``, mean prediction and
     truth; ``baseline``, the source's class shares or mean, and how much lower the model's loss is;
     ``others``, simple models, alike; ``verdicts``, sentences.
-
-    Examples
-    --------
-    >>> from halfseen.targets import ClassTarget
-    >>> probability = np.tile([[0.8, 0.2], [0.3, 0.7]], (30, 1))
-    >>> found = evaluation(
-    ...     probability, np.tile([0, 1], 30), {"class_prior": [0.5, 0.5]}, ClassTarget.of(2))
-    >>> found["metrics"]["accuracy"]
-    {'value': 1.0, 'interval': (1.0, 1.0)}
-    >>> found["verdicts"][0][:37]
-    "Better than the source's class shares"
     """
     same_length(predictions=shown, y=y)
     if len(y) < fewest:

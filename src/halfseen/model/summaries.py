@@ -14,13 +14,7 @@ AS_WELL = 1.01
 
 
 def time_sentence(metrics: Mapping[str, Any]) -> str:
-    """Say what a time limit left out.
-
-    Examples
-    --------
-    >>> print(time_sentence({"time_limit": {"seconds": 5.0, "left_out": ["forest", "teachers"]}}))
-    Left out, to keep to 5 s: random forest, teachers.
-    """
+    """Say what a time limit left out."""
     found, kind = metrics["time_limit"], target_type_of(metrics)
     if not found["left_out"]:
         return ""
@@ -35,13 +29,7 @@ def seeds_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def weights_sentence(metrics: Mapping[str, Any]) -> str:
-    """Say which members carried the answer, the heaviest first.
-
-    Examples
-    --------
-    >>> print(weights_sentence({"weights": {"regression": 0.25, "networks": 0.75}}))
-    Weights of the members, as held-out rows advise: networks 0.75, logistic regression 0.25.
-    """
+    """Say which members carried the answer, the heaviest first."""
     heaviest = sorted(metrics["weights"].items(), key=lambda entry: -entry[1])
     kind = target_type_of(metrics)
     shown = ", ".join(f"{member_words(name, kind)} {weight:.2f}" for name, weight in heaviest)
@@ -54,15 +42,7 @@ def weights_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def member_words(name: str, target_type: type[TargetType] = ClassTarget) -> str:
-    """Return how a member is called in a sentence; behind maps, with what it learned from.
-
-    Examples
-    --------
-    >>> member_words("forest"), member_words("regression, logarithms")
-    ('random forest', 'logistic regression of logarithms')
-    >>> member_words("forest, distilled")
-    'random forest with soft labels'
-    """
+    """Return how a member is called in a sentence; behind maps, with what it learned from."""
     kind, _, values = name.partition(", ")
     words = words_of(kind, target_type)
     if values == "target labels":

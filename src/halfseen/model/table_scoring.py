@@ -66,18 +66,6 @@ def score_table(
     The output holds the model's id columns as they are, the probability of each class c as
     ``p_c``, and the most probable class as ``prediction``; or the ``amount``, with the ends of its
     interval as ``low`` and ``high``.
-
-    Parameters
-    ----------
-    model, table, output
-        What scores what; a file that ends in .parquet, .csv or .arrow.
-    class_shares
-        Known shares of classes in the table that the probabilities are corrected for; the other
-        classes share the rest as on the source.
-    strict
-        Whether an alarm is an error, so that nothing is written.
-    on_rows
-        Told after each batch how many rows it had.
     """
     check_output(output, table)
     shares = None if class_shares is None else _all_shares(model, class_shares)
@@ -196,20 +184,7 @@ def image_batches(
 
 
 class TableScorer:
-    """A model that scores one table, or says what it lacks.
-
-    Parameters
-    ----------
-    model, table
-        What scores what.
-
-    Attributes
-    ----------
-    inputs, ids
-        Columns that are looked at, and those that are carried through.
-    notes
-        Sentences for the user.
-    """
+    """A model that scores one table, or says what it lacks."""
 
     def __init__(self, model: Model, table: TableFiles) -> None:
         self.model, self.table = model, table

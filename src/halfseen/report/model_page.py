@@ -15,7 +15,6 @@ from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dic
 from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
-from halfseen.members import NETWORKS
 from halfseen.model.summaries import member_words, told
 from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
 from halfseen.report.html import (
@@ -28,10 +27,10 @@ from halfseen.report.html import (
     Part,
     Section,
     Tile,
+    bars,
     grid,
     number,
 )
-from halfseen.report.svg import HOW_TRAINING, bars, loss_figures
 from halfseen.saving import REPORT, Description, read_description, read_report
 from halfseen.targets import LABEL_KINDS, target_type_of
 
@@ -61,7 +60,6 @@ SECTIONS = {
         "The further the outline (target) is from the filled shape (source), the less the source "
         "says; a stability index below 0.1 is commonly read as stable, above 0.25 as marked.",
     ),
-    "training": ("How the networks were trained", HOW_TRAINING),
     "command": (
         "Command and configuration",
         "What was run, with every setting: enough to run it again.",
@@ -111,24 +109,16 @@ def read_subject(folder: Path) -> Subject:
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
-    losses = loss_figures(description.networks.get("history", []))
-    networks = [member for member in description.members if member.get("kind") == NETWORKS]
-    if losses and len(networks) > 1:
-        words = f"Drawn: {networks[0].get('method')}, the first of {len(networks)} networks"
-        losses.append(Paragraph(f"{words} that answer together."))
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
-        "training": losses,
         "command": _command_parts(subject),
     }
     absent = dict.fromkeys(SECTIONS, NOT_KEPT) | facts.left_out
-    absent["training"] = "the folder holds no record of the epochs."
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])
         for name, (title, how) in SECTIONS.items()
-        if name != "training" or description.networks
     ]
     counts = [f"{n:,} " if n else "" for n in (facts.source_rows, facts.target_rows)]
     return Page(

@@ -37,11 +37,5 @@ LABEL_KINDS: dict[str, type[TargetType]] = {
 
 
 def target_type_of(metrics: Mapping[str, Any]) -> type[TargetType]:
-    """Return the kind of label that a model's metrics speak of.
-
-    Examples
-    --------
-    >>> target_type_of({}).loss, target_type_of({"task": "regression"}).loss
-    ('cross_entropy', 'rmse')
-    """
+    """Return the kind of label that a model's metrics speak of."""
     return LABEL_KINDS.get(str(metrics.get("task")), ClassTarget)

@@ -46,13 +46,7 @@ TOLERANCE, SMALLEST = 1e-5, 1e-12
 
 
 def class_name(value: Scalar) -> str:
-    """Return a class as text, the way categories are written.
-
-    Examples
-    --------
-    >>> class_name(True), class_name(2.0), class_name("click")
-    ('true', '2', 'click')
-    """
+    """Return a class as text, the way categories are written."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

@@ -55,13 +55,6 @@ class IntervalReach:
 
     R. Tibshirani, R. Barber, E. Candès, A. Ramdas, "Conformal prediction under covariate shift",
     NeurIPS 2019.
-
-    Examples
-    --------
-    >>> amounts = np.arange(200.0)
-    >>> reach = IntervalReach.fitted(amounts, amounts + np.tile([-1.0, 1.0], 100))
-    >>> reach.around(np.array([7.0]))
-    array([[6., 8.]])
     """
 
     at: tuple[float, ...]
@@ -124,12 +117,6 @@ class IntervalReach:
         """Return how many times as wide intervals must be to hold the level of labelled rows.
 
         Split conformal, of what each row misses as a multiple of the interval's side.
-
-        Examples
-        --------
-        >>> narrow = IntervalReach((0.0,), (1.0,), (1.0,))
-        >>> narrow.scale_for(np.zeros(9), np.arange(9.0))
-        8.0
         """
         ends = self.times(1.0).around(amounts)
         missed = labels - amounts
