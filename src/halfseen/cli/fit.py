@@ -13,7 +13,7 @@ import typer
 
 from halfseen.cli.fit_config import Config, with_settings
 from halfseen.cli.fit_output import check_place, going_on, save_model
-from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets, Unlabelled
+from halfseen.cli.inputs import OneSource, OneTarget, Sources, TablePaths, Targets, Unlabelled
 from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.settings import FitSettings
@@ -45,7 +45,7 @@ def fit(
     Tables are CSV, Parquet or Arrow files, or folders of them. Lists of columns are separated by
     commas, or given by repeating the option.
 
-    Several sites: sources are pooled, and each set of columns that targets lack gets a model of
+    Of several tables sources are pooled, and each set of columns that targets lack gets a model of
     its own in one folder.
 
     Example: halfseen fit source.csv target.csv --label click -o model/
@@ -53,15 +53,15 @@ def fit(
     Few labels: rows whose label is empty teach what the missing columns say; --unlabelled FILE
     names more of them.
 
-    Several sites: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
+    Several tables: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
     """
     from halfseen.model.pattern_model import PatternModel
 
     started, terminal = time.perf_counter(), Terminal(as_json=as_json)
-    sites = Sites.given(source, target, sources, targets, unlabelled)
-    read = sites.read() | {"the settings file": config}
+    tables = TablePaths.given(source, target, sources, targets, unlabelled)
+    read = tables.read() | {"the settings file": config}
     check_place(output, read, dry_run=dry_run, force=force)
-    parts = sites.inferred(settings, terminal)
+    parts = tables.inferred(settings, terminal)
     models, documents = [], []
     for number, inferred in enumerate(parts, start=1):
         if len(parts) > 1:

@@ -10,7 +10,7 @@ import typer
 
 from halfseen.atomic_files import write_text
 from halfseen.cli.fit_config import FIT_ALONE, Config, with_settings
-from halfseen.cli.inputs import Sites
+from halfseen.cli.inputs import TablePaths
 from halfseen.cli.printing import (
     print_schema,
     print_searches,
@@ -64,7 +64,7 @@ def tune(
     """
     from halfseen.tuning import search_tables, with_params
 
-    kept, sites = storage or str(derived_path(output, ".db")), Sites.given(source, target)
+    kept, tables = storage or str(derived_path(output, ".db")), TablePaths.given(source, target)
     outputs = [Output(output, "the settings", lambda path: head(path).startswith(_TUNED.encode()))]
     if "://" not in kept:
         option = "-o" if storage is None else "--storage"
@@ -73,9 +73,9 @@ def tune(
             Output(Path(kept), "the database of trials", lambda path: head(path).startswith(ours),
                    option=option, is_continued=True)
         )  # fmt: skip
-    check_outputs(outputs, sites.read() | {"the settings file": config}, force=force)
+    check_outputs(outputs, tables.read() | {"the settings file": config}, force=force)
     terminal = Terminal(as_json=as_json)
-    (inferred,) = sites.inferred(settings, terminal)
+    (inferred,) = tables.inferred(settings, terminal)
     print_schema(inferred, terminal.console)
     networks = "networks" in settings.members_for(
         "table", classes=inferred.schema.target_type.networks
