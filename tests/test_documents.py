@@ -38,7 +38,6 @@ from made_up_data import write_data_folder
 NOT_RUN = {
     "demo": "takes minutes; tests/cli/test_cli_demo.py runs it",
     "serve": "runs until it is stopped; tests/serve runs it",
-    "tune": "takes many fits; tests/cli/test_cli_tune.py runs it",
     "report": "has tests of its own",
     "data card": "draws 800,000 rows; tests/data_sets/test_data_simulator_docs.py has them",
     "data get": "needs the network; tests/data_sets/test_data_obtain.py runs it",
@@ -66,7 +65,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(target_table(), folder / f"target.{ending}")
         write(target_table(), folder / f"new.{ending}")
         write(source_table(120), folder / f"held_out.{ending}")
-    (folder / "best.toml").write_text('label = "label"\n')  # what `halfseen tune` would write
     write_data_folder(folder / "data")
     return folder
 

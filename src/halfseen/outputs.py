@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 from halfseen.atomic_files import remove_leftovers
@@ -39,17 +38,15 @@ def check_outputs(
 ) -> None:
     """Refuse outputs that would destroy something, before any work is done.
 
-    An output may not be an input, lie inside one or contain one, lie in a model folder, be a
-    symbolic link, or be another output of the command; `force` changes none of this. Where
-    something exists already, it must be from a former run of the same command, or `force` be given.
+    An output may not be an input, lie inside one or contain one, lie in a model folder or be a
+    symbolic link; `force` changes none of this. Where something exists already, it must be from a
+    former run of the same command, or `force` be given.
     `inputs` are what is read, by the words that messages call it.
     """
     try:
         for output in outputs:
             remove_leftovers(output.path)  # of a run that was killed
             _refuse(output, _of_another_kind(output), f"name {_kind(output)} with {output.option}")
-        for first, second in combinations(outputs, 2):
-            _refuse(first, _not_apart(first.path, second), f"name another with {first.option}")
         for output in outputs:
             elsewhere = f"name another place with {output.option}"
             for name, path in inputs.items():
@@ -58,13 +55,6 @@ def check_outputs(
             _check_new(output, force)
     except OSError as error:
         raise OptionError(f"{error.filename} cannot be written: {reason(error)}") from None
-
-
-def derived_path(output: Path, ending: str) -> Path:
-    """Return the name beside an output that differs from it by the ending."""
-    if not output.name or output.is_dir():
-        raise OptionError(f"{output} is a folder; name a file in it.")
-    return output.with_suffix(ending)
 
 
 def head(path: Path) -> bytes:
@@ -105,15 +95,6 @@ def _of_another_kind(output: Output) -> str:
     if output.is_folder:
         return "is a file and no folder"
     return "is a folder" if path.is_dir() else "is neither a file nor a folder"
-
-
-def _not_apart(path: Path, second: Output) -> str:
-    one, other = _real(path), _real(second.path)
-    if one == other or _is_same(path, second.path):
-        return f"is also the place of {second.what}"
-    if one in other.parents or other in one.parents:
-        return f"cannot stand beside {second.path}, the place of {second.what}"
-    return ""
 
 
 def _destroys(output: Path, name: str, path: Path) -> str:

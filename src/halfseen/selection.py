@@ -1,7 +1,7 @@
 """Choosing without target labels: every score that can be read off a trained model, and a scorer.
 
 The formulas stand in :mod:`halfseen.evidence`. The rows are :class:`Evidence`, what one model makes
-of them :class:`Observed`. A search over settings is :func:`halfseen.tuning.search`.
+of them :class:`Observed`.
 """
 
 from __future__ import annotations

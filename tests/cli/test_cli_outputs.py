@@ -71,16 +71,9 @@ def passed(words: str) -> Result:
     return run
 
 
-TUNE = "tune source.csv target.csv --label click --config tiny.toml --score source_loss --trials 1"
 FIT = "fit source.csv target.csv --label click --id user --config tiny.toml"
 
 INPUTS = [
-    (f"{TUNE} -o source.csv", "The settings would go to source.csv, which is the source"),
-    (f"{TUNE} -o ./target.csv", "target.csv, which is the target table itself"),
-    (f"{TUNE} -o tiny.toml", "tiny.toml, which is the settings file itself"),
-    (f"{TUNE} -o best.toml --storage source.csv", "source.csv, which is the source table itself"),
-    (f"{TUNE} -o model/best.toml", "lies inside the model folder"),
-    ("tune many target.csv --label click -o many/best.toml", "lies inside the source table many"),
     ("export model --onnx model/model.safetensors", "lies inside the model model"),
     ("export model --onnx model/graph.onnx", "lies inside the model model"),
     ("export model --onnx model", "is a folder: name a file in it"),
@@ -107,7 +100,6 @@ def test_an_input_is_never_an_output(words, says, force, place, no_work):
 
 EXISTING = [
     ("export model --onnx README.md", "The graph would go to README.md, which exists"),
-    (f"{TUNE} -o notes.json", "The settings would go to notes.json"),
     ("predict model target.csv -o source.csv", "The scores would go to source.csv"),
     ("report model -o README.md", "The report would go to README.md"),
     (f"{FIT} -o mine", "The model would go to mine, which exists"),
@@ -127,25 +119,13 @@ def test_force_does_not_help_where_nothing_can_be_replaced(force, place, no_work
     (place / "mine/thesis.doc").write_text("mine")
     check_spared(place, f"{FIT} -o mine{force}", "holds other things (thesis.doc)")
     check_spared(place, f"{FIT} -o README.md{force}", "is a file and no folder")
-    check_spared(place, f"{TUNE} -o mine{force}", "mine is a folder; name a file in it")
-    foreign = f"{TUNE} -o best.toml --storage README.md{force}"
-    check_spared(
-        place, foreign, "README.md, which exists and was not written by this command: name"
-    )
     os.mkfifo(place / "pipe.csv")
     run = halfseen("predict", "model", "target.csv", "-o", "pipe.csv", *force.split())
     assert (run.code, "neither a file nor a folder" in run.err) == (2, True)
 
 
 @pytest.mark.parametrize("force", ["", " --force"])
-def test_outputs_of_one_command_are_apart(force, place, no_work):
-    check_spared(place, f"{TUNE} -o best.db{force}", "is also the place of the database")
-
-
-@pytest.mark.parametrize("force", ["", " --force"])
 def test_a_hard_link_is_the_file(force, place, no_work):
-    os.link(place / "source.csv", place / "best.toml")
-    check_spared(place, f"{TUNE} -o best.toml{force}", "which is the source table itself")
     os.link(place / "many/one.parquet", place / "scores.parquet")
     words = f"predict model many -o scores.parquet{force}"
     check_spared(place, words, "is many/one.parquet of the table")
@@ -162,7 +142,6 @@ def test_a_symbolic_link_is_neither_followed_nor_replaced(force, place, no_work)
     check_spared(place, f"predict model source.csv -o link.csv{force}", "is a symbolic link")
     check_spared(place, f"{FIT} -o link{force}", "link, which is a symbolic link: name the place")
     check_spared(place, f"report model -o nowhere.html{force}", "is a symbolic link")
-    check_spared(place, f"{TUNE} -o link.csv{force}", "link.csv, which is a symbolic link")
     check_spared(place, f"predict model many -o linked/s.csv{force}", "inside the table many")
     check_spared(place, f"predict model linked -o many/s.csv{force}", "inside the table linked")
     check_spared(place, f"predict model link.csv -o target.csv{force}", "is the table itself")
@@ -185,16 +164,6 @@ def test_fit_and_predict_and_report_replace_what_they_wrote(place):
         passed("report fitted")
     (place / "empty.csv").touch()
     passed("predict fitted target.csv -o empty.csv")
-
-
-def test_tune_replaces_what_it_wrote(place):
-    pytest.importorskip("optuna")
-    passed(f"{TUNE} -o best.toml")
-    passed(f"{TUNE} -o best.toml")
-    assert sorted(path.name for path in place.glob("best*") if path.is_file()) == [
-        "best.db",
-        "best.toml",
-    ]
 
 
 def test_export_replaces_what_it_wrote(place):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from halfseen.model.model import Model
 
 
-@with_settings()
+@with_settings
 def fit(
     source: OneSource = None,
     target: OneTarget = None,

@@ -31,8 +31,6 @@ AS_TYPED = {"positive": str, "class_weight": list[str], "dates": list[str]}
 """Types of options whose settings may be of more types in a file."""
 WHOLE = ("rename", "dates", "class_weight")
 """Lists whose entries may hold commas."""
-FIT_ALONE = ("target_labels", "time_limit", "seeds", "report_data", "strict")
-"""Settings that are no options of `tune`."""
 
 
 def option_of(name: str) -> Any:
@@ -47,38 +45,30 @@ def option_of(name: str) -> Any:
     return Annotated[kind | None, option]
 
 
-def with_settings(
-    *, leave_out: Sequence[str] = ()
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of :class:`FitSettings` in place of its parameter `settings`.
 
     The command has a parameter ``config`` for the file that options are laid over.
     """
-    names = [
-        name
-        for name, field in FitSettings.model_fields.items()
-        if field.json_schema_extra and name not in leave_out
-    ]
     keyword = inspect.Parameter.KEYWORD_ONLY
     shared = [
-        inspect.Parameter(name, keyword, default=None, annotation=option_of(name)) for name in names
+        inspect.Parameter(name, keyword, default=None, annotation=option_of(name))
+        for name, field in FitSettings.model_fields.items()
+        if field.json_schema_extra
     ]
     shared.append(inspect.Parameter("set_", keyword, default=None, annotation=Set))
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def run(**values: Any) -> None:
-            given = {option.name: values.pop(option.name) for option in shared}
-            command(settings=read_settings(values["config"], given), **values)
+    def run(**values: Any) -> None:
+        given = {option.name: values.pop(option.name) for option in shared}
+        command(settings=read_settings(values["config"], given), **values)
 
-        parameters: list[inspect.Parameter] = []
-        for each in inspect.signature(command, eval_str=True).parameters.values():
-            own = each.replace(kind=keyword)
-            parameters += shared if each.name == "settings" else [own]
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return run
-
-    return decorate
+    parameters: list[inspect.Parameter] = []
+    for each in inspect.signature(command, eval_str=True).parameters.values():
+        own = each.replace(kind=keyword)
+        parameters += shared if each.name == "settings" else [own]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def read_settings(path: Path | None, given: Mapping[str, Any]) -> FitSettings:
