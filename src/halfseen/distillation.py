@@ -7,12 +7,12 @@ their lead over teachers that see x1 alone, on labelled rows that were held out 
 References
 ----------
 E. Xia, M. Wainwright, "Prediction aided by surrogate training", arXiv 2412.09364.
-S. Yang et al., "Toward schema_facts privileged features distillation", arXiv 2209.08754.
+S. Yang et al., "Toward understanding privileged features distillation", arXiv 2209.08754.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -39,14 +39,17 @@ from halfseen.members import (
 )
 from halfseen.members.given import GivenTeacher, Teacher
 from halfseen.parallel import run_parallel
-from halfseen.splitting import folds, rarest_class
+from halfseen.splitting import folds, held_out_share, rarest_class
 from halfseen.targets import TargetType
 
 Places = npt.NDArray[np.intp]
 
 FOLDS = 3
 FOLDS_OF_FEW = 5
-"""Beside rows without a label, teachers of few labels learn from four fifths of them."""
+"""Beside rows without a label, teachers of few labels learn from four fifths of them.
+
+Where a student is only measured, two thirds are enough.
+"""
 SHARE = 0.5
 """How much of a student's label is the teacher's opinion; the rest is the true label."""
 FEW = 2_000
@@ -282,9 +285,13 @@ def _share(lead: float, trust: tuple[float, float]) -> float:
 
 
 def soft_labels_of_few(
-    task: TrainingJob, unlabelled: Matrix, *, large: bool = False, teachers: Sequence[Any] = ()
+    task: TrainingJob,
+    unlabelled: Matrix,
+    *,
+    teachers: Sequence[Any] = (),
+    count: int = FOLDS_OF_FEW,
 ) -> SoftLabels:
-    """Return soft labels of labelled rows and of complete rows without a label.
+    """Return soft labels of labelled rows, by teachers of `count` folds, and of rows without one.
 
     Each teacher counts by how likely it finds held-out rows, and together they are brought to the
     temperature that these ask for. Where teachers that see x2 are not ahead of those that see x1
@@ -296,11 +303,11 @@ def soft_labels_of_few(
             "Of one class there is a single labelled row: label another one of it, or leave the "
             "class out."
         )
-    count = FOLDS_OF_FEW if len(labels) < FEW else FOLDS
+    count = count if len(labels) < FEW else FOLDS
 
     def opinion(missing: Sequence[int]) -> Opinion:
         view = replace(task, blocks=Blocks(blocks.shape, tuple(missing), blocks.names))
-        teachers_ = _teachers(view, large, teachers)
+        teachers_ = _teachers(view, False, teachers)
         _, own, beyond = _out_of_fold(view, teachers_, unlabelled, count=count)
         return _by_evidence(own, beyond, task.source, kind)
 
@@ -370,32 +377,16 @@ def of_soft_labels(learner: Learner) -> Learner:
     return learner
 
 
-def few_label_sentences(metrics: Mapping[str, Any]) -> list[str]:
-    """Say what rows without a label brought, and how sure that is.
+def half_of(job: TrainingJob) -> TrainingJob | None:
+    """Return a training on half of the labelled rows; None where a class would have only one."""
+    strata = job.target_type.strata(job.source.labels)
+    rows, _ = held_out_share(strata, 0.5, job.seed)
+    return replace(job, source=job.source[rows]) if rarest_class(strata[rows]) > 1 else None
 
-    Examples
-    --------
-    >>> few = {"labelled": 100, "unlabelled": 1_628, "lead": 4.3, "believed": 0.96}
-    >>> few_label_sentences({"few_labels": few})[0]
-    '100 rows have a label and teachers label 1,628 more; students of these have 96% of the answer.'
-    """
-    few = metrics.get("few_labels")
-    if not few:
-        return []
-    if "believed" not in few:
-        return [
-            f"{few['unlabelled']:,} complete rows without a label teach nothing at this effort."
-        ]
-    sentences = [
-        f"{few['labelled']:,} rows have a label and teachers label {few['unlabelled']:,} more; "
-        f"students of these have {few['believed']:.0%} of the answer."
-    ]
-    lead = few["lead"]
-    sentences.append(
-        f"Teachers that see the missing columns are {abs(lead):.1f} standard errors "
-        f"{'ahead of' if lead > 0 else 'behind'} teachers that do not, on labelled rows held out."
-        + (" The missing columns may say nothing here." if lead < 1.0 else "")
-    )
-    if "held_out_source" not in metrics:
-        sentences.append("A class has too few labelled rows to measure on: label more of it.")
-    return sentences
+
+def student_of_few(
+    student: Learner, job: TrainingJob, unlabelled: Matrix, teachers: Sequence[Any] = ()
+) -> Member:
+    """Return a student of what teachers of a job's few labels say of all complete rows."""
+    soft = soft_labels_of_few(job, unlabelled, teachers=teachers, count=FOLDS)
+    return student.fit(student_job(job, unlabelled, soft.complete, soft.beyond))

@@ -194,6 +194,11 @@ class FitSettings(BaseModel):
         description="Whether rows are held out to measure on, also where nothing is chosen or "
         "weighed by them.",
     )
+    teachers: Any = Field(
+        default=(),
+        description="Classifiers or regressors of scikit-learn's kind that teach beside ours, on "
+        "complete source rows. They are never saved.",
+    )
     device: str = Field(default="auto", description="`auto` takes a GPU where there is one.")
     encoder: Any = Field(
         default=None,

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from halfseen.cli.app import app
 from halfseen.errors import HalfseenError
-from halfseen_bench.panel import methods, panel_table, problems, running
+from halfseen_bench.panel import few_labels, methods, panel_table, problems, running
 
 
 def small_problem(seed):
@@ -85,3 +85,40 @@ def test_a_problem_of_a_hospital_lacks_columns_and_keeps_its_labels():
     found = problems.heart_back(0)
     assert set(found.source) - set(found.target) == {"exang", "oldpeak"}
     assert len(found.target) == len(found.truth)
+
+
+def test_few_labels_are_drawn_run_once_and_drawn_as_curves(tmp_path, monkeypatch):
+    monkeypatch.setattr(few_labels, "OPEN", {"small": small_problem})
+    log, picture = tmp_path / "few.jsonl", tmp_path / "curves.png"
+    words = ["bench", "few-labels", "-o", log, "--labels", "20", "--labels", "0"]
+    words += ["--draws", "1", "--methods", "LabelSpreading", "--methods", "logistic regression"]
+    invoke = CliRunner().invoke
+    first = invoke(app, [*map(str, words), "--figure", str(picture)], catch_exceptions=False)
+    records = running.read_records(log)
+    assert [(r["labels"], r["method"]) for r in records] == [
+        (count, method) for count in (20, 0) for method in ("LabelSpreading", "logistic regression")
+    ]
+    assert "| small" in first.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    invoke(app, list(map(str, words)), catch_exceptions=False)
+    assert running.read_records(log) == records
+    with pytest.raises(HalfseenError, match="--methods boosting: there are logistic regression;"):
+        invoke(app, ["bench", "few-labels", "-o", str(log), "--methods", "boosting"],
+               catch_exceptions=False)  # fmt: skip
+
+
+def test_a_draw_knows_so_many_labels_and_two_of_each_class():
+    labels = np.repeat([0, 1], [50, 10])
+    for draw in range(5):
+        known = few_labels.drawn(labels, 10, draw)
+        assert (known >= 0).sum() == 10
+        assert np.bincount(known[known >= 0]).min() >= 2
+        assert (known[known >= 0] == labels[known >= 0]).all()
+    assert few_labels.drawn(np.repeat([0, 1], [50, 1]), 10, 0) is None
+    assert few_labels.drawn(labels, 0, 0) is labels
+
+
+def test_every_way_to_fit_ours_can_be_switched():
+    for part in (methods.NO_TEACHERS, methods.NO_SELF_TRAINING, methods.EQUAL_WEIGHTS):
+        with part():
+            pass

@@ -3,12 +3,20 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
+from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 import halfseen
-from halfseen import HalfSeenClassifier, HalfSeenRegressor, InputError
+from halfseen import (
+    AdaptationImputationClassifier,
+    HalfSeenClassifier,
+    HalfSeenRegressor,
+    InputError,
+)
 from halfseen.cli.app import app
+from halfseen.model.summaries import told
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -101,7 +109,9 @@ def test_two_rows_of_a_class_are_enough_and_one_is_said():
     assert auc(model, target, truth) > 0.6
     assert "held_out_source" not in model.metrics
     source.loc[yes[1], "y"] = None
-    with pytest.raises(InputError, match="Class 'yes' of label 'y' has 1 rows; at least 2 are"):
+    with pytest.raises(
+        InputError, match="Class 'yes' of label 'y' has one row; at least 2 are needed"
+    ):
         halfseen.fit(source, target, "y", report=False)
 
 
@@ -131,3 +141,72 @@ def test_unlabelled_rows_must_be_complete_and_alike():
         estimator.fit(X, y, X_target=target, X_unlabelled=rows.drop(columns="test"))
     with pytest.raises(InputError, match="columns of other kinds"):
         estimator.fit(X, y, X_target=target, X_unlabelled=rows.assign(test="high"))
+
+
+def test_rows_without_a_label_are_left_out_where_they_are_a_handful():
+    source, target, _ = problem(labels=590)
+    with pytest.warns(UserWarning, match="10 complete rows have none: so few that they are left"):
+        model = halfseen.fit(source, target, "y", report=False)
+    assert "few_labels" not in model.metrics
+    assert set(model.metrics["weights"]) == {"boosted_trees", "forest", "regression"}
+
+
+def test_what_taught_is_said_with_its_controls():
+    source, target, _ = problem(labels=60)
+    model = halfseen.fit(source, target, "y", report=False)
+    few = model.metrics["few_labels"]
+    for gain in (few["labels_alone"], few["half_the_labels"], model.metrics["teaching"]):
+        assert gain["rows"] == 60
+        assert gain["standard_error"] > 0.0
+    said = " ".join(told(model.metrics))
+    assert "60 rows have a label and teachers label 540 more" in said
+    assert f"labels {few['half_the_labels']['gain']:+.3f}" in said
+    assert "What the missing columns brought: " not in said
+
+
+def test_an_estimator_of_ones_own_may_teach():
+    source, target, truth = problem(labels=40)
+    asked = []
+
+    class Told(LinearDiscriminantAnalysis):
+        def predict_proba(self, X):
+            asked.append(X.shape[1])
+            return super().predict_proba(X)
+
+    X, y = source.drop(columns="y"), source["y"]
+    plain = HalfSeenClassifier(random_state=0).fit(X, y, X_target=target)
+    model = HalfSeenClassifier(random_state=0, teachers=[Told()]).fit(X, y, X_target=target)
+    assert set(asked) == {1, 3, 4}  # x2 alone, x1 alone, both
+    assert (model.predict_proba(target) != plain.predict_proba(target)).any()
+    assert auc(model.model_, target, truth) > 0.6
+    whole = source.assign(y=np.where(source["test"] > 0, "yes", "no"))
+    asked.clear()
+    halfseen.fit(whole, target, "y", teachers=[Told()], report=False)
+    assert set(asked) == {3, 4}
+    with pytest.raises(halfseen.OptionError, match="The teacher LinearSVC has no predict_proba"):
+        halfseen.fit(source, target, "y", teachers=[LinearSVC()], report=False)
+
+
+def test_networks_learn_from_all_complete_rows_too():
+    source, target, truth = problem(labels=30)
+    steps = {"training.joint_epochs": 3}
+    few = AdaptationImputationClassifier(options=steps, random_state=0)
+    few.fit(source.drop(columns="y"), source["y"], X_target=target)
+    assert few.model_.metrics["few_labels"]["unlabelled"] == 570
+    known = source[source["y"].notna()]
+    alone = AdaptationImputationClassifier(options=steps, random_state=0)
+    alone.fit(known.drop(columns="y"), known["y"], X_target=target)
+    assert auc(few, target, truth) > auc(alone, target, truth)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4])
+def test_a_rare_class_does_not_stop_a_fit_of_labelled_rows(rows):
+    source, target, truth = problem(labels=200)
+    source = source[source["y"].notna()].reset_index(drop=True)
+    rare = np.flatnonzero(source["y"] == "yes")[rows:]
+    source = source.drop(index=rare).reset_index(drop=True)
+    model = halfseen.fit(source, target, "y", report=False)
+    assert auc(model, target, truth) > 0.6
+    assert ("held_out_source" in model.metrics) == (rows > 3)
+    said = " ".join(told(model.metrics))
+    assert ("Class 'yes' has too few labelled rows to measure on" in said) == (rows <= 3)

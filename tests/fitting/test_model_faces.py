@@ -173,9 +173,9 @@ SENTENCES = {
         "has 9 rows; at least 10 are needed to adapt to it.",
     ),
     "a rare class": (
-        lambda: (mixed()[0], np.array(["rare"] * 2 + ["well"] * 59 + ["sick"] * 59), mixed()[2]),
+        lambda: (mixed()[0], np.array(["rare"] + ["well"] * 60 + ["sick"] * 59), mixed()[2]),
         without_day(),
-        "Class 'rare' of label 'label' has 2 rows; at least 5 are needed to learn from some",
+        "Class 'rare' of label 'label' has one row; at least 2 are needed: label another",
     ),
     "an unknown column": (
         mixed,

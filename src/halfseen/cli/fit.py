@@ -111,7 +111,6 @@ def fit_part(
     """Fit one set of missing columns, and say how good the model is on held-out rows."""
     from halfseen.alarms.table_alarms import table_alarms
     from halfseen.api import fit_domains
-    from halfseen.distillation import few_label_sentences
     from halfseen.fitting.member_training import Hooks
 
     with going_on(output, terminal) as unfinished, terminal.fit_progress() as bar:
@@ -123,7 +122,5 @@ def fit_part(
         command = shlex.join(["halfseen", *sys.argv[1:]])
         model.report = {**model.report, "command": command}
     print_metrics(model.metrics, terminal.console)
-    for sentence in few_label_sentences(model.metrics):
-        terminal.say(sentence)
     show_alarms(model.alarms[len(table_alarms(inferred)) :], terminal)
     return model

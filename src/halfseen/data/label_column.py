@@ -219,11 +219,11 @@ def ordered_classes(
         raise InputError(
             f"The label {name!r} has {len(labels):,} different values such as {first!r}{advice}"
         )
-    alone = [value for value, count in labels.items() if count < fewest]
+    alone = [value for value, count in labels.items() if count == 1] if fewest > 1 else []
     if alone:
         raise InputError(
-            f"Class {class_name(alone[0])!r} of label {name!r} has {labels[alone[0]]} rows; "
-            f"at least {fewest} are needed to learn from some and measure on others."
+            f"Class {class_name(alone[0])!r} of label {name!r} has one row; at least 2 are needed: "
+            "label another one of it, or leave the class out."
         )
     classes = sorted(labels)
     if spec.positive is None:

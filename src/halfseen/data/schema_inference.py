@@ -28,8 +28,8 @@ from halfseen.data.tables import Table, empty_columns, pooled
 from halfseen.data.values import quoted
 from halfseen.errors import InputError, capitalized
 
-FEWEST_OF_FEW = 2
-"""Labelled rows that each class must have beside rows without a label."""
+FEWEST_TAUGHT = 0.1
+"""Rows without a label, per labelled one, below which they would teach nothing."""
 MOST_CATEGORIES = 64
 """Categories of a column that get an input of their own; the rest shares one."""
 SKEWED = 2.0
@@ -109,10 +109,12 @@ def infer_schema(
         raise InputError(f"The label {spec.label!r} of {source.where} is empty in every row.")
     unlabelled = here.rows - here.labelled
     if unlabelled:
-        fewest = min(fewest, FEWEST_OF_FEW)
+        taught = "teachers that see the missing columns label them"
+        if unlabelled < FEWEST_TAUGHT * here.labelled:
+            unlabelled, taught = 0, "so few that they are left out"
         notes.append(
-            f"{here.labelled:,} source rows have a label; {unlabelled:,} complete rows have none: "
-            "teachers that see the missing columns label them."
+            f"{here.labelled:,} source rows have a label; {here.rows - here.labelled:,} complete "
+            f"rows have none: {taught}."
         )
     here.rows = here.labelled
     there = summarize_as(

@@ -15,7 +15,14 @@ COLUMNS = ("missing", "keep", "categorical", "drop")
 
 
 @with_parameters(
-    *COLUMNS, "members", "effort", "time_limit", "seeds", "memory_mib", random_state=None
+    *COLUMNS,
+    "members",
+    "teachers",
+    "effort",
+    "time_limit",
+    "seeds",
+    "memory_mib",
+    random_state=None,
 )
 class HalfSeenRegressor(RegressorMixin, FrameEstimator):  # type: ignore[misc]
     """Predict amounts on a shifted target in which some inputs are never measured.

@@ -15,13 +15,17 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.distillation import (
+    FOLDS,
+    FOLDS_OF_FEW,
     SoftLabels,
+    half_of,
     is_student,
     of_all_rows,
     of_soft_labels,
     soft_labels_of,
     soft_labels_of_few,
     student_job,
+    student_of_few,
     taught,
     what_was_taught,
 )
@@ -45,8 +49,8 @@ from halfseen.settings import FitSettings
 if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner
 
-CONTROL, PUPIL = "control", "pupil"
-"""Students that are compared: of teachers that saw x1 alone, and of the complete source."""
+CONTROL, PUPIL, HALF = "control", "pupil", "half"
+"""Students compared: of teachers that saw x1 alone, of the complete source, of half the labels."""
 _Key = tuple[str, int | None, int]
 """A kind of member, the part of the rows that it learned from, and its seed."""
 
@@ -68,6 +72,8 @@ class Hooks:
 
 ALWAYS = ("boosted_trees", "regression")
 """Members that no time limit leaves out."""
+MEASURED = 2_000
+"""Rows without a label that students learn from where they are only measured."""
 TEACHERS = 3.0
 """How many times as long as the members their teachers are taken to need."""
 
@@ -114,10 +120,11 @@ class MemberTraining:
         self.rows, self.settings, self.hooks, self._inputs = rows, settings, hooks, inputs
         self._identity, self._distils, self.seeds = identity, distils, seeds
         self._variants = settings.variants(inputs)
-        self._others: dict[_Key, Member] = {}
+        self._others: dict[_Key, Member] | None = None
         self._begun = 0
-        self._gains: list[Floats] = []
+        self._gains: dict[str, list[Floats]] = {}
         self._soft: dict[int | None, SoftLabels] = {}
+        self._students: dict[int | None, TrainingJob] = {}
 
     def members(
         self, learners: Sequence[Learner], fold: int | None, source: Sample
@@ -126,14 +133,17 @@ class MemberTraining:
 
         They are as many as seeds, or one; networks of images as many for each model.
         """
-        if not self._others:
+        if self._others is None:
             self._others, self._gains = self._fit_others(learners)
+        others = self._others
 
         def member(learner: Learner, seed: int) -> Member:
             if learner.name != NETWORKS:
-                return self._others[learner.name, fold, seed]
+                return others[learner.name, fold, seed]
             networks = cast("NetworksLearner", learner)
             task = self.job(networks.method, fold, source, seed)
+            if fold in self._students:
+                task = replace(task, source=self._students[fold].source)
             self._begin(learner, task)
             return networks.fit(task)
 
@@ -185,7 +195,9 @@ class MemberTraining:
             left_out.add("teachers")
         return frozenset(left_out)
 
-    def _fit_others(self, learners: Sequence[Learner]) -> tuple[dict[_Key, Member], list[Floats]]:
+    def _fit_others(
+        self, learners: Sequence[Learner]
+    ) -> tuple[dict[_Key, Member], dict[str, list[Floats]]]:
         """Fit all members but networks on all parts of the rows, several at once.
 
         Return them, and what x2 taught a student about the rows of each fold.
@@ -207,7 +219,7 @@ class MemberTraining:
         ]
         large = any(isinstance(each, BoostedTreesLearner) and each.large for each in others)
         students = [learner for learner in others if is_student(learner)]
-        given = self._lessons(parts, large) if students and self._distils else {}
+        given = self._soft_labels(parts, large) if students and self._distils else {}
         first = self.settings.seed
         calls: dict[_Key, Callable[[], Member]] = {}
         for part, task in parts.items():
@@ -235,7 +247,7 @@ class MemberTraining:
             )
             for part in compared
         ]
-        return found, gains
+        return found, {CONTROL: gains} if gains else {}
 
     @property
     def distils_few(self) -> bool:
@@ -250,65 +262,84 @@ class MemberTraining:
         if not self._soft:
             return None
         believed = float(np.mean([soft.believed for soft in self._soft.values()]))
-        students = [isinstance(learner, Distilled) for learner in learners]
+        students = [isinstance(one, Distilled) or one.name == NETWORKS for one in learners]
         shares = np.where(students, believed, 1.0 - believed)
         return tuple((shares / shares.sum()).tolist())
 
     def _fit_few(
         self, learners: Sequence[Learner], parts: Mapping[int | None, TrainingJob]
-    ) -> tuple[dict[_Key, Member], list[Floats]]:
+    ) -> tuple[dict[_Key, Member], dict[str, list[Floats]]]:
         """Fit members on labelled rows alone, and students on all complete rows.
 
-        The control of a student learns in the same way from teachers that see x1 alone.
+        What one student learned is told from three controls: the same member on labels alone, a
+        student of teachers that see x1 alone, and a student of half the labels.
         """
         unlabelled, first = self.rows.unlabelled, self.settings.seed
         assert unlabelled is not None
         others = [learner for learner in learners if learner.name != NETWORKS]
         calls: dict[_Key, Callable[[], Member]] = {}
-        student = next(learner for learner in others if isinstance(learner, Distilled))
+        student = next((each for each in others if isinstance(each, Distilled)), None)
+        teachers = tuple(self.settings.teachers)
+        drawn = np.random.default_rng(first).permutation(len(unlabelled))
+        some = unlabelled[np.sort(drawn[:MEASURED])]
         for part, job in parts.items():
-            soft = self._soft[part] = soft_labels_of_few(job, unlabelled)
-            own = student_job(job, unlabelled, soft.complete, soft.beyond)
+            more, count = (unlabelled, FOLDS_OF_FEW) if part is None else (some, FOLDS)
+            soft = soft_labels_of_few(job, more, teachers=teachers, count=count)
+            self._soft[part] = soft
+            own = self._students[part] = student_job(job, more, soft.complete, soft.beyond)
             for learner in others:
                 given = own if isinstance(learner, Distilled) else job
                 for seed in self._seeds_of(learner):
                     fit = partial(self._fitted, learner, replace(given, seed=seed))
                     calls[learner.name, part, seed] = fit
-            if part is not None:
-                control = student_job(job, unlabelled, soft.control, soft.beyond_control)
+            if part is not None and student is not None:
+                control = student_job(job, some, soft.control, soft.beyond_control)
                 calls[CONTROL, part, first] = partial(student.fit, control)
+                half = half_of(job)
+                if half is not None:
+                    calls[HALF, part, first] = partial(
+                        student_of_few, student, half, some, teachers
+                    )
         members = dict(zip(calls, run_parallel(list(calls.values())), strict=True))
-        gains = [
-            what_was_taught(
-                members[student.name, part, first],
-                members[CONTROL, part, first],
-                self.rows.folds[part].held_out,
-                job,
-            )
-            for part, job in parts.items()
-            if part is not None
-        ]
-        return members, gains
+        if student is None:
+            return members, {}
+        gains = {
+            control: [
+                what_was_taught(
+                    members[student.name, part, first],
+                    members[control, part, first],
+                    self.rows.folds[part].held_out,
+                    job,
+                )
+                for part, job in parts.items()
+                if (control, part, first) in members and part is not None
+            ]
+            for control in (CONTROL, HALF, student.learner.name)
+        }
+        return members, {control: gain for control, gain in gains.items() if gain}
 
     @property
-    def few_labels(self) -> dict[str, float]:
+    def few_labels(self) -> dict[str, Any]:
         """How many rows have a label, and how far teachers of the others are believed."""
         if self.rows.unlabelled is None:
             return {}
-        facts: dict[str, float] = {
+        facts: dict[str, Any] = {
             "labelled": len(self.rows.sample),
             "unlabelled": len(self.rows.unlabelled),
         }
         if self._soft:
             whole = self._soft.get(None) or next(iter(self._soft.values()))
             facts |= {"lead": float(whole.lead), "believed": float(whole.believed)}
+            for control in self._gains.keys() - {CONTROL}:
+                name = "half_the_labels" if control == HALF else "labels_alone"
+                facts[name] = self._gain_over(control)
         return facts
 
     def _fitted(self, learner: Learner, task: TrainingJob) -> Member:
         self._begin(learner, task)
         return learner.fit(task)
 
-    def _lessons(
+    def _soft_labels(
         self, parts: Mapping[int | None, TrainingJob], large: bool
     ) -> dict[int | None, SoftLabels]:
         """Return what teachers that saw the complete source say of the rows of each part."""
@@ -318,7 +349,8 @@ class MemberTraining:
         places = [fold.places for fold in folds if fold.places is not None]
         asked = [fold.held_out.inputs for fold in folds] if places else None
         taught = [parts[number] for number in range(len(folds))]
-        given = soft_labels_of(taught, asked, large=large) if folds else []
+        teachers = tuple(self.settings.teachers)
+        given = soft_labels_of(taught, asked, large=large, teachers=teachers) if folds else []
         found: dict[int | None, SoftLabels] = {
             number: lesson for number, lesson in enumerate(given) if lesson is not None
         }
@@ -326,16 +358,17 @@ class MemberTraining:
             if found and len(found) == len(places):
                 kind = self.rows.target_type
                 return found | {None: of_all_rows(list(found.values()), places, kind)}
-            (whole,) = soft_labels_of([parts[None]], control=False, large=large)
+            (whole,) = soft_labels_of([parts[None]], control=False, large=large, teachers=teachers)
             found |= {} if whole is None else {None: whole}
         return found
 
     @property
     def gain(self) -> dict[str, float]:
         """The mean of what x2 taught each held-out row, with its standard error."""
-        if not self._gains:
-            return {}
-        gains = np.concatenate(self._gains)
+        return self._gain_over(CONTROL) if CONTROL in self._gains else {}
+
+    def _gain_over(self, control: str) -> dict[str, float]:
+        gains = np.concatenate(self._gains[control])
         error = gains.std(ddof=1) / np.sqrt(len(gains))
         return {"gain": float(gains.mean()), "standard_error": float(error), "rows": len(gains)}
 

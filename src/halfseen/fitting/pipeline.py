@@ -401,6 +401,8 @@ class _Fitting:
         """Return what else the metrics of a model keep."""
         kind, settings, sample = self.rows.target_type, self.settings, self.rows.sample
         facts: dict[str, Any] = {"task": kind.task}
+        if self.settings.holds_out(self.inputs) and not self.rows.folds and counts:
+            facts["unmeasured"] = f"Class {self._class_names[int(np.argmin(counts))]!r}"
         if training.gain:
             facts["teaching"] = training.gain
         if training.few_labels:

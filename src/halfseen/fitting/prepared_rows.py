@@ -104,11 +104,11 @@ def prepared_in_memory(
 
     Fewer than :data:`SMALL` source rows of a table are held out fold by fold, and any if it is to
     be `thorough`; otherwise, and of images, whose networks take longer, a fifth is held out. Where
-    `few` have a label, a third is held out in turn, if each class has enough for that.
+    `few` have a label, a third is held out in turn. None is where a class has too few rows for it.
     """
-    if few and hold_out:
-        hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
+    if in_turn and hold_out:
+        hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     count = FOLDS_OF_FEW if few else FOLDS
     parts = _folds(source, target_type, seed, count, in_turn=in_turn) if hold_out else []
     digest = hashlib.sha256()
@@ -144,10 +144,12 @@ def prepared_tables(inferred: InferredTables, settings: FitSettings) -> Prepared
         few=bool(inferred.unlabelled),
     )
     labelled = _labelled([(target, labels)], kind) if inferred.labelled else None
+    rows = replace(rows, measured=measured_columns(schema), labelled=labelled)
     unlabelled = _unlabelled(rows_of, inferred, TRAINING_ROWS)
-    return replace(
-        rows, measured=measured_columns(schema), labelled=labelled, unlabelled=unlabelled
-    )
+    if unlabelled is None:
+        return rows
+    fingerprint = hashlib.sha256(rows.fingerprint.encode() + unlabelled.tobytes()).hexdigest()
+    return replace(rows, unlabelled=unlabelled, fingerprint=fingerprint)
 
 
 def _unlabelled(stream: RowStream, inferred: InferredTables, most: int) -> Matrix | None:

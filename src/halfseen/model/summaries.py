@@ -65,7 +65,9 @@ def alignment_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def teaching_sentence(metrics: Mapping[str, Any]) -> str:
-    """Say what the columns that only the source has brought."""
+    """Say what the columns that only the source has brought; of few labels there is more to say."""
+    if "labels_alone" in metrics.get("few_labels", {}):
+        return ""
     kind, found = target_type_of(metrics), metrics["teaching"]
     gain, error = found["gain"], 2 * found["standard_error"]
     verdict = (
@@ -78,6 +80,46 @@ def teaching_sentence(metrics: Mapping[str, Any]) -> str:
         f"{kind.unit} lower, ± {error:.4f}, than with teachers that saw the observed columns "
         "alone)."
     )
+
+
+def few_labels_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what complete rows without a label brought, and what more labels would bring.
+
+    Examples
+    --------
+    >>> few = {"labelled": 100, "unlabelled": 1_628, "lead": 4.3, "believed": 0.96}
+    >>> print(few_labels_sentence({"few_labels": few}))
+    100 rows have a label and teachers label 1,628 more; students of these have 96% of the answer. \
+Teachers that see the missing columns are 4.3 standard errors ahead of teachers that do not.
+    """
+    few, kind = metrics["few_labels"], target_type_of(metrics)
+    if "believed" not in few:
+        return f"{few['unlabelled']:,} complete rows without a label teach nothing here."
+    lead = few["lead"]
+    found = (
+        f"{few['labelled']:,} rows have a label and teachers label {few['unlabelled']:,} more; "
+        f"students of these have {few['believed']:.0%} of the answer. Teachers that see the "
+        f"missing columns are {abs(lead):.1f} standard errors "
+        f"{'ahead of' if lead > 0 else 'behind'} teachers that do not."
+    )
+    if "labels_alone" not in few:
+        return found
+
+    def gain(of: Mapping[str, float]) -> str:
+        return f"{of['gain']:+.3f} ± {2 * of['standard_error']:.3f}"
+
+    found += (
+        f" What taught a student, in {kind.row_loss_words} of held-out rows{kind.unit and ','}"
+        f"{kind.unit}: rows without a label {gain(few['labels_alone'])} (against labels alone), of "
+        f"it the missing columns {gain(metrics['teaching'])} (against teachers that see the "
+        "observed columns alone)"
+    )
+    if "half_the_labels" in few:
+        found += (
+            f"; the second half of the labels {gain(few['half_the_labels'])}: as many again would "
+            "hardly bring more"
+        )
+    return f"{found}."
 
 
 TOLD = ("accuracy", "auc", "rmse", "r2", "coverage")
@@ -138,14 +180,21 @@ def advice(metrics: Mapping[str, Any]) -> str:
     return ""
 
 
+def unmeasured_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say why nothing was measured."""
+    return f"{metrics['unmeasured']} has too few labelled rows to measure on: label more of it."
+
+
 TOLD_OF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "time_limit": time_sentence,
     "seeds": seeds_sentence,
     "weights": weights_sentence,
     "alignment": alignment_sentence,
+    "few_labels": few_labels_sentence,
     "teaching": teaching_sentence,
     "target_labels": labels_sentence,
     "members": advice,
+    "unmeasured": unmeasured_sentence,
 }
 
 

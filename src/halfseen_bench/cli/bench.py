@@ -28,6 +28,7 @@ app = typer.Typer(
 )
 
 app.add_typer(panel.app)
+app.command("few-labels")(panel.few_labels)
 
 _MARK = b"Software\0halfseen"
 """What a picture says of its origin."""

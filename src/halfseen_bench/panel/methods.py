@@ -82,15 +82,19 @@ def tuned_logistic(seed: int) -> Any:
     return GridSearchCV(LogisticRegression(max_iter=300), search, scoring="neg_log_loss", cv=3)
 
 
-def imputed(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
-    """Ridge regression from the shared columns to the others, then LightGBM on both."""
-    absent = source.columns.difference(target.columns)
-    shared, other = prepared(True).fit(source[target.columns]), prepared(True).fit(source[absent])
-    x1, x2 = shared.transform(source[target.columns]), other.transform(source[absent])
-    rows = shared.transform(target)
-    ridge = Ridge(10.0).fit(x1, x2)
-    model = boosted(seed).fit(np.hstack([x1, x2]), y)
-    return in_all_classes(model, np.hstack([rows, ridge.predict(rows).reshape(len(rows), -1)]), y)
+def imputed_by(make: Callable[[int], Any]) -> Predict:
+    """Predict the other columns from the shared ones, then LightGBM on both."""
+
+    def predict(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
+        absent = source.columns.difference(target.columns)
+        shared, other = prepared(True).fit(source[target.columns]), prepared(True)
+        x1, x2 = shared.transform(source[target.columns]), other.fit_transform(source[absent])
+        rows, known = shared.transform(target), y >= 0
+        filled = make(seed).fit(x1, x2).predict(rows).reshape(len(rows), -1)
+        model = boosted(seed).fit(np.hstack([x1, x2])[known], y[known])
+        return in_all_classes(model, np.hstack([rows, filled]), y)
+
+    return predict
 
 
 def weighted(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
@@ -130,6 +134,8 @@ def in_all_classes(model: Any, rows: Floats, y: Labels) -> Floats:
     """Return probabilities with a column for each class, also where the model saw fewer."""
     found = np.zeros((len(rows), int(y.max()) + 1))
     found[:, model.classes_] = model.predict_proba(rows)
+    untold = np.isnan(found).any(axis=1)  # rows that no label has spread to
+    found[untold] = np.bincount(y[y >= 0]) / (y >= 0).sum()
     return found
 
 
@@ -154,7 +160,7 @@ BASELINES: dict[str, Predict] = {
     "logistic regression, tuned, own scale": plain(tuned_logistic, scaled=True, own=True),
     "LightGBM": plain(boosted),
     "random forest": plain(forest),
-    "ridge to the missing columns, LightGBM": imputed,
+    "ridge to the missing columns, LightGBM": imputed_by(lambda seed: Ridge(10.0)),
     "LightGBM, importance weights": weighted,
     "skada, CORAL": adapted("CORALAdapter"),
     "skada, subspace alignment": adapted("SubspaceAlignmentAdapter"),
@@ -166,7 +172,7 @@ def _equal(kind: Any, answers: Sequence[Floats], *others: Any) -> tuple[float, .
 
 
 WITH_NETWORKS = ["networks", "boosted_trees", "forest", "regression"]
-NO_TEACHERS = partial(mock.patch.object, FitSettings, "teaches", return_value=False)
+NO_TEACHERS = partial(mock.patch.object, FitSettings, "distils", return_value=False)
 NO_SELF_TRAINING = partial(mock.patch.object, drift, "self_trained", return_value=None)
 EQUAL_WEIGHTS = partial(mock.patch.object, ClassTarget, "fit_shares", _equal)
 OURS: dict[str, Predict] = {

@@ -44,8 +44,8 @@ def run_panel(
     only looked at once a version is finished, instead of the others.
     """
     known = EVALUATION if evaluation else DEVELOPMENT
-    loaders = _named(known, problems, "--problems")
-    chosen = _named(OURS, ours, "--ours")
+    loaders = named_in(known, problems, "--problems")
+    chosen = named_in(OURS, ours, "--ours")
     methods = BASELINES | {f"halfseen, {name}": predict for name, predict in chosen.items()}
     done = {(r["problem"], r["method"], r["seed"]) for r in read_records(log)}
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))
@@ -57,20 +57,22 @@ def run_panel(
             data = load(seed)
             for name in waiting:
                 record = {"problem": problem, "method": name, "seed": seed}
-                record |= _measured(methods[name], data, seed)
+                record |= measured_run(methods[name], data, seed)
                 with log.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
                 yield record
 
 
-def _named(known: Mapping[str, Any], names: Sequence[str], option: str) -> dict[str, Any]:
+def named_in(known: Mapping[str, Any], names: Sequence[str], option: str) -> dict[str, Any]:
+    """Return what is named, all of it where nothing is."""
     for name in names:
         if name not in known:
             raise OptionError(f"{option} {name}: there are {'; '.join(known)}.")
     return {name: known[name] for name in names or known}
 
 
-def _measured(predict: Predict, data: PanelProblem, seed: int) -> Record:
+def measured_run(predict: Predict, data: PanelProblem, seed: int) -> Record:
+    """Return every metric of a method on a problem, and its seconds."""
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,0 +1,216 @@
+"""Few labels, many complete rows: what the missing columns teach, beside what others would do.
+
+Of a problem's complete source rows some are drawn whose labels are known; the others are there
+without one, as -1. *Development* problems chose the algorithm; *evaluation* problems are looked at
+once per version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import Ridge
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+
+from halfseen.arrays import Floats
+from halfseen_bench.data.nhanes import MISSING, load_adults
+from halfseen_bench.data.pairs import Labels
+from halfseen_bench.panel.methods import Predict, boosted, forest, imputed_by, logistic, ours, plain
+from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
+from halfseen_bench.panel.public_tables import read_table
+from halfseen_bench.panel.running import Record, measured_run, named_in, read_records
+
+COUNTS = (20, 50, 100, 200, 500, 1_000, 0)
+"""Labelled rows; 0 stands for all."""
+LEAST = 2
+"""Labelled rows of each class in every draw."""
+
+
+def nhanes(seed: int) -> PanelProblem:
+    """Who was told of diabetes: white adults to others, whose blood was not drawn."""
+    adults = load_adults()
+    hidden = adults.target.drop(columns=list(MISSING.values()))
+    return PanelProblem(adults.source, adults.labels, hidden, adults.truth)
+
+
+def pbc(seed: int) -> PanelProblem:
+    """Who died of primary biliary cirrhosis: patients of a trial to those outside it."""
+    table = read_table("survival", "pbc")
+    unknown = ["ascites", "hepato", "spiders", "chol", "copper", "alk.phos", "ast", "trig"]
+    in_trial, died = table["trt"].notna().to_numpy(), (table["status"] == 2).to_numpy().astype(int)
+    rows = table[["age", "sex", "edema", "bili", "albumin", "platelet", "protime", "stage"]]
+    rows = rows.assign(sex=rows["sex"].astype(str).astype(object))
+    source = pd.concat([rows, table[unknown]], axis=1)[in_trial].reset_index(drop=True)
+    target = rows[~in_trial].reset_index(drop=True)
+    return PanelProblem(source, died[in_trial], target, died[~in_trial])
+
+
+OPEN: dict[str, Callable[[int], PanelProblem]] = {"NHANES": nhanes, "bank": DEVELOPMENT["bank"]}
+CLOSED: dict[str, Callable[[int], PanelProblem]] = {
+    "shoppers": EVALUATION["shoppers"],
+    "heart": EVALUATION["heart, VA"],
+    "PBC": pbc,
+    "reviews": EVALUATION["reviews, films to electronics"],
+}
+
+
+def labelled(predict: Predict) -> Predict:
+    """Learn from the labelled rows, as if there were no others."""
+
+    def alone(source: pd.DataFrame, y: Labels, target: pd.DataFrame, seed: int) -> Floats:
+        known = y >= 0
+        return predict(source[known].reset_index(drop=True), y[known], target, seed)
+
+    return alone
+
+
+def without_missing(predict: Predict) -> Predict:
+    """Learn from all rows, but never see what the target lacks."""
+    return lambda source, y, target, seed: predict(source[target.columns], y, target, seed)
+
+
+def spreading(seed: int) -> Any:
+    return LabelSpreading(kernel="knn", max_iter=200)
+
+
+def trees_of_each(seed: int) -> Any:
+    from lightgbm import LGBMRegressor
+
+    return MultiOutputRegressor(LGBMRegressor(random_state=seed, verbose=-1, n_jobs=1))
+
+
+METHODS: dict[str, Predict] = {
+    "logistic regression": labelled(plain(logistic, scaled=True)),
+    "LightGBM": labelled(plain(boosted)),
+    "random forest": labelled(plain(forest)),
+    "SelfTrainingClassifier": plain(lambda seed: SelfTrainingClassifier(forest(seed))),
+    "LabelSpreading": plain(spreading, scaled=True),
+    "ridge to x2, LightGBM": imputed_by(lambda seed: Ridge(10.0)),
+    "boosted trees to x2, LightGBM": imputed_by(trees_of_each),
+    "halfseen, labels alone": labelled(ours()),
+    "halfseen, self-training": without_missing(ours()),
+    "halfseen": ours(),
+}
+"""The last three have the same learners: what is between them is what x2 brings."""
+
+
+def drawn(labels: Labels, count: int, draw: int) -> Labels | None:
+    """Return labels of which so many are known, two of each class among them; None if too few."""
+    if not count:
+        return labels
+    random = np.random.default_rng([draw, count])
+    for _ in range(1_000):
+        rows = random.permutation(len(labels))[:count]
+        if count < len(labels) and np.bincount(labels[rows], minlength=2).min() >= LEAST:
+            return np.where(np.isin(np.arange(len(labels)), rows), labels, -1)
+    return None
+
+
+def run_few(
+    log: Path,
+    problems: Mapping[str, Callable[[int], PanelProblem]],
+    *,
+    methods: Sequence[str] = (),
+    labels: Sequence[int] = COUNTS,
+    draws: int = 5,
+) -> Iterator[Record]:
+    """Run what the log does not hold yet, and yield each new result; a line of JSON each."""
+    keys = ("problem", "labels", "seed", "method")
+    chosen = named_in(METHODS, methods, "--methods")
+    done = {tuple(record[key] for key in keys) for record in read_records(log)}
+    for name, load in problems.items():
+        data = load(0)
+        for seed in range(draws):
+            for count in labels:
+                known = drawn(data.labels, count, seed)
+                for method, predict in chosen.items() if known is not None else ():
+                    key = (name, count, seed, method)
+                    if key in done:
+                        continue
+                    assert known is not None
+                    found = measured_run(predict, data._replace(labels=known), seed)
+                    record = dict(zip(keys, key, strict=True)) | found
+                    with log.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(record) + "\n")
+                    yield record
+
+
+# --- tables and curves ----------------------------------------------------------------------
+
+
+def means(records: Sequence[Record]) -> dict[tuple[str, int, str], float]:
+    """Return means over draws in percent: of AUC, or of accuracy where there are more classes."""
+    scores: dict[tuple[str, int, str], list[float]] = {}
+    for record in records:
+        score = record["accuracy"] if record["auc"] is None else record["auc"]
+        scores.setdefault((record["problem"], record["labels"], record["method"]), []).append(score)
+    return {key: 100.0 * float(np.mean(values)) for key, values in scores.items()}
+
+
+def few_table(records: Sequence[Record]) -> str:
+    """Return a table of each problem; public tables, whose names have a /, together."""
+    score = means(records)
+    names = list(dict.fromkeys(name for name, _, _ in score))
+    parts = [_curve_table(name, score) for name in names if "/" not in name]
+    public = [name for name in names if "/" in name]
+    return "\n\n".join(parts + ([_public_table(public, score)] if public else []))
+
+
+def _curve_table(name: str, score: Mapping[tuple[str, int, str], float]) -> str:
+    counts = [count for count in COUNTS if any(key[:2] == (name, count) for key in score)]
+    found = pd.DataFrame(
+        {str(c or "all"): [score.get((name, c, m), np.nan) for m in METHODS] for c in counts},
+        index=pd.Index(METHODS, name=name),
+    )
+    return str(found.dropna(how="all").round(1).astype(object).fillna("-").to_markdown())
+
+
+def _public_table(names: Sequence[str], score: Mapping[tuple[str, int, str], float]) -> str:
+    """Return means over tables, and how each method stands to both controls."""
+    controls = ("halfseen, labels alone", "halfseen, self-training")
+    rows = {}
+    for count in COUNTS:
+        for method in METHODS:
+            every = np.array(
+                [[score.get((n, count, m), np.nan) for m in (method, *controls)] for n in names]
+            )
+            every = every[~np.isnan(every).any(1)]
+            if len(every):
+                lead = every[:, :1] - every[:, 1:]
+                worst = lead.min(axis=1).min()
+                rows[count or "all", method] = [
+                    len(every),
+                    every[:, 0].mean(),
+                    *lead.mean(0),
+                    worst,
+                ]
+    columns = ["tables", "mean", "against labels alone", "self-training", "worst"]
+    found = pd.DataFrame.from_dict(rows, orient="index", columns=columns).round(2)
+    return str(found.to_markdown())
+
+
+def figure(records: Sequence[Record], output: Path) -> None:
+    """Draw learning curves, a problem beside the other."""
+    from matplotlib.figure import Figure
+
+    score = means(records)
+    names = list(dict.fromkeys(name for name, _, _ in score if "/" not in name))
+    picture = Figure(figsize=(4.5 * len(names), 3.5), layout="tight")
+    axes = picture.subplots(1, len(names), squeeze=False)[0]
+    shown = ("halfseen", "halfseen, self-training", "halfseen, labels alone", "LightGBM")
+    for name, axis in zip(names, axes, strict=True):
+        for method in shown:
+            counts = [c for c in COUNTS if c and (name, c, method) in score]
+            axis.plot(counts, [score[name, c, method] for c in counts], marker="o", label=method)
+        if (name, 0, "halfseen") in score:
+            whole = score[name, 0, "halfseen"]
+            axis.axhline(whole, color="grey", linestyle=":", label="halfseen, all labels")
+        axis.set(title=name, xscale="log", xlabel="labelled rows", ylabel="AUC on the target, %")
+    axes[0].legend(fontsize=7)
+    picture.savefig(output, dpi=150)
