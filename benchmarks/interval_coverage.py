@@ -21,8 +21,8 @@ import torch
 from halfseen.data.frames import infer_frames, label_column, read_frame
 from halfseen.evidence.risk import deep_embedded_validation
 from halfseen.fitting.pipeline import fit_tables
+from halfseen.fitting.report_facts import LEVEL, as_read, expectation, on_target
 from halfseen.metrics import row_losses
-from halfseen.report.facts import LEVEL, as_read, expectation, on_target
 from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.panel.problems import DEVELOPMENT

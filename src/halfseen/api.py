@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halfseen.alarms import refuse
 from halfseen.alarms.table_alarms import table_alarms
@@ -24,11 +24,13 @@ from halfseen.data.tables import ArrowTable, Table
 from halfseen.errors import InputError
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_images, fit_tables
+from halfseen.fitting.report_facts import facts_of_fit
 from halfseen.members import Sample
 from halfseen.model.model import Model
-from halfseen.model.pattern_model import PatternModel
-from halfseen.report.facts import facts_of_fit
 from halfseen.settings import FitSettings
+
+if TYPE_CHECKING:
+    from halfseen.model.pattern_model import PatternModel
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,11 @@ def fit(
     models = [fit_domains(part, chosen) for part in parts]
     for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
         warnings.warn(alarm, stacklevel=2)
-    return models[0] if len(models) == 1 else PatternModel(tuple(models))
+    if len(models) == 1:
+        return models[0]
+    from halfseen.model.pattern_model import PatternModel
+
+    return PatternModel(tuple(models))
 
 
 def read_tables(

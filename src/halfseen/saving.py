@@ -30,8 +30,8 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from halfseen.arrays import Tensor
-from halfseen.atomic_files import atomic_folder, recover
 from halfseen.errors import InputError, first_fault, reason
+from halfseen.outputs import atomic_folder, recover
 
 FORMAT = 4
 TENSORS = "model.safetensors"

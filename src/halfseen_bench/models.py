@@ -12,13 +12,13 @@ import numpy.typing as npt
 import torch
 
 from halfseen.arrays import normalized
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
 from halfseen.members import NetworksLearner, Sample, TrainingJob
 from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
+from halfseen.outputs import atomic_write
 from halfseen.selection import ONE_FIT_SCORES, SCORES, Evidence, evaluate
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair

@@ -62,7 +62,7 @@ def test_fit_says_what_the_label_is_and_how_good_it_was(folder):
     assert "Members: boosted_trees, regression" in said
     for words in ("RMSE", "mean absolute error", "R²", "ridge regression alone"):
         assert words in said
-    assert "Training shows classes" not in said
+    assert "see classes" not in said
     shown = run("inspect", folder / "model")
     assert "Predicts price: an amount from" in " ".join(shown.split())
 

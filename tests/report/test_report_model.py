@@ -20,10 +20,9 @@ import halfseen
 import tiny
 from halfseen.errors import InputError
 from halfseen.evidence import population_stability
-from halfseen.fitting import prepared_rows
+from halfseen.fitting import prepared_rows, report_facts
 from halfseen.fitting.pipeline import fit_tables
-from halfseen.report import facts as report_facts
-from halfseen.report.facts import (
+from halfseen.fitting.report_facts import (
     Estimate,
     Expectation,
     ReportFacts,

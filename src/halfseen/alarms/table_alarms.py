@@ -205,7 +205,7 @@ def leak_alarms(schema: TableSchema, rows: Matrix, labels: npt.NDArray[Any]) -> 
 
 
 def drift_alarms(distance: float, outside: float) -> list[Alarm]:
-    """Say so where target rows are far (:func:`halfseen.column_maps.distance_of`)."""
+    """Say so where target rows are far (:func:`halfseen.members.aligned.distance_of`)."""
     if outside < OUTSIDE:
         return []
     says = (

@@ -15,7 +15,6 @@ import onnxruntime
 import pyarrow as pa
 from onnx import TensorProto
 
-from halfseen.atomic_files import atomic_write
 from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 from halfseen.data.frames import scaled_bytes
 from halfseen.data.preprocessing import ReadRows, inputs_of
@@ -25,6 +24,7 @@ from halfseen.errors import HalfseenError, InputError
 from halfseen.export.member_graphs import add_member
 from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.model.model import Model
+from halfseen.outputs import atomic_write
 from halfseen.targets import IntervalReach, Scalar, class_name
 
 FORMAT = 2

@@ -40,14 +40,14 @@ from halfseen.members import (
     TrainingJob,
     words_of,
 )
-from halfseen.networks.variants import NetworkVariant
-from halfseen.options import Inputs
 from halfseen.parallel import at_once_workers, run_parallel
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner
+    from halfseen.networks.variants import NetworkVariant
+    from halfseen.options import Inputs
 
 CONTROL, PUPIL, HALF = "control", "pupil", "half"
 """Students compared: of teachers that saw x1 alone, of the complete source, of half the labels."""

@@ -20,6 +20,8 @@ from halfseen.targets import TargetType
 Labels = npt.NDArray[Any]
 NETWORKS = "networks"
 """The kind that needs PyTorch, which is imported where such a member is made or loaded."""
+SIMPLE = ("regression", "boosted_trees", "forest")
+"""Members that are a few lines of another library, the simplest first."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,6 @@ MANY_ROWS = 5_000
 """Rows from which intervals are narrow, and fewer resamples tell them."""
 LEVEL = 0.95
 FEWEST_ROWS = 10
-SIMPLE = ("regression", "boosted_trees", "forest")
-"""Members that are a few lines of another library, the simplest first."""
 
 
 def evaluation(

@@ -22,17 +22,16 @@ from halfseen.data.preprocessors import Preprocessor, TablePreprocessor
 from halfseen.data.schema import TableSchema
 from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
-from halfseen.explain import Explanation
-from halfseen.members import NETWORKS, words_of
+from halfseen.members import NETWORKS, SIMPLE, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
-from halfseen.model.evaluation import SIMPLE, evaluation
 from halfseen.parallel import run_parallel
 from halfseen.saving import Description, write_folder
 from halfseen.targets import TargetType
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
+    from halfseen.explain import Explanation
     from halfseen.members.network_members import NetworksMember
     from halfseen.networks.modules import Networks
     from halfseen.networks.variants import NetworkVariant
@@ -332,6 +331,8 @@ class Model:
 
     def evaluate_rows(self, rows: Matrix, labels: npt.NDArray[Any]) -> dict[str, Any]:
         """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        from halfseen.model.evaluation import evaluation
+
         kind = self.target_type
         alone = {
             words_of(member.kind, kind): kind.to_predictions(member.raw_prediction(rows))

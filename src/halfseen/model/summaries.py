@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from halfseen.members import words_of
-from halfseen.model.evaluation import SIMPLE
+from halfseen.members import SIMPLE, words_of
 from halfseen.targets import ClassTarget, TargetType, target_type_of
 
 AS_WELL = 1.01

@@ -20,7 +20,6 @@ import pyarrow.parquet
 from halfseen.alarms import Alarm, refuse
 from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats
-from halfseen.atomic_files import atomic_write
 from halfseen.data.arrow_columns import check_text_bytes
 from halfseen.data.column_spec import similar
 from halfseen.data.label_column import some_labels
@@ -28,12 +27,13 @@ from halfseen.data.preprocessing import ReadRows, inputs_of
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
 from halfseen.errors import InputError, OptionError, one_line
-from halfseen.explain import Explanation
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
+from halfseen.outputs import atomic_write
 
 if TYPE_CHECKING:  # which needs Pillow
     from halfseen.data.image_folders import ImageFolder, Refuse
+    from halfseen.explain import Explanation
 
 PREDICTION, FILE = "prediction", "file"
 

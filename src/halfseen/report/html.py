@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from halfseen import __version__
-from halfseen.atomic_files import write_text
+from halfseen.outputs import write_text
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dic
 from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
+from halfseen.fitting.report_facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
 from halfseen.model.summaries import member_words, told
-from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
 from halfseen.report.html import (
     Cell,
     Code,

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from halfseen.targets.classification import ClassTarget, ClassWeight, Scalar, class_name
-from halfseen.targets.intervals import IntervalReach, Target
-from halfseen.targets.regression import RegressionTarget
+from halfseen.targets.regression import IntervalReach, RegressionTarget, Target
 
 __all__ = [
     "LABEL_KINDS",

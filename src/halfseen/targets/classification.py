@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,9 @@ from halfseen.metrics import (
     row_losses,
 )
 from halfseen.splitting import rarest_class
-from halfseen.targets.intervals import Look
+
+if TYPE_CHECKING:
+    from halfseen.targets.regression import Look
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""

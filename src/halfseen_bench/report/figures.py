@@ -13,9 +13,9 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
-from halfseen.atomic_files import atomic_write
 from halfseen.blocks import Blocks
 from halfseen.networks.terms import loss_words
+from halfseen.outputs import atomic_write
 from halfseen_bench.data import DomainPair
 
 SOURCE_COLOUR, TARGET_COLOUR = "#c0392b", "#2166ac"
