@@ -18,6 +18,7 @@ import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from unittest import mock
 
 import numpy as np
@@ -67,6 +68,20 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(source_table(120), folder / f"held_out.{ending}")
     write_data_folder(folder / "data")
     return folder
+
+
+def test_names_and_paths_of_ours_exist():
+    gone = []
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        text = page.read_text() if page.name != "CHANGELOG.md" else ""
+        for name in re.findall(r"`((?:halfseen|halfseen_bench|halfseen_serve)(?:\.\w+)+)", text):
+            try:
+                resolve_name(name)
+            except (ImportError, AttributeError):
+                gone.append(f"{page.name}: {name}")
+        paths = re.findall(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`", text)
+        gone += [f"{page.name}: {path}" for path in paths if not (ROOT / path).exists()]
+    assert gone == ["extending.md: src/halfseen_bench/data/NAME.py"]
 
 
 def test_every_block_says_what_it_is():

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -122,6 +123,15 @@ def test_the_check_reads_a_drawing():
     assert layers_of(page) == [["a", "b"], ["c"]]
     with pytest.raises(AssertionError):
         layers_of(page.replace("| 2 |", "| 3 |"))
+
+
+def test_the_page_says_where_each_thing_is_done():
+    """From a question that a reader has to the function that answers it."""
+    rows = re.findall(r"^\| (?:a|an|each|how|the) .*? \| `([\w.]+)`.*? \| `([\w.]+)` \|$",
+                      PAGE.read_text(), re.MULTILINE)  # fmt: skip
+    assert len(rows) == 9
+    for module, name in rows:
+        assert resolve_name(f"{module}:{name}").__module__ == module
 
 
 def test_no_two_classes_have_one_name():
