@@ -36,12 +36,14 @@ def test_adults_with_blood_values_are_two_domains(survey):
         AgeInYearsAtScreening=[50.0, 60.0, 19.0, 30.0, 40.0],
         Glycohemoglobin=[7.0, 5.0, 5.0, 8.0, None],
         DiastolicBloodPres2NdRdgMmHg=[5.397605346934028e-79, 80.0, 80.0, 70.0, 80.0],
+        StandingHeightCm=[None, 180.0, 170.0, 160.0, 150.0],
         MinutesSedentaryActivity=[9999.0, 60.0, 60.0, 30.0, 60.0],
     )
     adults = nhanes.load_adults()
     assert adults.labels.tolist() == [1, 0]
     assert adults.truth.tolist() == [1]  # the others are a child, and one without HbA1c
     assert adults.source["diastolic"].tolist() == [0.0, 80.0]
+    assert adults.source["height"].isna().tolist() == [True, False]
     assert adults.source["minutes_sitting"].isna().tolist() == [True, False]
     assert adults.target["hba1c"].tolist() == [8.0]
 

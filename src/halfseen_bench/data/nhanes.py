@@ -64,6 +64,11 @@ class Adults(NamedTuple):
     target: pd.DataFrame
     truth: Labels
 
+    @property
+    def observed(self) -> pd.DataFrame:
+        """The target as it is when no blood was drawn."""
+        return self.target.drop(columns=list(MISSING.values()))
+
 
 def load_adults() -> Adults:
     """Read adults with a label, HbA1c and cholesterol: 1,728 of the source, 3,201 of the target."""
@@ -77,7 +82,7 @@ def load_adults() -> Adults:
     rows = table[list(named)].rename(columns=named)
     for name in rows:
         if rows[name].dtype.kind == "f":
-            rows[name] = rows[name].where(rows[name].abs() > 1e-70, 0.0)  # SAS writes 0 so
+            rows[name] = rows[name].mask(rows[name].abs() < 1e-70, 0.0)  # SAS writes 0 so
         else:
             rows[name] = rows[name].astype(object).where(rows[name].notna(), None)
     minutes = rows["minutes_sitting"]
