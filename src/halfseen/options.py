@@ -220,13 +220,13 @@ def option_names(inputs: Inputs | None = None) -> list[str]:
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings with dotted names, nested mappings or both as nested mappings."""
-    found: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
     for name, value in settings.items():
         inner = nested(value) if isinstance(value, Mapping) else value
         for part in reversed(str(name).split(".")):
             inner = {part: inner}
-        found = _merged(found, inner)
-    return found
+        whole = _merged(whole, inner)
+    return whole
 
 
 def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,12 +244,12 @@ def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _merged(start: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings with others laid over them; lists and numbers are replaced."""
-    found = dict(start)
+    merged = dict(start)
     for name, value in given.items():
-        before = found.get(name)
+        before = merged.get(name)
         both = isinstance(value, Mapping) and isinstance(before, Mapping)
-        found[name] = _merged(before, value) if both else value  # type: ignore[arg-type]
-    return found
+        merged[name] = _merged(before, value) if both else value  # type: ignore[arg-type]
+    return merged
 
 
 def make_options(settings: Mapping[str, Any], base: Options | None = None) -> Options:
@@ -301,7 +301,7 @@ def _terms(named: Any) -> dict[str, Any]:
         )
     if named:
         import_module("halfseen.networks.terms")  # where the library's own are registered
-    found: dict[str, Any] = {}
+    terms: dict[str, Any] = {}
     for name, settings in named.items():
         if name not in TERM_SETTINGS:
             raise OptionError(
@@ -315,8 +315,8 @@ def _terms(named: Any) -> dict[str, Any]:
             )
         if settings is not None:
             kind = TERM_SETTINGS[name]
-            found[name] = _valid(kind, settings, settings, f"{place}.{name}.").model_dump()
-    return found
+            terms[name] = _valid(kind, settings, settings, f"{place}.{name}.").model_dump()
+    return terms
 
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)

@@ -51,8 +51,8 @@ class Weights:
     def combined(self, answers: Sequence[Floats], kind: TargetType) -> Floats:
         """Return the answer that the members give together."""
         alone = self.members == (1.0,)
-        found = answers[0] if alone else kind.mixed(np.array(self.members), np.stack(answers))
-        return kind.shifted(found, np.array(self.bias)) if self.bias else found
+        answer = answers[0] if alone else kind.mixed(np.array(self.members), np.stack(answers))
+        return kind.shifted(answer, np.array(self.bias)) if self.bias else answer
 
 
 def across_halves(

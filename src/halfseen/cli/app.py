@@ -75,12 +75,12 @@ class LazyGroup(TyperGroup):
 
 
 def imported(name: str) -> Any:
-    found = resolve_name(COMMANDS[name][0])
-    if not isinstance(found, typer.Typer):
+    command = resolve_name(COMMANDS[name][0])
+    if not isinstance(command, typer.Typer):
         alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-        alone.command(name)(found)
-        found = alone
-    return with_shared_options(typer.main.get_command(found))
+        alone.command(name)(command)
+        command = alone
+    return with_shared_options(typer.main.get_command(command))
 
 
 app = typer.Typer(

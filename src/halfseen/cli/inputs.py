@@ -122,14 +122,14 @@ def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     """Open a table whose columns get other names, each said as old=new."""
     from halfseen.data.table_files import open_table
 
-    found = {}
+    names = {}
     parts = ",(?=[^,=]+=)"  # a name may have a comma
     for entry in (part for given in renames or () for part in re.split(parts, given)):
         old, equals, new = entry.partition("=")
         if not equals or not new.strip():
             raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
-        found[old] = new.strip()
-    return open_table(path).renamed(found)
+        names[old] = new.strip()
+    return open_table(path).renamed(names)
 
 
 class Skipped:

@@ -116,15 +116,15 @@ def report(
     check_outputs([Output(written, "the report", is_page)], inputs, force=force)
     with installed_by("report", "A report"):
         from halfseen.report.html import write_page
-    found = [entry for name, entry in logs.items() if any(map(Path.is_file, places[name]))]
-    if not is_model and not found:
+    own_logs = [entry for name, entry in logs.items() if any(map(Path.is_file, places[name]))]
+    if not is_model and not own_logs:
         what = f"has no {MODEL}, nor the log of a benchmark" if path.exists() else "does not exist"
         raise InputError(
             f"{path} {what}: give a folder that `halfseen fit`, `halfseen bench run` or `halfseen "
             "demo` wrote."
         )
     with terminal.status("Writing the report"):
-        write_page(written, _model_page(folder) if is_model else found[0].load()(folder))
+        write_page(written, _model_page(folder) if is_model else own_logs[0].load()(folder))
     terminal.result(f"Report: {written}")
     terminal.document({"report": written})
     if open_:

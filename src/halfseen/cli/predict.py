@@ -93,9 +93,10 @@ def predict(
     name = "Standard output" if piped else output
     took = f"{scored.rows:,} {unit} in {scored.seconds:.2f} s, {rate:,.0f} {unit} a second."
     terminal.result(f"{name}: {took}")
-    found = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
-    found |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": scored.class_shares}
-    terminal.document(found if asked.table else found | skipped)
+    document = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    document |= {"notes": scored.notes, "alarms": scored.alarms}
+    document |= {"class_shares": scored.class_shares}
+    terminal.document(document if asked.table else document | skipped)
 
 
 @contextmanager
@@ -151,11 +152,11 @@ def evaluate(
     asked = open_rows(model, labelled, rename, terminal, of_tables=of_tables, labelled=True)
     with terminal.status("Scoring"):
         if asked.table is not None:
-            found = evaluate_table(asked.model, asked.table, label)
+            measured = evaluate_table(asked.model, asked.table, label)
         else:
-            found = evaluate_images(asked.model, asked.folder, asked.skipped)
-            found |= asked.skipped.tell(terminal)
-    print_evaluation(found, asked.model, terminal)
+            measured = evaluate_images(asked.model, asked.folder, asked.skipped)
+            measured |= asked.skipped.tell(terminal)
+    print_evaluation(measured, asked.model, terminal)
 
 
 def explain(
@@ -181,5 +182,5 @@ def explain(
     if asked.table is None:
         raise OptionError("Reasons speak of columns, and this model takes images.")
     with terminal.status("Explaining"):
-        found = explain_table(asked.model, asked.table, rows=rows, seed=seed)
-    print_explanation(found, terminal)
+        explanation = explain_table(asked.model, asked.table, rows=rows, seed=seed)
+    print_explanation(explanation, terminal)

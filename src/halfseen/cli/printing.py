@@ -143,10 +143,10 @@ def _print_measured(metrics: Mapping[str, Any], console: Console) -> None:
     rows = {
         "missing block hidden, as on the target": names,
         "missing block shown": measured.get("with_missing_block"),
-    } | {f"{member_words(name, kind)} alone": found for name, found in alone.items()}
-    for title, found in rows.items():
-        if found:
-            table.add_row(title, *("–" if v is None else f"{v:g}" for v in found.values()))
+    } | {f"{member_words(name, kind)} alone": values for name, values in alone.items()}
+    for title, values in rows.items():
+        if values:
+            table.add_row(title, *("–" if v is None else f"{v:g}" for v in values.values()))
     console.print(table, highlight=False)
     plain(
         console,
@@ -191,17 +191,17 @@ def print_model(model: Model, terminal: Terminal) -> None:
 # --- what a model says of rows ---------------------------------------------------------------
 
 
-def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) -> None:
+def print_evaluation(evaluation: dict[str, Any], model: Model, terminal: Terminal) -> None:
     """Print what was measured on labelled rows, beside simpler predictions."""
     from halfseen.targets import class_name
 
     kind = model.target_type
-    if found["unlabelled"]:
-        terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
+    if evaluation["unlabelled"]:
+        terminal.say(f"{evaluation['unlabelled']:,} rows without a label are left out.")
     headings = ("", "value", "95% interval", "expected at fit")
-    table = new_table(*headings, title=f"{found['rows']:,} labelled rows", numbers=True)
+    table = new_table(*headings, title=f"{evaluation['rows']:,} labelled rows", numbers=True)
     for name, (words, _) in kind.measures.items():
-        measured = found["metrics"][name]
+        measured = evaluation["metrics"][name]
         interval = " to ".join(map(number, measured["interval"] or [None]))
         table.add_row(words, number(measured["value"]), interval, number(measured.get("expected")))
     terminal.results.print(table, highlight=False)
@@ -210,29 +210,30 @@ def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) ->
     table = new_table(
         "instead of the model", *columns, above, title="Simpler predictions", numbers=True
     )
-    for name, other in {kind.baseline_words: found["baseline"], **found["others"]}.items():
+    others = {kind.baseline_words: evaluation["baseline"], **evaluation["others"]}
+    for name, other in others.items():
         value, ends = other["gain"]["value"], other["gain"]["interval"]
         above = f"{number(value, '+')} ({' to '.join(number(end, '+') for end in ends)})"
         table.add_row(name, *(number(other[measure]) for measure in kind.measures), above)
     terminal.results.print(table, highlight=False)
     if names := [class_name(value) for value in model.preprocessor.classes]:
-        pairs = zip(names, found["predicted"], found["observed"], strict=True)
+        pairs = zip(names, evaluation["predicted"], evaluation["observed"], strict=True)
         told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in pairs)
         terminal.result(f"Class shares as predicted (and as they are): {told}.")
-    for verdict in found["verdicts"]:
+    for verdict in evaluation["verdicts"]:
         terminal.result(verdict)
-    show_alarms(found["alarms"], terminal)
-    terminal.document(found)
+    show_alarms(evaluation["alarms"], terminal)
+    terminal.document(evaluation)
 
 
-def print_explanation(found: Explanation, terminal: Terminal) -> None:
+def print_explanation(explanation: Explanation, terminal: Terminal) -> None:
     """Print what moves a table's answers, and those of the first rows."""
-    moves = found.moved.replace("_", "-")
+    moves = explanation.moved.replace("_", "-")
     table = new_table("column", f"moves the {moves} by, on average", numbers=True)
-    for name, value in list(found.importance.items())[:MOST_IMPORTANT]:
+    for name, value in list(explanation.importance.items())[:MOST_IMPORTANT]:
         table.add_row(escape(name), number(value))
     terminal.results.print(table, highlight=False)
-    terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
-    for place in range(min(len(found), MOST_TOLD)):
-        terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
-    terminal.document(found.to_dict())
+    terminal.say(f"{len(explanation):,} rows, compared with {explanation.compared_with}.")
+    for place in range(min(len(explanation), MOST_TOLD)):
+        terminal.result(f"Row {place + 1}: {' '.join(explanation.told(place))}")
+    terminal.document(explanation.to_dict())

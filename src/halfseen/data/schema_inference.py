@@ -307,9 +307,9 @@ def unmeasured(source: Shape, target: Shape) -> Unmeasured | None:
 
 def _asked(source: ColumnSummary, target: ColumnSummary) -> str | None:
     """Say why a column is asked about; not where its only value is one of many of the source's."""
-    found = unmeasured(source.shape(), target.shape())
-    is_familiar = found and found.figures.get("source share", 0.0) >= FAMILIAR
-    return None if found is None or is_familiar else found.says
+    doubt = unmeasured(source.shape(), target.shape())
+    is_familiar = doubt and doubt.figures.get("source share", 0.0) >= FAMILIAR
+    return None if doubt is None or is_familiar else doubt.says
 
 
 def _check_missing(

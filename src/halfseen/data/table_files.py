@@ -97,12 +97,12 @@ class TableFiles:
         return replace(self, names=tuple(names), renames=own)
 
     def fingerprint(self) -> dict[str, Any]:
-        found = []
+        files = []
         for file in self.files:
             with file.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
-            found.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
-        return {"files": found}
+            files.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
+        return {"files": files}
 
     def _read(self, path: Path, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":

@@ -149,10 +149,10 @@ def summarize_source(
     summary.columns = own | summary.columns
     summary.written = {name: decided[name].written for name in apart if name in decided}
     if label in decided and label is not None:
-        found = decided[label]
-        summary.labels = undecided[label].labels(found)
-        summary.amounts = found if found.values == "number" else None
-        summary.labelled = found.known
+        label_summary = decided[label]
+        summary.labels = undecided[label].labels(label_summary)
+        summary.amounts = label_summary if label_summary.values == "number" else None
+        summary.labelled = label_summary.known
     summary.note_problems(problems)
     return summary
 

@@ -284,8 +284,8 @@ def is_cut(source: Floats, target: Floats) -> bool:
     shift = target.mean(axis=0) - source.mean(axis=0)
     together = np.linalg.solve(np.atleast_2d(inner) + RIDGE * np.eye(columns), shift)
     directions = np.column_stack([np.eye(columns), together])
-    found = map(best_threshold, (source @ directions).T, (target @ directions).T)
-    error, density = min(found, key=lambda threshold: threshold[0])
+    thresholds = map(best_threshold, (source @ directions).T, (target @ directions).T)
+    error, density = min(thresholds, key=lambda threshold: threshold[0])
     return error <= ERROR and density >= DENSITY
 
 

@@ -166,15 +166,15 @@ def _add_shown(builder: GraphBuilder, answers: Sequence[str], model: Model) -> s
     has_classes, bias = bool(model.preprocessor.classes), model.weights.bias
     if has_classes:
         answers = [builder.node("Softmax", answer, axis=1) for answer in answers]
-    found = builder.weighted_sum(answers, model.weights.members)
+    shown = builder.weighted_sum(answers, model.weights.members)
     if bias:
         added = builder.constant(np.array([bias], dtype=np.float32))
-        found = builder.node("Add", builder.node("Log", found) if has_classes else found, added)
-        found = builder.node("Softmax", found, axis=1) if has_classes else found
+        shown = builder.node("Add", builder.node("Log", shown) if has_classes else shown, added)
+        shown = builder.node("Softmax", shown, axis=1) if has_classes else shown
     if "interval" not in model.metrics:
-        return found
-    interval = add_interval(builder, found, IntervalReach(**model.metrics["interval"]))
-    return builder.node("Concat", found, interval, axis=1)
+        return shown
+    interval = add_interval(builder, shown, IntervalReach(**model.metrics["interval"]))
+    return builder.node("Concat", shown, interval, axis=1)
 
 
 def add_interval(builder: GraphBuilder, amounts: str, reach: IntervalReach) -> str:

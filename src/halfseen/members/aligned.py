@@ -100,18 +100,18 @@ class ColumnMap:
 
     def values(self, rows: Matrix) -> Floats:
         raw = self.scale * rows[:, self.positions].astype(np.float64) + self.mean
-        found: Floats = np.where(self.logarithm, np.sign(raw) * np.log1p(np.abs(raw)), raw)
-        return found
+        raw_values: Floats = np.where(self.logarithm, np.sign(raw) * np.log1p(np.abs(raw)), raw)
+        return raw_values
 
     def mapped(self, values: Floats) -> Floats:
-        found: Floats = np.clip(self.slope * values + self.offset, -LIMIT, LIMIT)
-        return found
+        clipped: Floats = np.clip(self.slope * values + self.offset, -LIMIT, LIMIT)
+        return clipped
 
     def __call__(self, rows: Matrix) -> Matrix:
         """Return rows with the columns mapped."""
-        found = rows.copy()
-        found[:, self.positions] = self.mapped(self.values(rows))
-        return found
+        moved = rows.copy()
+        moved[:, self.positions] = self.mapped(self.values(rows))
+        return moved
 
     def tensors(self) -> dict[str, Tensor]:
         """Return copies of all arrays by name: maps share some, and files may not."""
@@ -268,7 +268,7 @@ class Aligned(Member):
         for name, tensor in tensors.items():
             whose, _, inner = name.partition("/")
             named.setdefault(whose, {})[inner] = tensor
-        found: list[Mapped] = []
+        parts: list[Mapped] = []
         for number, part in enumerate(description["parts"]):
             kind = part["member"].get("kind")
             weights = tuple(float(weight) for weight in part["weights"])
@@ -281,10 +281,10 @@ class Aligned(Member):
                 part["member"], named.pop(f"member{number}", {}), blocks, target_type, **given
             )
             source, *maps = (ColumnMap.restored(named.pop(n), blocks.length) for n in names)
-            found.append(Mapped(member, source, tuple(maps), weights))
-        if named or not found:
+            parts.append(Mapped(member, source, tuple(maps), weights))
+        if named or not parts:
             raise InputError(f"its aligned members have no place for {sorted(named)}.")
-        return cls(tuple(found))
+        return cls(tuple(parts))
 
 
 @dataclass(frozen=True)

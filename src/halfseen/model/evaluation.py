@@ -103,7 +103,7 @@ def _interval(values: list[float]) -> tuple[float, float]:
 
 
 def _verdicts(
-    found: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any], kind: TargetType
+    metrics: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any], kind: TargetType
 ) -> list[str]:
     low, high = gain["interval"]
     simplest, loss, unit = kind.baseline_words, kind.row_loss_words, kind.unit
@@ -127,7 +127,7 @@ def _verdicts(
     worse = [
         f"{words} {measured['expected']:{digits}} at fit, {measured['value']:{digits}} here"
         for name, (words, _) in kind.measures.items()
-        if not (measured := found[name]).get("as_expected", True) and name != "auc"
+        if not (measured := metrics[name]).get("as_expected", True) and name != "auc"
     ]
     if worse:
         verdicts.append(f"Other than the fit let expect: {'; '.join(worse)}.")

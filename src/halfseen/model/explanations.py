@@ -40,7 +40,7 @@ def explain(model: Model, X: Any, *, seed: int, where: str) -> Explanation:
         for column, start, stop in zip(schema.columns, ends[:-1], ends[1:], strict=True)
         if column.role == "observed"
     }
-    found = shapley_values(
+    shapley = shapley_values(
         lambda inputs: model.target_type.explained(model.raw_prediction(inputs.astype(np.float32))),
         rows,
         background,
@@ -57,9 +57,9 @@ def explain(model: Model, X: Any, *, seed: int, where: str) -> Explanation:
         schema.class_names,
         shown,
         spoken_of,
-        found.base[spoken_of],
-        found.values[place, :, spoken_of],
-        found.errors[place, :, spoken_of],
+        shapley.base[spoken_of],
+        shapley.values[place, :, spoken_of],
+        shapley.errors[place, :, spoken_of],
         outside_columns(schema, read),
         compared_with,
     )

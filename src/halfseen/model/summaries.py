@@ -14,11 +14,11 @@ AS_WELL = 1.01
 
 def time_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what a time limit left out."""
-    found, kind = metrics["time_limit"], target_type_of(metrics)
-    if not found["left_out"]:
+    limit, kind = metrics["time_limit"], target_type_of(metrics)
+    if not limit["left_out"]:
         return ""
-    words = ", ".join(member_words(name, kind) for name in found["left_out"])
-    return f"Left out, to keep to {found['seconds']:g} s: {words}."
+    words = ", ".join(member_words(name, kind) for name in limit["left_out"])
+    return f"Left out, to keep to {limit['seconds']:g} s: {words}."
 
 
 def seeds_sentence(metrics: Mapping[str, Any]) -> str:
@@ -53,12 +53,12 @@ def member_words(name: str, target_type: type[TargetType] = ClassTarget) -> str:
 
 def alignment_sentence(metrics: Mapping[str, Any]) -> str:
     """Say which maps of drifted columns were chosen, and why."""
-    found = metrics["alignment"]
-    maps = sorted(found["maps"], key=lambda entry: -entry["weight"])
+    drift = metrics["alignment"]
+    maps = sorted(drift["maps"], key=lambda entry: -entry["weight"])
     counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
     return (
-        f"Drift: target rows are {found['drift']:.1f} times as far from source rows as those are "
-        f"from each other, so {found['columns']} columns are mapped, each way counting by how "
+        f"Drift: target rows are {drift['drift']:.1f} times as far from source rows as those are "
+        f"from each other, so {drift['columns']} columns are mapped, each way counting by how "
         f"plausible its answer is: {counted}."
     )
 
@@ -67,8 +67,8 @@ def teaching_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what the columns that only the source has brought; of few labels there is more to say."""
     if "labels_alone" in metrics.get("few_labels", {}):
         return ""
-    kind, found = target_type_of(metrics), metrics["teaching"]
-    gain, error = found["gain"], 2 * found["standard_error"]
+    kind, teaching = target_type_of(metrics), metrics["teaching"]
+    gain, error = teaching["gain"], 2 * teaching["standard_error"]
     verdict = (
         "the missing columns taught the trees something"
         if gain > error
@@ -95,30 +95,30 @@ Teachers that see the missing columns are 4.3 standard errors ahead of teachers 
     if "believed" not in few:
         return f"{few['unlabelled']:,} complete rows without a label teach nothing here."
     lead = few["lead"]
-    found = (
+    sentence = (
         f"{few['labelled']:,} rows have a label and teachers label {few['unlabelled']:,} more; "
         f"students of these have {few['believed']:.0%} of the answer. Teachers that see the "
         f"missing columns are {abs(lead):.1f} standard errors "
         f"{'ahead of' if lead > 0 else 'behind'} teachers that do not."
     )
     if "labels_alone" not in few:
-        return found
+        return sentence
 
     def gain(of: Mapping[str, float]) -> str:
         return f"{of['gain']:+.3f} ± {2 * of['standard_error']:.3f}"
 
-    found += (
+    sentence += (
         f" What taught a student, in {kind.row_loss_words} of held-out rows{kind.unit and ','}"
         f"{kind.unit}: rows without a label {gain(few['labels_alone'])} (against labels alone), of "
         f"it the missing columns {gain(metrics['teaching'])} (against teachers that see the "
         "observed columns alone)"
     )
     if "half_the_labels" in few:
-        found += (
+        sentence += (
             f"; the second half of the labels {gain(few['half_the_labels'])}: as many again would "
             "hardly bring more"
         )
-    return f"{found}."
+    return f"{sentence}."
 
 
 TOLD = ("accuracy", "auc", "rmse", "r2", "coverage")
@@ -133,8 +133,8 @@ USES = {
 
 def labels_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what labelled target rows were used for, and what was measured on them."""
-    found, kind = metrics["target_labels"], target_type_of(metrics)
-    losses = found["losses"]
+    labelled, kind = metrics["target_labels"], target_type_of(metrics)
+    losses = labelled["losses"]
     tried = [f"{losses['nothing']:.3f} without them", f"{losses['weights']:.3f} weighed by them"]
     tried += [f"{losses['training']:.3f} trained on them too"] if "training" in losses else []
     shown = "; ".join(
@@ -142,10 +142,10 @@ def labels_sentence(metrics: Mapping[str, Any]) -> str:
         f"{measured['interval'][1]:.3f})"
         for name, (words, _) in kind.measures.items()
         if name in TOLD
-        and (measured := found["measured"]["metrics"].get(name, {})).get("interval") is not None
+        and (measured := labelled["measured"]["metrics"].get(name, {})).get("interval") is not None
     )
     return (
-        f"{found['rows']:,} labelled target rows were used for {USES[found['used_for']]}. "
+        f"{labelled['rows']:,} labelled target rows were used for {USES[labelled['used_for']]}. "
         f"{_interval_words(metrics)}Measured on them by cross-validation, {kind.row_loss_words} "
         f"{', '.join(tried)}; {shown}."
     )

@@ -185,22 +185,22 @@ def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
 
 def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Tile]:
     """Return the headline: the expected accuracy or error, or that nobody can tell and why."""
-    found = facts.expectation
-    if found is None and "expected" not in facts.left_out:
+    known = facts.expectation
+    if known is None and "expected" not in facts.left_out:
         return []
-    name = next(iter(found.target)) if found is not None else "accuracy"
+    name = next(iter(known.target)) if known is not None else "accuracy"
     title = f"Expected {WORDS.get(name, name)} on the target"
-    if found is None or not found.tells:
-        why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
+    if known is None or not known.tells:
+        why = facts.left_out["expected"] if known is None else _overlap_sentence(known)
         return [Tile(title, "Cannot be told", f"{why} {_label_some(name)}", bad=True)]
-    expected, form = found.target[name], ".1%" if name == "accuracy" else ".4g"
+    expected, form = known.target[name], ".1%" if name == "accuracy" else ".4g"
     words = (
-        f"90% interval around {expected.value:{form}}; {found.source[name].value:{form}} on the "
+        f"90% interval around {expected.value:{form}}; {known.source[name].value:{form}} on the "
         "source."
     )
-    few = found.effective_rows < FEW_ROWS
+    few = known.effective_rows < FEW_ROWS
     if few:
-        words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
+        words += f" Careful: it rests on {known.effective_rows:.0f} effective rows."
     if alarms:
         words += " Careful: it does not hold if an alarm is right."
     form = ".0%" if name == "accuracy" else ".3g"
@@ -213,12 +213,12 @@ def _label_some(measure: str) -> str:
     return f"To know, label a hundred target rows drawn at random: {tells}."
 
 
-def _overlap_sentence(found: Expectation) -> str:
+def _overlap_sentence(known: Expectation) -> str:
     worth = (
-        f"On the target, the {found.rows:,} source rows are worth {found.overlap:.1%} of their "
+        f"On the target, the {known.rows:,} source rows are worth {known.overlap:.1%} of their "
         "number"
     )
-    if found.tells:
+    if known.tells:
         return f"{worth}, at least {ENOUGH_OVERLAP:.0%} as an estimate needs."
     return f"{worth}, below {ENOUGH_OVERLAP:.0%}: too few of them look like its rows."
 
@@ -232,36 +232,37 @@ def _alarms(alarms: Sequence[Alarm]) -> list[Part]:
 
 def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part]:
     """Show what is known of the quality on the target, the warning beside its number."""
-    parts, found = _alarms([alarm for alarm in alarms if not alarm.columns]), facts.expectation
-    if found is None:
+    known = facts.expectation
+    parts = _alarms([alarm for alarm in alarms if not alarm.columns])
+    if known is None:
         return parts
-    verdict = "Source rows cover the target" if found.tells else "Source rows do not cover it"
+    verdict = "Source rows cover the target" if known.tells else "Source rows do not cover it"
     parts += [
-        Paragraph(f"{verdict}. {_overlap_sentence(found)}", warning=not found.tells),
+        Paragraph(f"{verdict}. {_overlap_sentence(known)}", warning=not known.tells),
         Paragraph(
             "Whether labels follow from the observed columns on the target as on the source, no "
-            f"unlabelled row can tell. {_label_some(next(iter(found.target)))}"
+            f"unlabelled row can tell. {_label_some(next(iter(known.target)))}"
         ),
     ]
     rows: list[tuple[Cell | str | float, ...]] = [
         (f"{WORDS.get(n, n)} on the source", e.value, e.low, e.high)
-        for n, e in found.source.items()
+        for n, e in known.source.items()
     ]
     notes = [f"Source rows: {facts.measured_on}."] if facts.measured_on else []
-    if found.tells:
+    if known.tells:
         rows += [
             (f"{WORDS.get(n, n)} expected on the target", e.value, e.low, e.high)
-            for n, e in found.target.items()
+            for n, e in known.target.items()
         ]
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
-            f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
+            f"the target (deep embedded validation; worth {known.effective_rows:,.0f} equally "
             "weighted rows). Intervals cover the sampling of rows, and by how much labels followed "
             "in another way on other problems; on yours it may be more."
         )
     else:
         unknown = Cell("cannot be told", strong=True)
-        rows += [(f"{WORDS.get(n, n)} on the target", unknown, "–", "–") for n in found.target]
+        rows += [(f"{WORDS.get(n, n)} on the target", unknown, "–", "–") for n in known.target]
     return [*parts, grid("Quality", ("measure", "value", "90% interval, from", "to"), rows, notes)]
 
 
