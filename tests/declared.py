@@ -30,11 +30,14 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Declared()
 """
 
 
-def declared(extras: Collection[str] = ("all",)) -> set[str]:
+def declared(extras: Collection[str] = ("all",), *, bench: bool = False) -> set[str]:
     """Return the distributions that ``pip install halfseen[extras]`` would install."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = project["optional-dependencies"]
     waiting = [Requirement(text) for text in project["dependencies"]]
+    if bench:
+        other = tomllib.loads((ROOT / "src/halfseen_bench/pyproject.toml").read_text())["project"]
+        waiting += [Requirement(text) for text in (other["name"], *other["dependencies"])]
     waiting += [Requirement(text) for extra in extras for text in optional[extra]]
     found: set[tuple[str, str]] = set()
     while waiting:
@@ -59,9 +62,9 @@ def declared(extras: Collection[str] = ("all",)) -> set[str]:
     return {name for name, _ in found}
 
 
-def undeclared_modules(extras: Collection[str] = ("all",)) -> set[str]:
+def undeclared_modules(extras: Collection[str] = ("all",), *, bench: bool = False) -> set[str]:
     """Return modules that are installed here, and would not be for that user."""
-    there = declared(extras) | {"halfseen"}
+    there = declared(extras, bench=bench) | {"halfseen"}
     return {
         module
         for module, distributions in packages_distributions().items()
@@ -69,9 +72,11 @@ def undeclared_modules(extras: Collection[str] = ("all",)) -> set[str]:
     }
 
 
-def run_declared(code: str, folder: Path, extras: Collection[str] = ("all",)) -> str:
+def run_declared(
+    code: str, folder: Path, extras: Collection[str] = ("all",), *, bench: bool = False
+) -> str:
     """Run code in a new process that has only what was declared; return what it prints."""
-    block = BLOCK.format(blocked=undeclared_modules(extras))
+    block = BLOCK.format(blocked=undeclared_modules(extras, bench=bench))
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     run = subprocess.run(
         [sys.executable, "-c", f"{block}\n{code}"],

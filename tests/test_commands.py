@@ -29,6 +29,7 @@ COMMANDS: dict[str, list[str] | str] = {
         "--output {tmp}/answer.jsonl --cases 200x5 --efforts quick",
         "--output {tmp}/answer.jsonl --table --figure {tmp}/answer.png",
     ],
+    "benchmarks/few_label_images.py": [f"--output {RESULTS}/few_label_images.jsonl --table"],
     "benchmarks/hospitals.py": ["--seeds 1"],
     "benchmarks/image_settings.py": [f"--output {RESULTS}/image_settings.jsonl --table"],
     "benchmarks/interval_coverage.py": [

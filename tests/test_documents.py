@@ -134,9 +134,9 @@ def test_the_readme_is_good_and_needs_no_more_than_is_declared(tmp_path):
     for words in shown:
         code += f"sys.argv = {['halfseen', *words]!r}\n"
         code += "with contextlib.suppress(SystemExit): halfseen.cli.main()\n"
-    shape, score, *_ = run_declared(code, tmp_path).splitlines()
+    shape, score, *_ = run_declared(code, tmp_path, bench=True).splitlines()
     assert f"# {shape}" in example.code
-    assert float(score) > 0.85
+    assert float(score) > 0.76  # a hundred labels alone: 0.735; all 1,728: 0.787
     assert {"model", "scores.parquet", "report.html", "model.onnx"} <= {
         path.name for path in tmp_path.iterdir()
     }
@@ -145,7 +145,7 @@ def test_the_readme_is_good_and_needs_no_more_than_is_declared(tmp_path):
 def test_pages_and_examples_import_what_is_declared_or_say_so():
     undeclared = undeclared_modules() | set(ENGINES)
     said = {"docs/examples.md": {"pandas", "skada"}, "docs/scale.md": set(ENGINES)}
-    said |= {"docs/data.md": {"matplotlib"}}  # of halfseen-bench
+    said |= {"docs/data.md": {"matplotlib"}, "README.md": {"halfseen_bench"}}
     shown = [(name_of(block.page), block.code) for block in of("python")]
     scripts = (ROOT / "examples").glob("*.py")
     shown += [("docs/examples.md", script.read_text()) for script in scripts]
@@ -310,6 +310,8 @@ def check_python(words: list[str], output: str, block: Block) -> None:
     if "argparse" not in script.read_text():
         compile(script.read_text(), words[1], "exec")
         assert script.parent.name == "examples" or not words[2:], "it takes no arguments"
+        if len(words) > 3:  # it writes what later lines read
+            runpy.run_path(str(script))["main"]("quick", *words[3:])
         return
     read = argparse.ArgumentParser.parse_args
 

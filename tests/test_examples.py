@@ -13,6 +13,7 @@ from halfseen_bench.data import demo
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 SAYS = {
+    "diabetes": r"100 charts and everybody's blood +AUC 0\.7",
     "drift": r"boosted trees +\d.* on the target",
     "grid_search": r"The chosen one is right on \d",
     "hospitals": r"halfseen: \d.* on the target",

@@ -41,6 +41,8 @@ class ImageDomains:
     source: Sample
     target: Matrix
     training_data: Mapping[str, Any] = field(default_factory=dict)
+    unlabelled: Matrix | None = None
+    """Complete images without a label."""
 
 
 def fit_domains(
@@ -50,7 +52,13 @@ def fit_domains(
     if isinstance(domains, ImageDomains):
         images, own = domains, settings.for_side(min(domains.preprocessor.blocks.shape[1:]))
         result = fit_images(
-            images.preprocessor, images.source, images.target, own, hooks, images.training_data
+            images.preprocessor,
+            images.source,
+            images.target,
+            own,
+            hooks,
+            images.training_data,
+            images.unlabelled,
         )
     else:
         if settings.strict:

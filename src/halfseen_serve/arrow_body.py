@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from halfseen.data.arrow_columns import has_value, text_bytes
 from halfseen.data.untrusted_files import declared_batches
+from halfseen.data.values import composed_name
 from halfseen_serve.errors import RequestError, lacking
 from halfseen_serve.json_body import Choose, RequestTable
 from halfseen_serve.limits import Limits
@@ -27,10 +28,11 @@ def read_arrow(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
     try:
         _check_declared(body, limits)
         reader = pa.ipc.open_stream(body)
-        given = list(reader)
+        schema_names = [composed_name(name) for name in reader.schema.names]
+        given = [batch.rename_columns(schema_names) for batch in reader]
         scorer = choose(lambda name: _has_value(given, name))
         names = [column.name for column in scorer.columns]
-        places = [_place(reader.schema, name) for name in names]
+        places = [_place(schema_names, name) for name in names]
         batches = [
             pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
             for batch in given
@@ -40,7 +42,7 @@ def read_arrow(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
         limits.check_unpacked(sum(text_bytes(c) for batch in batches for c in batch.columns))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(str(error).strip().split("\n")[0].rstrip(".")) from error
-    ignored = [name for name in reader.schema.names if name not in set(names)]
+    ignored = [name for name in schema_names if name not in set(names)]
     return RequestTable("columns", pa.Table.from_batches(batches), ignored, scorer)
 
 
@@ -65,20 +67,19 @@ def _has_value(batches: list[Any], name: str) -> bool:
     for batch in batches:
         if name not in batch.schema.names:
             return False
-        column = batch.column(_place(batch.schema, name))
+        column = batch.column(_place(batch.schema.names, name))
         column.validate(full=True)
         if has_value(column):
             return True
     return False
 
 
-def _place(schema: Any, name: str) -> int:
-    places = schema.get_all_field_indices(name)
-    if not places:
+def _place(names: list[str], name: str) -> int:
+    if name not in names:
         raise lacking(name)
-    if len(places) > 1:
-        raise RequestError(422, f"The request has column {name!r} {len(places)} times.", name)
-    return int(places[0])
+    if (times := names.count(name)) > 1:
+        raise RequestError(422, f"The request has column {name!r} {times} times.", name)
+    return names.index(name)
 
 
 def _unreadable(reason: str) -> RequestError:

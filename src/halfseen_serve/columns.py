@@ -1,40 +1,17 @@
-"""What a request may hold in each column: JSON's types, and words for them."""
+"""What a request should hold in each column, in words and as JSON Schema."""
 
 from __future__ import annotations
 
-from types import NoneType
 from typing import Any, NamedTuple
-
-import pyarrow as pa
 
 from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 
-
-class CellType(NamedTuple):
-    """What JSON may hold beside null: Python types, words and a JSON Schema that say the same."""
-
-    types: frozenset[type]
-    words: str
-    json_schema: dict[str, Any]
-    arrow_type: Any
-
-
-def _cell_type(kind: type, words: str, name: str, arrow_type: Any) -> CellType:
-    return CellType(frozenset({kind, NoneType}), words, {"type": [name, "null"]}, arrow_type)
-
-
-DATE_WORDS = "a text such as 2024-05-17 or 2024-05-17T13:45:00+02:00"
-CELL_TYPES = {
-    "text": _cell_type(str, "a text", "string", pa.string()),
-    "date": _cell_type(str, DATE_WORDS, "string", pa.string()),
-    "number": _cell_type(float, "a number", "number", pa.float64()),
-    "boolean": _cell_type(bool, "true or false", "boolean", pa.bool_()),
-    "flag": CellType(  # tables also write booleans as 0 and 1; the scorer refuses other numbers
-        frozenset({bool, float, NoneType}),
-        "true, false, 0 or 1",
-        {"enum": [True, False, 0, 1, None]},
-        pa.float64(),
-    ),
+WORDS = {
+    "text": "a text",
+    "date": "a text such as 2024-05-17 or 2024-05-17T13:45:00+02:00",
+    "number": "a number",
+    "boolean": "true or false",
+    "flag": "true, false, 0 or 1",
 }
 
 
@@ -43,8 +20,18 @@ class RequestColumn(NamedTuple):
 
     name: str
     kind: str
-    cell: CellType
+    words: str
+    """What a cell should hold; what cannot be read as it is a gap, and raises an alarm."""
     categories: tuple[str, ...] | None = None
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        """What a cell may hold, whatever it should: the schema reads each value by itself."""
+        return {"type": ["string", "number", "boolean", "null"], "description": self.words}
+
+    @property
+    def is_number(self) -> bool:
+        return self.words in (WORDS["number"], WORDS["flag"]) and self.categories is None
 
 
 def request_columns(schema: TableSchema) -> tuple[RequestColumn, ...]:
@@ -55,9 +42,7 @@ def request_columns(schema: TableSchema) -> tuple[RequestColumn, ...]:
 
 def _request_column(name: str, column: NumberColumn | CategoryColumn | None) -> RequestColumn:
     if column is None:
-        return RequestColumn(name, "date", CELL_TYPES["date"])
+        return RequestColumn(name, "date", WORDS["date"])
     if isinstance(column, CategoryColumn):
-        return RequestColumn(name, column.kind, CELL_TYPES[column.values], column.categories)
-    return RequestColumn(
-        name, column.kind, CELL_TYPES["flag" if column.kind == "boolean" else "number"]
-    )
+        return RequestColumn(name, column.kind, WORDS[column.values], column.categories)
+    return RequestColumn(name, column.kind, WORDS["flag" if column.kind == "boolean" else "number"])

@@ -1,4 +1,4 @@
-"""JSON records and JSON columns, checked value by value as they become a table."""
+"""JSON records and JSON columns as a table, whose values the model's schema reads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from halfseen.data.values import cell_text, composed_name
 from halfseen_serve.columns import RequestColumn
 from halfseen_serve.errors import RequestError, lacking
 from halfseen_serve.limits import Limits
@@ -40,8 +41,8 @@ def read_json(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from halfseen_serve.columns import CELL_TYPES
-    >>> scorer = SimpleNamespace(columns=[RequestColumn("age", "numeric", CELL_TYPES["number"])])
+    >>> from halfseen_serve.columns import WORDS
+    >>> scorer = SimpleNamespace(columns=[RequestColumn("age", "numeric", WORDS["number"])])
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
     >>> read = read_json(body, lambda has_value: scorer, Limits())
     >>> read.form, read.table.to_pylist(), read.ignored
@@ -79,6 +80,8 @@ def _refuse_constant(text: str) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if not all(name.isascii() for name, _ in pairs):
+        pairs = [(composed_name(name), value) for name, value in pairs]
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
@@ -87,7 +90,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _DECODER = json.JSONDecoder(
-    parse_int=float,  # as tables have them, and with no limit on digits to run into
+    # What 64 bits hold keeps every digit; of more, there is no limit on digits to run into.
+    parse_int=lambda text: int(text) if len(text) <= 20 else float(text),
     parse_constant=_refuse_constant,
     object_pairs_hook=_object,
 )
@@ -138,23 +142,26 @@ def _from_columns(
 
 
 def _array(column: RequestColumn, values: list[Any]) -> Any:
-    """Return a column of JSON values as Arrow, or say which row holds what it should not."""
-    types, words, _, arrow_type = column.cell
-    where = f"Column {column.name!r} holds"
-    if not set(map(type, values)) <= types:
-        row = next(row for row, value in enumerate(values) if type(value) not in types)
-        sentence = f"{where} {_kind(values[row])} in row {row + 1}; it must be {words}, or null."
-        raise RequestError(422, sentence, column.name)
+    """Return JSON values as Arrow, of one type for a column whatever it holds in other requests.
+
+    Numbers of a column of numbers keep their type where they are alone; everything else is text,
+    as a text file would have it.
+    """
+    where, kinds = f"Column {column.name!r} holds", set(map(type, values))
+    if kinds & {list, dict}:
+        row = next(row for row, value in enumerate(values) if type(value) in (list, dict))
+        sentence = f"{where} {_kind(values[row])} in row {row + 1}; it must be {column.words}"
+        raise RequestError(422, f"{sentence}, or null.", column.name)
     for infinity in (math.inf, -math.inf):
         if infinity in values:
             row = values.index(infinity) + 1
             sentence = f"{where} a number in row {row} that is too large for double precision."
             raise RequestError(422, sentence, column.name)
-    if arrow_type == pa.string():
-        _check_text("".join(filter(None, values)), f"Column {column.name!r}", column.name)
-    if bool in types and arrow_type == pa.float64():
-        values = [None if value is None else float(value) for value in values]
-    return pa.array(values, arrow_type)
+    if column.is_number and str not in kinds:
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    texts = [cell_text(value) for value in values]
+    _check_text("".join(filter(None, texts)), f"Column {column.name!r}", column.name)
+    return pa.array(texts, pa.string())
 
 
 def _check_type(value: Any, kind: type, where: str, field: str) -> None:

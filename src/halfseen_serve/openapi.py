@@ -45,9 +45,9 @@ def described_model(scorers: Scorers) -> dict[str, Any]:
 
 def _described_pattern(scorer: Scorer) -> dict[str, Any]:
     columns = []
-    for name, kind, cell, categories in scorer.columns:
+    for name, kind, words, categories in scorer.columns:
         known = {} if categories is None else {"categories": categories}
-        columns.append({"name": name, "kind": kind, "json": cell.words, **known})
+        columns.append({"name": name, "kind": kind, "json": words, **known})
     return {"columns": columns, "not_needed": [column.name for column in scorer.schema.missing]}
 
 
@@ -56,7 +56,7 @@ def openapi_document(
 ) -> dict[str, Any]:
     """Return the OpenAPI document of a server, with or without a token and names of hosts."""
     schema, rows = scorers.schema, {"minItems": 1, "maxItems": limits.max_rows}
-    cells = [{c.name: c.cell.json_schema for c in scorer.columns} for scorer in scorers.parts]
+    cells = [{c.name: c.json_schema for c in scorer.columns} for scorer in scorers.parts]
     asked = [_table_forms(each, rows, {}) for each in cells]
     between = {"minimum": 0, "maximum": 1} if schema.classes else {}
     answers: dict[str, Any] = {n: {"type": "number", **between} for n in output_names(schema)}

@@ -1,4 +1,4 @@
-"""What answers requests: a graph for each missing pattern of a model."""
+"""What answers requests: the model, or a graph of it; one for each missing pattern."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import pyarrow as pa
 from halfseen.alarms import FEWEST_ROWS
 from halfseen.alarms.table_alarms import CellAlarms, Watch
 from halfseen.arrays import Floats
-from halfseen.data import NumberColumn, TableSchema
+from halfseen.data import TableSchema
 from halfseen.data.dates import date_names
-from halfseen.data.preprocessing import ReadRows, read_rows
+from halfseen.data.preprocessing import ReadRows, inputs_of, read_rows
 from halfseen.errors import InputError
-from halfseen.export.onnx import graph_values
-from halfseen.export.onnx_session import TableGraph, graph_of, open_graph
-from halfseen.model.loading import load
+from halfseen.export.onnx_session import TableGraph, open_graph
+from halfseen.model.loading import load, table_model
+from halfseen.model.model import Model
 from halfseen.model.pattern_model import Choice, PatternModel
 from halfseen_serve.columns import request_columns
 from halfseen_serve.errors import RequestError
 
 CHUNK = 4096
-"""Rows scored before looking whether someone still waits; it bounds what ONNX Runtime holds."""
+"""Rows scored before looking whether someone still waits; it bounds what scoring holds."""
 
 
 class Answer(NamedTuple):
@@ -39,15 +39,18 @@ class Answer(NamedTuple):
 
 
 class Scorer:
-    """Scores tables with a graph."""
+    """Scores tables as `halfseen predict` does: with a model to the last bit."""
 
-    def __init__(self, graph: TableGraph) -> None:
-        self.graph = graph
-        self.schema = graph.schema
-        self.columns = request_columns(graph.schema)
+    def __init__(self, model: Model | TableGraph) -> None:
+        self.model = model
+        self.schema = model.schema
+        self._metrics = model.metrics if isinstance(model, Model) else None
+        self.columns = request_columns(model.schema)
 
     def answer(self, tables: Sequence[Any], is_over: Callable[[], bool]) -> list[Answer]:
         """Return the answers to several requests, whose rows are scored as one table."""
+        if any(table.schema != tables[0].schema for table in tables):
+            return [answer for table in tables for answer in self.answer([table], is_over)]
         read = self.read(pa.concat_tables(tables))
         outputs, predictions = self.score(read, is_over)
         if len(tables) == 1:
@@ -74,18 +77,23 @@ class Scorer:
 
     def score(self, read: ReadRows, is_over: Callable[[], bool]) -> tuple[Floats, npt.NDArray[Any]]:
         """Return outputs and predictions; stop when nobody waits for the answer any more."""
-        inputs = {c.name: graph_values(read.columns[c.name]) for c in self.schema.observed}
-        for column in self.schema.observed:
-            if isinstance(column, NumberColumn) and column.kind == "boolean":
-                _check_flags(inputs[column.name], column.name)
         parts = []
         for start in range(0, read.rows, CHUNK):
             if is_over():
                 raise TimeoutError
-            some = {name: values[start : start + CHUNK] for name, values in inputs.items()}
-            parts.append(self.graph.run(some))
+            some = {
+                c.name: read.columns[c.name][start : start + CHUNK] for c in self.schema.observed
+            }
+            rows = min(CHUNK, read.rows - start)
+            parts.append(self._scored(read._replace(columns=some, rows=rows)))
         outputs, predictions = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return self.schema.target_type.normalized(outputs), predictions
+        return outputs, predictions
+
+    def _scored(self, read: ReadRows) -> tuple[Floats, npt.NDArray[Any]]:
+        if isinstance(self.model, TableGraph):
+            return self.model.answer(read)
+        shown = self.model.score(inputs_of(self.schema, read))
+        return shown, self.model.target_type.predicted(shown)
 
     def alarms(self, read: ReadRows, outputs: Floats) -> list[str]:
         """Name what looks wrong with columns and cells; the source's figures stay inside.
@@ -97,10 +105,11 @@ class Scorer:
             watch = CellAlarms(self.schema)
             watch.add(read)
         else:
-            watch = Watch(self.schema)
+            watch = Watch(self.schema, self._metrics)
             watch.add(read, outputs)
         return [
-            f"{alarm.kind}: {', '.join(alarm.columns)}"
+            alarm.kind
+            + (f": {', '.join(alarm.columns)}" if alarm.columns else "")
             + (f" in row {alarm.figures['row']:.0f}" if "row" in alarm.figures else "")
             for alarm in watch.alarms()
         ]
@@ -139,15 +148,19 @@ def open_scorers(model: Path) -> Scorers:
     if not model.is_dir():
         return Scorers((Scorer(open_graph(model)),))
     whole = load(model)
-    if not isinstance(whole, PatternModel):
-        return Scorers((Scorer(graph_of(whole, model)),))
-    return Scorers(tuple(Scorer(graph_of(part, model)) for part in whole.parts), whole.choice)
+    parts = whole.parts if isinstance(whole, PatternModel) else (whole,)
+    scorers = tuple(Scorer(_served(part, model)) for part in parts)
+    return Scorers(scorers, whole.choice if isinstance(whole, PatternModel) else None)
 
 
-def _check_flags(numbers: Floats, name: str) -> None:
-    wrong = np.flatnonzero(~(np.isnan(numbers) | (numbers == 0) | (numbers == 1)))
-    if wrong.size:
-        found = f"{numbers[wrong[0]]:g} in row {wrong[0] + 1}"
-        raise RequestError(
-            422, f"Column {name!r} holds {found}; it must be true, false, 0 or 1, or null.", name
+def _served(model: Model, folder: Path) -> Model:
+    """Return a model that can be asked one row at a time, or say why it cannot."""
+    table_model(model, folder)
+    if model.needs_complete_target:
+        raise InputError(
+            f"{model.title} needs the missing block at prediction, which the target never has; it "
+            "serves comparisons and is not served."
         )
+    if not model.schema.classes and "interval" not in model.metrics:
+        raise InputError(f"{folder} gives amounts without intervals: fit it again.")
+    return model

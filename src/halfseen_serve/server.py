@@ -92,6 +92,8 @@ def _serve(settings: Settings, listener: socket.socket, metrics: Metrics) -> Non
 
     def load() -> ASGIApp:
         scorers = open_scorers(settings.model)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)  # requests have a thread each
         return create_app(scorers, settings.limits, settings.token, hosts, metrics)
 
     app = ReloadableApp(load, metrics)

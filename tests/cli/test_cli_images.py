@@ -235,6 +235,53 @@ def test_source_and_target_are_apart(place, source, target, message):
     assert re.search(message, " ".join(run.err.split()))
 
 
+def test_images_without_a_label_are_used_and_counted(place, tmp_path):
+    for number in range(6):
+        for folder, level in (("more", 25), ("others", 185)):
+            save(tmp_path / folder / "any" / f"{number}.png", level=level + number)
+    words = [
+        "fit-images", place / "source", place / "target", "--missing", "bottom:0.5", *SET,
+        "--unlabelled", tmp_path / "more", "--unlabelled", tmp_path / "others",
+    ]  # fmt: skip
+    run = halfseen(*words, "-o", tmp_path / "model", "--json")
+    assert run.code == 0, run.err
+    said, facts = " ".join(run.err.split()), json.loads(run.out)
+    assert [entry["images"] for entry in facts["unlabelled"]] == [6, 6]
+    assert "16 images have a label, and a teacher that sees whole images labels 12 more." in said
+    assert "labelled images held out it is right about" in said
+    assert facts["metrics"]["few_images"]["held_out"] == 3
+    assert (
+        "Trained on unlabelled more, others: 12 rows" in halfseen("inspect", tmp_path / "model").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("target", "overlaps with the target .*, whose images lack a part"),
+        ("target/below", "overlaps with the target .*, whose images lack a part"),
+        ("source", "source, whose images would count twice"),
+        ("empty", "holds no image"),
+        ("coloured", "coloured have colours, and those of source and target are grey"),
+        ("broken", "No image of .*broken can be used"),
+    ],
+)
+def test_images_without_a_label_are_complete_and_apart(place, tmp_path, folder, message):
+    for number in range(12):
+        save(tmp_path / "grey" / f"{number}.png", level=30 + number)
+    save(tmp_path / "coloured" / "1.png", mode="RGB")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "1.png").write_text("no image")
+    own = tmp_path / folder
+    target = place / "target" if folder.startswith("target") else tmp_path / "grey"
+    words = [place / "source", target, "--missing", "bottom:0.5", "--dry-run"]
+    more = own if own.exists() else place / folder
+    run = halfseen("fit-images", *words, "--unlabelled", more)
+    assert run.code == 2
+    assert re.search(message, " ".join(run.err.split()))
+
+
 def test_what_a_listing_leaves_out_is_named_or_stops(place, tmp_path):
     for name in ("source", "target"):
         shutil.copytree(place / name, tmp_path / name)

@@ -24,6 +24,8 @@ def test_numbers_that_people_write():
     assert marked_number("(1.2)", ".") == Marked(-1.2, frozenset({"()"}))
     assert marked_number("1.234,5", ",").value == 1234.5
     assert marked_number("1.234,5", ".") is None
+    assert marked_number("-1,5e-05", ",").value == -1.5e-05
+    assert marked_number("1,5e-05", ",").value == 1.5e-05
 
 
 def test_a_number_is_read_as_its_column_is_written():
@@ -52,6 +54,7 @@ def test_categories_of_numbers_and_texts():
     assert read([3.0, 0.5, None]) == ["3", "0.5", None]
     assert read(["x", "", "NA"]) == ["x", None, "NA"]
     assert read(["3.0", "1.10"], known=["3"]) == ["3", "1.10"]
+    assert read(["12345678901234567"], stored="number") == read([12345678901234567])
     assert cells_of([1.0, "1.10", True, None])[0].to_pylist() == ["1", "1.10", "true", None]
 
 

@@ -12,8 +12,6 @@ import time
 
 import uvicorn
 
-from halfseen.export.onnx import onnx_model
-from halfseen.export.onnx_session import read_graph
 from halfseen_serve.app import create_app
 from halfseen_serve.limits import Limits
 from halfseen_serve.scorer import Scorer, Scorers
@@ -33,7 +31,7 @@ COMMAND = [sys.executable, "-c", "from halfseen.cli import main; main()"]
 
 
 def scorer_of(model=None) -> Scorer:
-    return Scorer(read_graph(onnx_model(model or table_model()).SerializeToString()))
+    return Scorer(model or table_model())
 
 
 @contextlib.contextmanager

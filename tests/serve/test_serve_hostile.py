@@ -187,7 +187,7 @@ def test_a_fault_of_the_server_has_the_shape_of_every_error():
     assert "Zero" not in answer.text
 
 
-def test_a_boolean_of_seven_is_refused_in_every_form(server):
+def test_a_boolean_of_seven_is_that_number_in_every_form(server):
     url = f"http://127.0.0.1:{server.port}/predict"
     sink = pa.BufferOutputStream()
     table = pa.table({name: [value] * 2 for name, value in ROW.items()})
@@ -196,10 +196,12 @@ def test_a_boolean_of_seven_is_refused_in_every_form(server):
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     arrow = httpx.post(url, content=sink.getvalue().to_pybytes(), headers={"Content-Type": ARROW})
-    plain = httpx.post(url, json={"records": [ROW, ROW | {"smoker": 7.0}]})
-    assert arrow.status_code == plain.status_code == 422
+    plain = httpx.post(
+        url, json={"columns": {n: [v, v] for n, v in ROW.items()} | {"smoker": [1.0, 7.0]}}
+    )
     assert arrow.json() == plain.json()
-    assert "'smoker' holds 7 in row 2; it must be true, false, 0 or 1" in plain.json()["error"]
+    expected = table_model().predict_proba(table)
+    assert plain.json()["columns"]["p_yes"] == expected[:, 1].tolist()
 
 
 @pytest.mark.parametrize("declared", [True, False])

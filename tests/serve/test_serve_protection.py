@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -127,17 +126,16 @@ def test_scoring_that_takes_too_long_meets_the_deadline():
 def test_work_stops_between_chunks_after_the_deadline(monkeypatch):
     monkeypatch.setattr("halfseen_serve.scorer.CHUNK", 1)
     runs = []
-    scorer = scorer_of()
-    run = scorer.graph.session.run
+    model = table_model()
+    score = model.score
 
-    class Session:
-        def run(self, *given):
-            runs.append(1)
-            time.sleep(0.1)
-            return run(*given)
+    def slow(rows):
+        runs.append(1)
+        time.sleep(0.1)
+        return score(rows)
 
-    scorer.graph = replace(scorer.graph, session=Session())
-    with serving(scorer, Limits(deadline=0.25)) as url:
+    model.score = slow
+    with serving(scorer_of(model), Limits(deadline=0.25)) as url:
         answer = httpx.post(f"{url}/predict", json={"records": [ROW] * 50})
         assert answer.status_code == 408
         time.sleep(0.3)

@@ -62,6 +62,10 @@ def fit_images(
         int | None,
         typer.Option(min=8, max=256, help="Side that images are resized to; 16, 32 or 64 if not."),
     ] = None,
+    unlabelled: Annotated[
+        list[Path] | None,
+        typer.Option(help="More complete images, from anywhere, without a label (repeatable)."),
+    ] = None,
     strict: Strict = False,
     models: option_of("models") = None,  # type: ignore[valid-type]
     effort: option_of("effort") = None,  # type: ignore[valid-type]
@@ -73,7 +77,7 @@ def fit_images(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Learn from complete, labelled images for others that lack a part and labels.
+    """Learn from complete images, labelled ones among them, for others that lack a part and labels.
 
     Images are PNG and JPEG files of any size, grey or coloured. What lies in the missing part of
     the target's images is hidden before they are resized, and not looked at.
@@ -85,8 +89,10 @@ def fit_images(
             "Say what the target lacks: either --missing SIDE:FRACTION, as in bottom:0.5, or "
             "--mask IMAGE."
         )
-    _check_apart(source.resolve(), target.resolve())
+    more = unlabelled or []
+    _check_apart(source.resolve(), target.resolve(), [path.resolve() for path in more])
     read = {"the source folder": source, "the target folder": target, "the mask": mask}
+    read |= {f"the unlabelled folder {number}": path for number, path in enumerate(more, 1)}
     check_place(output, read, dry_run=dry_run, force=force)
     from halfseen.data.image_folders import open_folder
 
@@ -95,21 +101,22 @@ def fit_images(
     skipped = Skipped(strict=strict)
     listed = [
         skipped.note(folder, terminal)
-        for folder in (open_folder(source, labelled=True), open_folder(target))
+        for folder in (open_folder(source, labelled=True), *map(open_folder, [target, *more]))
     ]
     with terminal.status("Looking at the images"):
         looked = [folder.looked_at(skipped) for folder in listed]
     hidden = _hidden(looked, missing, mask, size)
-    folders = looked[0].large_enough(hidden, skipped), looked[1].large_enough(hidden, skipped)
-    _check_enough(*folders, listed[0].classes)
-    preprocessor = _preprocessor(*folders, hidden)
+    folders = [folder.large_enough(hidden, skipped) for folder in looked]
+    _check_enough(folders, listed[0].classes)
+    preprocessor = _preprocessor(folders, hidden)
     named = {"effort": effort, "seed": seed, "seeds": seeds, "time_limit": time_limit}
     given = {name: value for name, value in named.items() if value is not None}
     if models:
         given["models"] = tuple(dict.fromkeys(split_names(models)))
     settings = FitSettings(**given, options=parsed_options(set_ or []))
     settings.check("image")
-    for title, folder in zip(("Source", "Target"), folders, strict=True):
+    titles = ("Source", "Target", *["Without a label"] * len(more))
+    for title, folder in zip(titles, folders, strict=True):
         terminal.say(f"{title}: {_described(folder)}.")
     terminal.say(f"{image_sentence(preprocessor)}.")
     variants = [variant.name for variant in settings.variants("image")]
@@ -118,6 +125,10 @@ def fit_images(
     document: dict[str, Any] = {
         "source": {"path": source, "images": len(folders[0].files)},
         "target": {"path": target, "images": len(folders[1].files)},
+        "unlabelled": [
+            {"path": path, "images": len(folder.files)}
+            for path, folder in zip(more, folders[2:], strict=True)
+        ],
         "classes": {name: folders[0].labels.count(name) for name in folders[0].classes},
         "shape": preprocessor.blocks.shape,
         "missing_pixels": int(preprocessor.blocks.mask.sum()),
@@ -135,7 +146,7 @@ def fit_images(
     terminal.document(document)
 
 
-def _check_apart(source: Path, target: Path) -> None:
+def _check_apart(source: Path, target: Path, unlabelled: Sequence[Path]) -> None:
     """Refuse folders of which one holds the other: images would be of both."""
     if source == target:
         raise OptionError(f"{source} is the source and cannot be the target too.")
@@ -143,6 +154,22 @@ def _check_apart(source: Path, target: Path) -> None:
         raise OptionError(f"{target} lies inside {source}, where it would count as a class.")
     if target in source.parents:
         raise OptionError(f"{source} lies inside {target}, whose images would be the source's too.")
+    for number, folder in enumerate(unlabelled):
+        if _overlap(folder, target):
+            raise OptionError(
+                f"--unlabelled {folder} overlaps with the target {target}, whose images lack a "
+                "part: those without a label teach only if they are complete."
+            )
+        for other in (source, *unlabelled[:number]):
+            if _overlap(folder, other):
+                raise OptionError(
+                    f"--unlabelled {folder} overlaps with {other}, whose images would count twice: "
+                    "name folders that lie apart."
+                )
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one == other or one in other.parents or other in one.parents
 
 
 def _hidden(
@@ -153,6 +180,7 @@ def _hidden(
     from halfseen.data.image_folders import chosen_size, mixed_cells, read_mask
     from halfseen.data.preprocessors import side_blocks
 
+    folders = folders[:2]  # images without a label become as these are
     side = size or chosen_size(folders)
     shape = (3 if any(folder.is_colour for folder in folders) else 1, side, side)
     if mask is None:
@@ -167,13 +195,20 @@ def _hidden(
     return hidden
 
 
-def _preprocessor(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> ImagePreprocessor:
+def _preprocessor(folders: Sequence[ImageFolder], hidden: Blocks) -> ImagePreprocessor:
     from halfseen.blocks import Blocks
     from halfseen.data.image_folders import mixed_cells
     from halfseen.data.preprocessors import ImagePreprocessor
 
+    source, target, *more = folders
     shape = cast(tuple[int, int, int], hidden.shape)
-    count, side = len(source.files) + len(target.files), shape[-1]
+    for folder in more:
+        if shape[0] == 1 and folder.is_colour:
+            raise InputError(
+                f"The images of {folder.path} have colours, and those of source and target are "
+                "grey: give grey ones."
+            )
+    count, side = sum(len(folder.files) for folder in folders), shape[-1]
     needed = 4 * count * math.prod(shape)
     if needed > MOST_BYTES:
         raise InputError(
@@ -184,10 +219,11 @@ def _preprocessor(source: ImageFolder, target: ImageFolder, hidden: Blocks) -> I
     return ImagePreprocessor(blocks, source.classes, "bytes", hidden)
 
 
-def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[str]) -> None:
+def _check_enough(folders: Sequence[ImageFolder], classes: Sequence[str]) -> None:
     """Refuse what cannot be learned from: images that cannot be read do not count."""
     from halfseen.fitting.pipeline import FEWEST_TARGET_ROWS
 
+    source, target, *more = folders
     for name in classes:
         if source.labels.count(name) < 2:
             raise InputError(
@@ -199,10 +235,13 @@ def _check_enough(source: ImageFolder, target: ImageFolder, classes: Sequence[st
             f"The target {target.path} has {len(target.files)} images that can be read; at least "
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
+    for folder in more:
+        if not folder.files:
+            raise InputError(f"No image of {folder.path} can be used: --unlabelled needs some.")
 
 
 def _fit(
-    folders: tuple[ImageFolder, ImageFolder], preprocessor: ImagePreprocessor,
+    folders: Sequence[ImageFolder], preprocessor: ImagePreprocessor,
     settings: FitSettings, output: Path, terminal: Terminal, skipped: Skipped,
 ) -> Model:  # fmt: skip
     import numpy as np
@@ -214,17 +253,22 @@ def _fit(
     with terminal.status("Reading the images"):
         source, pixels = folders[0].read(preprocessor.blocks.shape, skipped)
         target, others = folders[1].read(preprocessor.blocks.shape, skipped, preprocessor.hidden)
+        more = [folder.read(preprocessor.blocks.shape, skipped) for folder in folders[2:]]
     skipped.tell(terminal)
     classes = [str(name) for name in preprocessor.classes]
-    _check_enough(source, target, classes)
+    _check_enough([source, target, *(folder for folder, _ in more)], classes)
     labels = np.array([classes.index(name) for name in source.labels])
     data = {"source": source.fingerprint(pixels), "target": target.fingerprint(others)}
+    if more:
+        parts = [folder.fingerprint(images) for folder, images in more]
+        files = [file for part in parts for file in part["files"]]
+        data["unlabelled"] = {"files": files, "rows": sum(part["rows"] for part in parts)}
     with going_on(output, terminal) as unfinished:
         hooks = Hooks(terminal.progress, terminal.say, unfinished)
         hidden = preprocessor.blocks.hide(others)
-        return fit_domains(
-            ImageDomains(preprocessor, Sample(pixels, labels), hidden, data), settings, hooks
-        )
+        unlabelled = np.concatenate([images for _, images in more]) if more else None
+        domains = ImageDomains(preprocessor, Sample(pixels, labels), hidden, data, unlabelled)
+        return fit_domains(domains, settings, hooks)
 
 
 def _described(folder: ImageFolder) -> str:

@@ -142,7 +142,7 @@ class Terminal:
             typer.echo(text.translate(ESCAPED))
 
     def status(self, doing: str) -> AbstractContextManager[Any]:
-        return self.errors.status(doing)
+        return self.errors.status(doing) if self.errors.is_terminal else nullcontext()
 
     def fit_progress(self) -> AbstractContextManager[FitBar | None]:
         from halfseen.progress import FitBar
@@ -152,6 +152,9 @@ class Terminal:
     @contextmanager
     def counter(self, doing: str) -> Iterator[Callable[[int], None]]:
         """Show how many rows were worked on; give the function that is told of more."""
+        if not self.errors.is_terminal:
+            yield lambda count: None
+            return
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         text = TextColumn("{task.completed:,.0f}")

@@ -145,6 +145,8 @@ def common_zone(found: set[str]) -> str | None:
 
 def _days_and_clocks(values: Any, name: str, zone: str | None, where: str) -> tuple[Any, Any]:
     """Return dates on the clock of a zone and times of a day, null where there is none."""
+    if pa.types.is_primitive(values.type) and not pa.types.is_temporal(values.type):
+        values = values.cast(pa.string())  # numbers and truth values are no dates, as in CSV
     kind = values.type
     nothing = pa.nulls(len(values), pa.timestamp("s"))
     if is_text(kind):

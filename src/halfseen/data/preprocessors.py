@@ -20,6 +20,7 @@ from halfseen.data.column_spec import Missing, similar
 from halfseen.data.frames import Images, named_like, read_frame
 from halfseen.data.preprocessing import ReadRows, inputs_of, read_rows
 from halfseen.data.schema import TableSchema
+from halfseen.data.values import composed_name
 from halfseen.errors import InputError, capitalized, first_fault
 from halfseen.targets import ClassTarget, Scalar, TargetType, class_name
 
@@ -65,7 +66,8 @@ class TablePreprocessor:
     def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
         if isinstance(X, pa.RecordBatch | pa.Table):
-            return X, 0
+            names = [composed_name(name) for name in X.schema.names]
+            return X if names == X.schema.names else X.rename_columns(names), 0
         rows = read_frame(X, where)
         if isinstance(rows, Images):
             raise InputError(f"{where} holds images, and the model was fitted on a table.")

@@ -62,9 +62,10 @@ class Marked(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _pattern(decimal: str) -> re.Pattern[str]:
+    sign = re.escape(decimal)
     digits = (
         rf"(?:[1-9]\d{{0,2}}(?P<group>{_GROUPS[decimal]})\d{{3}}(?:(?P=group)\d{{3}})*|\d+)"
-        rf"(?:{re.escape(decimal)}\d+)?"
+        rf"(?:{sign}\d+)?|\d+{sign}\d+[eE][-+]?\d+"
     )
     before, after = _SIGN.format("before"), _SIGN.format("after")
     return re.compile(rf"[-+\u2212]?\s*{before}?\s*[-+\u2212]?(?P<digits>{digits})\s*{after}?")
@@ -73,13 +74,14 @@ def _pattern(decimal: str) -> re.Pattern[str]:
 def marked_number(text: str, decimal: str) -> Marked | None:
     """Read a number with thousands separators, percent and currency signs, or in brackets."""
     in_brackets = text.startswith("(") and text.endswith(")")
-    found = _pattern(decimal).fullmatch(text[1:-1].strip() if in_brackets else text)
+    bare = text[1:-1].strip() if in_brackets else text
+    found = _pattern(decimal).fullmatch(bare)
     if found is None:
         return None
     group = found["group"]
     digits = found["digits"].replace(group, "") if group else found["digits"]
     value = float(digits.replace(decimal, "."))
-    is_negative = in_brackets or "-" in text or "\u2212" in text
+    is_negative = in_brackets or not {"-", "\u2212"}.isdisjoint(bare[: found.start("digits")])
     marks = (found["before"], found["after"], group, "()" if in_brackets else "")
     return Marked(-value if is_negative else value, frozenset(filter(None, marks)))
 
@@ -312,6 +314,8 @@ def canonical_number(text: str) -> str | None:
     bare = text.strip()
     if not re.match(PLAIN, bare, re.ASCII):
         return None
+    if re.fullmatch(r"[-+]?\d{1,20}", bare, re.ASCII):  # double precision keeps sixteen digits
+        return str(int(bare))
     found: str = _number_texts(pa.array([float(bare)]))[0].as_py()
     return found
 
@@ -350,10 +354,11 @@ def cells_of(cells: Sequence[Any]) -> tuple[Any, bool]:
             return pa.array(cells), False
         except pa.ArrowException:  # whole numbers of more than 64 bits
             pass
-    return pa.array([_cell_text(cell) for cell in cells], pa.string()), True
+    return pa.array([cell_text(cell) for cell in cells], pa.string()), True
 
 
-def _cell_text(cell: Any) -> str | None:
+def cell_text(cell: Any) -> str | None:
+    """Return a cell of a column of several types as the text that it would be in a text file."""
     if cell is None or (isinstance(cell, float) and cell != cell):
         return None
     if isinstance(cell, bool):

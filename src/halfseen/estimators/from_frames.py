@@ -101,11 +101,12 @@ def fit_frames(
             stacklevel=3,
         )
     if isinstance(source, Images):
-        if not known.all() or X_unlabelled is not None:
-            raise InputError("Images without a label are not used yet: give labelled ones alone.")
+        more = None if X_unlabelled is None else read_frame(X_unlabelled, "the unlabelled rows")
         if isinstance(target, ArrowTable):
             raise InputError("The source holds images and the target is a table.")
-        images = _image_domains(source, target, labels, weights, missing)
+        if isinstance(more, ArrowTable):
+            raise InputError("The source holds images and the unlabelled rows are a table.")
+        images = _image_domains(source, known, labels, target, more, weights, missing)
         model = fit_domains(images, settings, hooks)
         return FrameFit(model, classes, source.array.shape[1], None, [])
     if isinstance(target, Images):
@@ -180,21 +181,34 @@ def _joined(
 
 def _image_domains(
     source: Images,
-    target: Images | None,
+    known: npt.NDArray[np.bool_],
     labels: npt.NDArray[Any],
+    target: Images | None,
+    unlabelled: Images | None,
     weights: Floats | None,
     missing: Missing,
 ) -> ImageDomains:
-    """Return images of both domains, prepared; rows that count nothing are left out."""
+    """Return images of both domains, prepared; rows that count nothing are left out.
+
+    The `labels` are those of source images where they are `known`.
+    """
     blocks = image_blocks(source, target, missing)
     classes, positions = np.unique(labels, return_inverse=True)
     others = replace(source, where="the target") if target is None else target
     scale: Scale = "bytes" if source.is_bytes or others.is_bytes else "own"
     inputs = prepare_images(source, blocks, complete=True, scale=scale)
-    sample = Sample(inputs, positions.astype(np.int64), weights)
-    if weights is not None:
-        sample = sample[np.flatnonzero(weights)]
     rows = prepare_images(others, blocks, complete=False, scale=scale)
-    if scale == "own" and max(np.abs(inputs).max(), np.abs(rows).max()) <= 1.0:
+    counted = np.ones(len(known), bool) if weights is None else weights > 0
+    own = None if weights is None else weights[known]
+    labelled = inputs if known.all() else inputs[known]
+    sample = Sample(labelled, positions.astype(np.int64), own)
+    if weights is not None:
+        sample = sample[np.flatnonzero(counted[known])]
+    complete = [inputs[counted & ~known]]
+    if unlabelled is not None:
+        complete.append(prepare_images(unlabelled, blocks, complete=True, scale=scale))
+    more = np.concatenate(complete)
+    if scale == "own" and max(np.abs(each).max() for each in (inputs, rows, *complete[1:])) <= 1.0:
         scale = "unit"
-    return ImageDomains(ImagePreprocessor(blocks, tuple(classes.tolist()), scale), sample, rows)
+    preprocessor = ImagePreprocessor(blocks, tuple(classes.tolist()), scale)
+    return ImageDomains(preprocessor, sample, rows, unlabelled=more if len(more) else None)

@@ -16,10 +16,10 @@ from pydantic import ValidationError
 
 from halfseen.arrays import Floats
 from halfseen.data import NumberColumn, TableSchema
+from halfseen.data.preprocessing import ReadRows
 from halfseen.errors import InputError, first_fault
 from halfseen.export.onnx import FORMAT, PREDICTION, graph_values, is_sealed, onnx_model
 from halfseen.model import loading
-from halfseen.model.model import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +35,17 @@ class TableGraph:
         outputs, predictions = self.session.run(wanted, inputs)
         return outputs, predictions
 
+    def answer(self, read: ReadRows) -> tuple[Floats, npt.NDArray[Any]]:
+        """Return the same of rows that were read, probabilities of sum one."""
+        outputs, predictions = self.run({n: graph_values(v) for n, v in read.columns.items()})
+        return self.schema.target_type.normalized(outputs), predictions
+
 
 def open_graph(path: Path) -> TableGraph:
     """Open a graph that ``halfseen export`` wrote, or the one of a model folder."""
     if path.is_dir():
-        return graph_of(loading.load_one(path), path)
+        graph = onnx_model(loading.table_model(loading.load_one(path), path))
+        return read_graph(graph.SerializeToString(), str(path))
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -53,12 +59,6 @@ def open_graph(path: Path) -> TableGraph:
             "model again, or copy the file again."
         )
     return read_graph(content, str(path))
-
-
-def graph_of(model: Model, folder: Path) -> TableGraph:
-    """Return the graph of a model of tables, which was loaded from a folder."""
-    graph = onnx_model(loading.table_model(model, folder))
-    return read_graph(graph.SerializeToString(), str(folder))
 
 
 def read_graph(content: bytes, source: str = "the graph") -> TableGraph:

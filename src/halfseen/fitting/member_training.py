@@ -29,6 +29,7 @@ from halfseen.distillation import (
     taught,
     what_was_taught,
 )
+from halfseen.fitting.image_teachers import ImageLabels, image_labels, image_student
 from halfseen.fitting.prepared_rows import PreparedRows
 from halfseen.members import (
     NETWORKS,
@@ -125,6 +126,7 @@ class MemberTraining:
         self._gains: dict[str, list[Floats]] = {}
         self._soft: dict[int | None, SoftLabels] = {}
         self._students: dict[int | None, TrainingJob] = {}
+        self._image_labels: dict[int | None, ImageLabels] = {}
 
     def members(
         self, learners: Sequence[Learner], fold: int | None, source: Sample
@@ -145,12 +147,28 @@ class MemberTraining:
             if fold in self._students:
                 task = replace(task, source=self._students[fold].source)
             self._begin(learner, task)
-            return networks.fit(task)
+            return networks.fit(self._taught_images(task, fold))
 
         return tuple(
             tuple(member(each, seed) for each in _answering(one) for seed in self._seeds_of(one))
             for one in learners
         )
+
+    def _taught_images(self, job: TrainingJob, fold: int | None) -> TrainingJob:
+        """Return the training of networks with what a teacher says of images without a label.
+
+        It learned once, from rows that were not held out; it serves the training on all rows too.
+        """
+        rows = self.rows
+        if self._inputs != "image" or rows.unlabelled is None:
+            return job
+        part = 0 if rows.folds and fold is None else fold
+        if part not in self._image_labels:
+            held_out = None if part is None else rows.folds[part].held_out
+            first = replace(job, seed=self.settings.seed)
+            found = image_labels(first, rows.unlabelled, held_out, self.settings)
+            self._image_labels[part] = found
+        return image_student(job, rows.unlabelled, self._image_labels[part])
 
     def _seeds_of(self, learner: Learner) -> range:
         """Return the seeds that a learner is trained with; regression has nothing to draw."""
@@ -333,6 +351,8 @@ class MemberTraining:
             for control in self._gains.keys() - {CONTROL}:
                 name = "half_the_labels" if control == HALF else "labels_alone"
                 facts[name] = self._gain_over(control)
+        for labels in self._image_labels.values():
+            facts |= labels.evidence
         return facts
 
     def _fitted(self, learner: Learner, task: TrainingJob) -> Member:

@@ -20,7 +20,7 @@ from halfseen.alarms.table_alarms import (
 )
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.preprocessors import ImagePreprocessor, Preprocessor, TablePreprocessor
-from halfseen.data.schema_inference import InferredTables
+from halfseen.data.schema_inference import FEWEST_TAUGHT, InferredTables
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.fitting.drift import SELF_TRAINED, Drift, aligned_learners, find_drift, select_maps
@@ -88,9 +88,21 @@ def fit_tables(
 def fit_images(
     preprocessor: ImagePreprocessor, source: Sample, target: Matrix, settings: FitSettings,
     hooks: Hooks | None = None, training_data: Mapping[str, Any] | None = None,
+    unlabelled: Matrix | None = None,
 ) -> FitResult:  # fmt: skip
-    """Fit images of both domains, prepared by their preprocessor."""
+    """Fit images of both domains, prepared by their preprocessor; some may lack a label."""
     kind = preprocessor.target_type
+    if unlabelled is not None and len(unlabelled) < FEWEST_TAUGHT * len(source):
+        if hooks is not None:
+            hooks.say(f"{len(unlabelled):,} images have no label: so few that they are left out.")
+        unlabelled = None
+    counts = kind.counts(source.labels)
+    if unlabelled is not None and min(counts) == 1:
+        name = class_name(preprocessor.classes[counts.index(1)])
+        raise InputError(
+            f"Of class {name!r} one image has a label; at least 2 are needed: label another one of "
+            "it, or leave the class out."
+        )
     weights = kind.class_weights(source.labels, source.weights, settings.class_weight)
     rows = prepared_in_memory(
         preprocessor.blocks,
@@ -100,7 +112,9 @@ def fit_images(
         hold_out=settings.holds_out("image"),
         seed=settings.seed,
         thorough=settings.effort == "best",
+        few=unlabelled is not None,
     )
+    rows = rows.with_others(unlabelled)
     return fit_rows(preprocessor, rows, settings, hooks, training_data=training_data)
 
 
@@ -324,9 +338,13 @@ class _Fitting:
         """Return the settings with as many steps as a time limit leaves to each training."""
         settings, rows = self.settings, self.rows
         (networks,) = settings.learners(self._all_variants[0], inputs="image")
-        job = TrainingJob(rows.blocks, rows.target_type, rows.sample, rows.target, settings.seed)
+        inputs = rows.beside(rows.sample)
+        sample = Sample(inputs, np.resize(rows.sample.labels, len(inputs)))
+        job = TrainingJob(rows.blocks, rows.target_type, sample, rows.target, settings.seed)
         trainings = len(self._all_variants) * settings.seeds
         trainings *= len(rows.folds) + rows.refits_networks
+        if rows.unlabelled is not None:
+            trainings += 2 * max(len(rows.folds), 1)  # teachers, which see whole images and do not
         steps = cast("NetworksLearner", networks).steps_within(job, seconds / trainings)
         self.hooks.say(f"{steps:,} steps of each training keep to {seconds:g} s.")
         return settings.with_steps(steps)
@@ -406,7 +424,8 @@ class _Fitting:
         if training.gain:
             facts["teaching"] = training.gain
         if training.few_labels:
-            facts["few_labels"] = training.few_labels
+            few = "few_labels" if self.rows.blocks.is_table else "few_images"
+            facts[few] = training.few_labels
         if training.seeds > 1:
             facts["seeds"] = training.seeds
         if settings.time_limit is not None:

@@ -72,6 +72,13 @@ class PreparedRows:
         inputs = labelled.inputs
         return inputs if self.unlabelled is None else np.concatenate([inputs, self.unlabelled])
 
+    def with_others(self, unlabelled: Matrix | None) -> PreparedRows:
+        """Return the same with complete rows without a label, if there are any."""
+        if unlabelled is None:
+            return self
+        digest = hashlib.sha256(self.fingerprint.encode() + unlabelled.tobytes()).hexdigest()
+        return replace(self, unlabelled=unlabelled, fingerprint=digest)
+
     @property
     def sample(self) -> Sample:
         """All source rows, or those to train on where only a sample is at hand."""
@@ -86,7 +93,8 @@ class PreparedRows:
         whole = self.whole
         if whole is None or len(self.folds) > 1:
             return False
-        return not self.folds or len(whole) <= REFIT_ROWS
+        rows = len(whole if self.blocks.is_table else self.beside(whole))
+        return not self.folds or rows <= REFIT_ROWS
 
 
 def prepared_in_memory(
@@ -107,7 +115,7 @@ def prepared_in_memory(
     `few` have a label, a third is held out in turn. None is where a class has too few rows for it.
     """
     in_turn = thorough or (blocks.is_table and len(source) < SMALL)
-    if in_turn and hold_out:
+    if hold_out and (in_turn or few):
         hold_out = rarest_class(target_type.strata(source.labels)) > FOLDS_OF_FEW
     count = FOLDS_OF_FEW if few else FOLDS
     parts = _folds(source, target_type, seed, count, in_turn=in_turn) if hold_out else []
@@ -145,11 +153,7 @@ def prepared_tables(inferred: InferredTables, settings: FitSettings) -> Prepared
     )
     labelled = _labelled([(target, labels)], kind) if inferred.labelled else None
     rows = replace(rows, measured=measured_columns(schema), labelled=labelled)
-    unlabelled = _unlabelled(rows_of, inferred, TRAINING_ROWS)
-    if unlabelled is None:
-        return rows
-    fingerprint = hashlib.sha256(rows.fingerprint.encode() + unlabelled.tobytes()).hexdigest()
-    return replace(rows, unlabelled=unlabelled, fingerprint=fingerprint)
+    return rows.with_others(_unlabelled(rows_of, inferred, TRAINING_ROWS))
 
 
 def _unlabelled(stream: RowStream, inferred: InferredTables, most: int) -> Matrix | None:

@@ -51,7 +51,11 @@ class Regression(Member):
         observed = observed.astype(np.float64)
         if self.low is not None:
             observed = np.clip(observed, self.low, self.high)
-        return self.target_type.answers(observed @ self.weight.T + self.bias)
+        # Input by input: how a product of matrices rounds depends on how many rows it has.
+        sums = np.repeat(self.bias[:, None], len(observed), axis=1)
+        for column, slopes in zip(observed.T, self.weight.T, strict=True):
+            sums += np.outer(slopes, column)
+        return self.target_type.answers(np.ascontiguousarray(sums.T))
 
     def describe(self) -> dict[str, Any]:
         return {}

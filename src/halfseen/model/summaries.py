@@ -121,6 +121,33 @@ Teachers that see the missing columns are 4.3 standard errors ahead of teachers 
     return f"{sentence}."
 
 
+def few_images_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what images without a label brought, and how sure that is.
+
+    Examples
+    --------
+    >>> few = {"labelled": 100, "unlabelled": 900, "held_out": 20, "lead": 2.5}
+    >>> print(few_images_sentence({"few_images": few | {"right": 0.95, "right_alone": 0.8}}))
+    100 images have a label, and a teacher that sees whole images labels 900 more. On 20 labelled \
+images held out it is right about 95%, and one that sees what the target shows about 80%: it is \
+2.5 standard errors ahead.
+    """
+    few = metrics["few_images"]
+    found = (
+        f"{few['labelled']:,} images have a label, and a teacher that sees whole images labels "
+        f"{few['unlabelled']:,} more."
+    )
+    if "lead" not in few:
+        return found
+    lead = few["lead"]
+    return (
+        f"{found} On {few['held_out']} labelled images held out it is right about "
+        f"{few['right']:.0%}, and one that sees what the target shows about "
+        f"{few['right_alone']:.0%}: it is {abs(lead):.1f} standard errors "
+        f"{'ahead' if lead > 0 else 'behind'}."
+    )
+
+
 TOLD = ("accuracy", "auc", "rmse", "r2", "coverage")
 """What is told of labelled target rows."""
 USES = {
@@ -190,6 +217,7 @@ TOLD_OF: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "weights": weights_sentence,
     "alignment": alignment_sentence,
     "few_labels": few_labels_sentence,
+    "few_images": few_images_sentence,
     "teaching": teaching_sentence,
     "target_labels": labels_sentence,
     "members": advice,

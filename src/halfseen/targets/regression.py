@@ -279,7 +279,10 @@ class RegressionTarget:
         return means
 
     def mixed(self, shares: Floats, answers: Floats) -> Floats:
-        return np.asarray(np.tensordot(shares, answers, 1))
+        # Not as a product of matrices, whose rounding depends on how many rows there are.
+        return np.asarray(
+            sum(share * answer for share, answer in zip(shares, answers, strict=True))
+        )
 
     def multiplied(self, shares: Floats, answers: Floats) -> Floats:
         return self.mixed(shares, answers)
