@@ -29,7 +29,6 @@ from halfseen.distillation import (
     taught,
     what_was_taught,
 )
-from halfseen.fitting.image_teachers import ImageLabels, image_labels, image_student
 from halfseen.fitting.prepared_rows import PreparedRows
 from halfseen.members import (
     NETWORKS,
@@ -46,6 +45,7 @@ from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
+    from halfseen.fitting.image_teachers import ImageLabels
     from halfseen.members.network_members import NetworksLearner
     from halfseen.networks.variants import NetworkVariant
     from halfseen.options import Inputs
@@ -162,6 +162,8 @@ class MemberTraining:
         rows = self.rows
         if self._inputs != "image" or rows.unlabelled is None:
             return job
+        from halfseen.fitting.image_teachers import image_labels, image_student
+
         part = 0 if rows.folds and fold is None else fold
         if part not in self._image_labels:
             held_out = None if part is None else rows.folds[part].held_out
