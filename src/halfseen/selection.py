@@ -69,16 +69,14 @@ class Evidence:
         X: Any,
         y: Any,
         X_target: Any,
-        X_training: Any = None,
     ) -> Evidence:
         """Bring rows as a user has them to the form that a model sees, by its `prepare`."""
         held_out = prepare(X, where="the held-out source")
         labels = target_type.read(y)
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
-        training = None if X_training is None else prepare(X_training, where="the training rows")
         target = prepare(X_target, where="the target")
-        return cls(held_out, labels, target, training, target_type)
+        return cls(held_out, labels, target, None, target_type)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""

@@ -138,7 +138,7 @@ def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
     many, labels = np.tile(X, (6, 1)), np.tile(y, 6)
     model = tiny.classifier(missing=[3]).fit(many, labels, X_target=many[:, :3]).model_
     prepare, kind = model.prepare, model.target_type
-    given = Evidence.prepared(prepare, kind, X, y, X[:3, :3], X)
+    given = Evidence.prepared(prepare, kind, X, y, X[:3, :3])
     assert given.labels.tolist() == [0, 1, 0, 0, 1]
     assert given.target.shape == (3, 4)
     with pytest.raises(InputError, match="'maybe' is none of the model's classes"):

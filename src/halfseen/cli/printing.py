@@ -131,22 +131,17 @@ def print_metrics(metrics: Mapping[str, Any], console: Console) -> None:
 
 
 def _print_measured(metrics: Mapping[str, Any], console: Console) -> None:
-    from halfseen.model.summaries import member_words
+    from halfseen.model.summaries import held_out_rows
     from halfseen.targets import target_type_of
 
-    kind, measured = target_type_of(metrics), metrics["held_out_source"]
-    words = {name: measure.words for name, measure in kind.measures.items()}
-    names = measured["without_missing_block"]
+    words = {n: measure.words for n, measure in target_type_of(metrics).measures.items()}
+    entries = held_out_rows(metrics)
+    names = list(entries[0][2])
     headings = [words.get(name, name.replace("_", " ")) for name in names]
     table = new_table("", *headings, title="Held-out source rows", numbers=True)
-    alone = metrics["members"] if len(metrics["members"]) > 1 else {}
-    rows = {
-        "missing block hidden, as on the target": names,
-        "missing block shown": measured.get("with_missing_block"),
-    } | {f"{member_words(name, kind)} alone": values for name, values in alone.items()}
-    for title, values in rows.items():
-        if values:
-            table.add_row(title, *("–" if v is None else f"{v:g}" for v in values.values()))
+    for who, _, measured in entries:
+        values = map(measured.get, names)
+        table.add_row(who, *("–" if value is None else f"{value:g}" for value in values))
     console.print(table, highlight=False)
     plain(
         console,

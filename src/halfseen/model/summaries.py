@@ -12,6 +12,19 @@ AS_WELL = 1.01
 """A single member whose loss is at most this many times the model's does as well."""
 
 
+def held_out_rows(metrics: Mapping[str, Any]) -> list[tuple[str, float | None, dict[str, Any]]]:
+    """Return who was measured on held-out source rows, with which weight: the answer, members."""
+    held_out, weights = metrics.get("held_out_source", {}), metrics.get("weights", {})
+    members, kind = metrics.get("members", {}), target_type_of(metrics)
+    heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
+    entries = [
+        ("the answer, missing block hidden as on the target", None, "without_missing_block"),
+        *[(member_words(n, kind), weights.get(n), n) for n in heaviest if len(members) > 1],
+        ("with the missing block shown", None, "with_missing_block"),
+    ]
+    return [(w, s, m) for w, s, name in entries if (m := {**members, **held_out}.get(name))]
+
+
 def time_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what a time limit left out."""
     limit, kind = metrics["time_limit"], target_type_of(metrics)

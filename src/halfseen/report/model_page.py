@@ -16,7 +16,7 @@ from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
 from halfseen.fitting.report_facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
-from halfseen.model.summaries import member_words, told
+from halfseen.model.summaries import held_out_rows, told
 from halfseen.report.html import (
     Cell,
     Code,
@@ -32,7 +32,7 @@ from halfseen.report.html import (
     number,
 )
 from halfseen.saving import REPORT, Description, read_description, read_report
-from halfseen.targets import LABEL_KINDS, target_type_of
+from halfseen.targets import LABEL_KINDS
 
 MOST_NAMES = 12
 FEW_ROWS = 100
@@ -276,15 +276,7 @@ def answer_parts(metrics: Mapping[str, Any]) -> list[Part]:
 
 def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     """Show the answer and each of its members on held-out source rows, with their weights."""
-    held_out, weights = metrics.get("held_out_source", {}), metrics.get("weights", {})
-    members, kind = metrics.get("members", {}), target_type_of(metrics)
-    heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
-    entries = [
-        ("the answer, missing block hidden as on the target", None, "without_missing_block"),
-        *[(member_words(n, kind), weights.get(n), n) for n in heaviest if len(members) > 1],
-        ("with the missing block shown", None, "with_missing_block"),
-    ]
-    known = [(w, s, m) for w, s, name in entries if (m := {**members, **held_out}.get(name))]
+    known = held_out_rows(metrics)
     if not known:
         return []
     measures = [name for name in known[0][2] if name in WORDS]
