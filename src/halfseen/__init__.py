@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from halfseen.api import fit
     from halfseen.blocks import Blocks
-    from halfseen.errors import HalfseenError, InputError, OptionError, TrainingDivergedError
+    from halfseen.errors import (
+        AlarmWarning,
+        HalfseenError,
+        InputError,
+        OptionError,
+        TrainingDivergedError,
+    )
     from halfseen.estimators import (
         AdaptationImputationClassifier,
         AdaptationImputationRegressor,
@@ -24,6 +30,7 @@ __version__ = "0.2.0.dev0"
 __all__ = [
     "AdaptationImputationClassifier",
     "AdaptationImputationRegressor",
+    "AlarmWarning",
     "Blocks",
     "HalfSeenClassifier",
     "HalfSeenRegressor",
@@ -42,6 +49,7 @@ __all__ = [
 _HOMES = {
     "AdaptationImputationClassifier": "halfseen.estimators",
     "AdaptationImputationRegressor": "halfseen.estimators",
+    "AlarmWarning": "halfseen.errors",
     "Blocks": "halfseen.blocks",
     "HalfSeenClassifier": "halfseen.estimators",
     "HalfSeenRegressor": "halfseen.estimators",

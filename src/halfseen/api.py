@@ -21,7 +21,7 @@ from halfseen.data.schema_inference import (
 )  # fmt: skip
 from halfseen.data.table_files import TableFiles, open_table
 from halfseen.data.tables import ArrowTable, Table
-from halfseen.errors import InputError
+from halfseen.errors import AlarmWarning, InputError
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_images, fit_tables
 from halfseen.fitting.report_facts import facts_of_fit
@@ -127,7 +127,7 @@ def fit(
         warnings.warn(note, stacklevel=2)
     models = [fit_domains(part, chosen) for part in parts]
     for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
-        warnings.warn(alarm, stacklevel=2)
+        warnings.warn(alarm, AlarmWarning, stacklevel=2)
     if len(models) == 1:
         return models[0]
     from halfseen.model.pattern_model import PatternModel

@@ -61,7 +61,7 @@ TEMPERED = 0.5
 """The power of the likelihood of held-out rows that a teacher's opinion counts by."""
 UNHEATED = 5.0
 """The ridge on the logarithm of the temperature: about so many rows that ask for none."""
-TRUST, STUDENT_TRUST, NARROW_TRUST = (2.0, 1.0), (0.75, 0.0), (1.0, -2.0)
+TRUST, STUDENT_TRUST, NARROW_TRUST = (2.0, 1.0), (0.75, 0.0), (1.0, -1.0)
 """The log-odds of being believed: so much for each standard error of lead, and so much before.
 
 Of teachers that see (x1, x2) beside those that see x1 alone, in the soft labels; of students beside

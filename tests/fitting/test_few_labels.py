@@ -210,3 +210,10 @@ def test_a_rare_class_does_not_stop_a_fit_of_labelled_rows(rows):
     assert ("held_out_source" in model.metrics) == (rows > 3)
     said = " ".join(told(model.metrics))
     assert ("Class 'yes' has too few labelled rows to measure on" in said) == (rows <= 3)
+
+
+def test_an_unlabelled_row_that_is_a_target_row_is_said():
+    source, target, _ = problem()
+    more = target[:30].assign(test=target[:30].sum(axis=1))
+    with pytest.warns(halfseen.AlarmWarning, match="30 complete rows without a label are rows of"):
+        halfseen.fit(source, target, "y", unlabelled=more, report=False)

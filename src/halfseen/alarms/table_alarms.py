@@ -167,14 +167,31 @@ def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> l
     some = np.column_stack([rows, labels])[:LOOKED_AT]
     kept = np.unique(some, axis=0)
     share = 1 - len(kept) / len(some)
-    telling = max((len(np.unique(kept[:, place])) for place in measured), default=0)
-    if share < COPIES or len(kept) < FEWEST_ROWS or telling < len(kept) / 2:
+    if share < COPIES or not _tells_apart(kept, measured):
         return []
     says = (
         f"{share:.0%} of the source's rows are copies of others: rows that were held out were "
         "learned from too, and what is measured on them is too good. Keep one of each."
     )
     return [Alarm("copies", says, figures={"share": share})]
+
+
+def _tells_apart(kept: Matrix, measured: Integers) -> bool:
+    telling = max((len(np.unique(kept[:, place])) for place in measured), default=0)
+    return len(kept) >= FEWEST_ROWS and telling >= len(kept) / 2
+
+
+def target_copy_alarms(unlabelled: Matrix, target: Matrix, measured: Integers) -> list[Alarm]:
+    """Say so where complete rows without a label are rows of the target, but for what it lacks."""
+    known = {row.tobytes() for row in target[:LOOKED_AT]}
+    copies = sum(row.tobytes() in known for row in unlabelled[:LOOKED_AT])
+    if not copies or not _tells_apart(np.unique(target[:LOOKED_AT], axis=0), measured):
+        return []
+    says = (
+        f"{copies:,} complete rows without a label are rows of the target too. They teach well if "
+        "their missing columns were measured; leave them out if those were filled in."
+    )
+    return [Alarm("copies", says, figures={"rows": copies})]
 
 
 def leak_alarms(schema: TableSchema, rows: Matrix, labels: npt.NDArray[Any]) -> list[Alarm]:

@@ -15,20 +15,14 @@ import numpy as np
 
 from halfseen.arrays import Floats
 from halfseen.distillation import (
-    FOLDS,
-    FOLDS_OF_FEW,
     SoftLabels,
-    half_of,
     is_student,
     of_all_rows,
-    of_soft_labels,
     soft_labels_of,
-    soft_labels_of_few,
-    student_job,
-    student_of_few,
     taught,
     what_was_taught,
 )
+from halfseen.fitting.few_labels import CONTROL, HALF, Distilled, FewLabels
 from halfseen.fitting.prepared_rows import PreparedRows
 from halfseen.members import (
     NETWORKS,
@@ -50,8 +44,8 @@ if TYPE_CHECKING:
     from halfseen.networks.variants import NetworkVariant
     from halfseen.options import Inputs
 
-CONTROL, PUPIL, HALF = "control", "pupil", "half"
-"""Students compared: of teachers that saw x1 alone, of the complete source, of half the labels."""
+PUPIL = "pupil"
+"""A student of the complete source that is compared with its control."""
 _Key = tuple[str, int | None, int]
 """A kind of member, the part of the rows that it learned from, and its seed."""
 
@@ -73,8 +67,6 @@ class Hooks:
 
 ALWAYS = ("boosted_trees", "regression")
 """Members that no time limit leaves out."""
-MEASURED = 2_000
-"""Rows without a label that students learn from where they are only measured."""
 TEACHERS = 3.0
 """How many times as long as the members their teachers are taken to need."""
 
@@ -82,21 +74,6 @@ TEACHERS = 3.0
 def _inner(learner: Learner) -> str:
     """Return the kind of the member that learns, also behind a map of columns."""
     return learner.name.partition(",")[0]
-
-
-@dataclass(frozen=True)
-class Distilled:
-    """Fits a student: a member that learns from soft labels of rows with and without a label."""
-
-    learner: Learner
-
-    @property
-    def name(self) -> str:
-        return f"{self.learner.name}, distilled"
-
-    def fit(self, task: TrainingJob) -> Member:
-        """Learn from the rows of a task."""
-        return of_soft_labels(self.learner).fit(task)
 
 
 class MemberTraining:
@@ -124,8 +101,7 @@ class MemberTraining:
         self._others: dict[_Key, Member] | None = None
         self._begun = 0
         self._gains: dict[str, list[Floats]] = {}
-        self._soft: dict[int | None, SoftLabels] = {}
-        self._students: dict[int | None, TrainingJob] = {}
+        self._few: FewLabels | None = None
         self._image_labels: dict[int | None, ImageLabels] = {}
 
     def members(
@@ -144,8 +120,8 @@ class MemberTraining:
                 return others[learner.name, fold, seed]
             networks = cast("NetworksLearner", learner)
             task = self.job(networks.method, fold, source, seed)
-            if fold in self._students:
-                task = replace(task, source=self._students[fold].source)
+            if self._few is not None:
+                task = replace(task, source=self._few.students[fold].source)
             self._begin(learner, task)
             return networks.fit(self._taught_images(task, fold))
 
@@ -275,68 +251,35 @@ class MemberTraining:
         return self._distils and self.rows.unlabelled is not None
 
     def start(self, learners: Sequence[Learner]) -> tuple[float, ...] | None:
-        """Return the shares of members before held-out rows speak, where students are among them.
-
-        Teachers' evidence says how far students are believed beside members on labels alone.
-        """
-        if not self._soft:
-            return None
-        believed = float(np.mean([soft.believed for soft in self._soft.values()]))
-        students = [isinstance(one, Distilled) or one.name == NETWORKS for one in learners]
-        shares = np.where(students, believed, 1.0 - believed)
-        return tuple((shares / shares.sum()).tolist())
+        """Return the shares of members before held-out rows speak, where they are not equal."""
+        return None if self._few is None else self._few.start(learners)
 
     def _fit_few(
         self, learners: Sequence[Learner], parts: Mapping[int | None, TrainingJob]
     ) -> tuple[dict[_Key, Member], dict[str, list[Floats]]]:
-        """Fit members on labelled rows alone, and students on all complete rows.
-
-        What one student learned is told from three controls: the same member on labels alone, a
-        student of teachers that see x1 alone, and a student of half the labels.
-        """
-        unlabelled, first = self.rows.unlabelled, self.settings.seed
-        assert unlabelled is not None
+        """Fit members on labelled rows alone, and students on all complete rows."""
+        rows, first = self.rows, self.settings.seed
+        assert rows.unlabelled is not None
+        final = None if None in parts else 0
+        few = self._few = FewLabels.of(
+            parts, rows.unlabelled, final=final, teachers=self.settings.teachers, seed=first
+        )
         others = [learner for learner in learners if learner.name != NETWORKS]
-        calls: dict[_Key, Callable[[], Member]] = {}
         student = next((each for each in others if isinstance(each, Distilled)), None)
-        teachers = tuple(self.settings.teachers)
-        drawn = np.random.default_rng(first).permutation(len(unlabelled))
-        some = unlabelled[np.sort(drawn[:MEASURED])]
-        for part, job in parts.items():
-            more, count = (unlabelled, FOLDS_OF_FEW) if part is None else (some, FOLDS)
-            soft = soft_labels_of_few(job, more, teachers=teachers, count=count)
-            self._soft[part] = soft
-            own = self._students[part] = student_job(job, more, soft.complete, soft.beyond)
-            for learner in others:
-                given = own if isinstance(learner, Distilled) else job
-                for seed in self._seeds_of(learner):
-                    fit = partial(self._fitted, learner, replace(given, seed=seed))
-                    calls[learner.name, part, seed] = fit
-            if part is not None and student is not None:
-                control = student_job(job, some, soft.control, soft.beyond_control)
-                calls[CONTROL, part, first] = partial(student.fit, control)
-                half = half_of(job)
-                if half is not None:
-                    calls[HALF, part, first] = partial(
-                        student_of_few, student, half, some, teachers
-                    )
-        members = dict(zip(calls, run_parallel(list(calls.values())), strict=True))
-        if student is None:
-            return members, {}
-        gains = {
-            control: [
-                what_was_taught(
-                    members[student.name, part, first],
-                    members[control, part, first],
-                    self.rows.folds[part].held_out,
-                    job,
-                )
-                for part, job in parts.items()
-                if (control, part, first) in members and part is not None
-            ]
-            for control in (CONTROL, HALF, student.learner.name)
+        calls: dict[_Key, Callable[[], Member]] = {
+            (learner.name, part, seed): partial(
+                self._fitted, learner, replace(few.job(learner, part), seed=seed)
+            )
+            for part in parts
+            for learner in others
+            for seed in self._seeds_of(learner)
         }
-        return members, {control: gain for control, gain in gains.items() if gain}
+        if student is not None:
+            for part in range(len(rows.folds)):
+                controls = few.controls(student, part)
+                calls |= {(name, part, first): fit for name, fit in controls.items()}
+        members = dict(zip(calls, run_parallel(list(calls.values())), strict=True))
+        return members, {} if student is None else few.gains(student, members, rows.folds, first)
 
     @property
     def few_labels(self) -> dict[str, Any]:
@@ -347,9 +290,8 @@ class MemberTraining:
             "labelled": len(self.rows.sample),
             "unlabelled": len(self.rows.unlabelled),
         }
-        if self._soft:
-            whole = self._soft.get(None) or next(iter(self._soft.values()))
-            facts |= {"lead": float(whole.lead), "believed": float(whole.believed)}
+        if self._few is not None:
+            facts |= self._few.evidence
             for control in self._gains.keys() - {CONTROL}:
                 name = "half_the_labels" if control == HALF else "labels_alone"
                 facts[name] = self._gain_over(control)

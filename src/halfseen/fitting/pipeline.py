@@ -17,6 +17,7 @@ from halfseen.alarms.table_alarms import (
     leak_alarms,
     prediction_alarms,
     table_alarms,
+    target_copy_alarms,
 )
 from halfseen.arrays import Floats, Matrix
 from halfseen.data.preprocessors import ImagePreprocessor, Preprocessor, TablePreprocessor
@@ -24,6 +25,7 @@ from halfseen.data.schema_inference import FEWEST_TAUGHT, InferredTables
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
 from halfseen.fitting.drift import SELF_TRAINED, Drift, aligned_learners, find_drift, select_maps
+from halfseen.fitting.few_labels import Distilled
 from halfseen.fitting.held_out import (
     HeldOut,
     ask,
@@ -31,7 +33,7 @@ from halfseen.fitting.held_out import (
     held_out_weights,
     target_risk,
 )
-from halfseen.fitting.member_training import Distilled, Hooks, MemberTraining
+from halfseen.fitting.member_training import Hooks, MemberTraining
 from halfseen.fitting.prepared_rows import (
     PreparedRows,
     prepared_in_memory,
@@ -457,6 +459,10 @@ class _Fitting:
             if whole is not None and rows.measured is not None and rows.folds:
                 alarms += copy_alarms(whole.inputs, whole.labels, rows.measured.positions)
                 alarms += leak_alarms(schema, whole.inputs, whole.labels)
+            if rows.unlabelled is not None and rows.measured is not None:
+                alarms += target_copy_alarms(
+                    rows.blocks.hide(rows.unlabelled), target, rows.measured.positions
+                )
         if distance is not None:
             alarms += drift_alarms(*distance.distance)
         if isinstance(preprocessor, TablePreprocessor):

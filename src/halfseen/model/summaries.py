@@ -128,8 +128,8 @@ Teachers that see the missing columns are 4.3 standard errors ahead of teachers 
     )
     if "half_the_labels" in few:
         sentence += (
-            f"; the second half of the labels {gain(few['half_the_labels'])}: as many again would "
-            "hardly bring more"
+            f"; the second half of the labels {gain(few['half_the_labels'])}, and as many again "
+            "would hardly bring as much"
         )
     return f"{sentence}."
 
