@@ -73,7 +73,10 @@ def test_ids_return_byte_for_byte(scored, tmp_path):
         IDS[row % len(IDS)] + ("" if row < len(IDS) else f"-{row}") for row in range(60)
     ]
     target.to_csv(tmp_path / "target.csv", index=False)
-    model = fitted(source, tmp_path / "target.csv", id=["key"])
+    with warnings.catch_warnings(record=True) as told:
+        how = {"effort": "quick", "report": False, "id": ["key"]}
+        model = halfseen.fit(source, tmp_path / "target.csv", "y", **how)
+    assert [str(note.message) for note in told if "key" in str(note.message)] == []
     assert scored(model, target)["key"].tolist() == target["key"].tolist()
 
 

@@ -257,6 +257,13 @@ def _out_of_fold(
     return places[order], own[:, order], others
 
 
+def answered_out_of_fold(task: TrainingJob, count: int) -> Floats:
+    """Return what a task's teachers say of each source row, none of a row it was fitted on."""
+    teachers, nobody = _teachers(task, large=False), task.source.inputs[:0]
+    _, answers, _ = _out_of_fold(task, teachers, nobody, count=count)
+    return _agreed(answers, task.target_type)
+
+
 # --- few rows have a label ------------------------------------------------------------------
 
 

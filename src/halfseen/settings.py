@@ -159,6 +159,12 @@ class FitSettings(BaseModel):
         "or none.",
         json_schema_extra=OPTION,
     )
+    value_of_missing: bool = Field(
+        default=False,
+        description="Whether to find out what measuring each missing column would bring, for "
+        "`halfseen measure`; it takes several times as long as the fit.",
+        json_schema_extra=OPTION,
+    )
     strict: bool = Field(
         default=False, description="Take every alarm as an error.", json_schema_extra=OPTION
     )

@@ -260,5 +260,7 @@ def test_several_missing_patterns_have_a_part_each(folder, tmp_path):
     assert [column.name for column in scorer.columns] == ["size", "town"]
     lacking = tmp_path / "lacking.csv"
     pa.csv.write_csv(target.drop_columns("size"), lacking)
-    said = run("predict", tmp_path / "model", lacking, "-o", tmp_path / "no.csv", code=2)
-    assert "lacks size, and the model was trained for tables that lack" in said
+    said = run(
+        "predict", tmp_path / "model", lacking, "-o", tmp_path / "no.csv", "--strict", code=2
+    )
+    assert "size is not there or empty throughout" in said

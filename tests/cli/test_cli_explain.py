@@ -33,4 +33,4 @@ def test_columns_that_are_not_there_are_named(tables, tmp_path):
                  tmp_path / "t.csv")  # fmt: skip
     run = halfseen("explain", tables / "model", path)
     assert run.code == 2
-    assert "did you mean 'Basket'? --rename 'Basket=basket'" in run.err
+    assert "(did you mean 'Basket'?); --rename 'Basket=basket'" in run.err

@@ -305,9 +305,15 @@ def test_targets_that_do_not_fit_the_source(name, tmp_path, out, fit):
 
 @pytest.mark.parametrize("column", ["visits", "basket", "shop", "member"])
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
-def test_a_column_that_the_model_needs_is_absent(column, ending, tmp_path, out, predict):
+def test_a_column_that_the_model_observes_is_absent(column, ending, tmp_path, out, predict):
     path = write(GOOD_TARGET.drop_columns(column), tmp_path / f"data{ending}")
-    check_refused(predict(path), out, f"lacks column '{column}'")
+    check_refused(predict(path, "--strict"), out, f"{column} is not there or empty throughout")
+    run = predict(path)
+    assert run.code == 0, run.err
+    assert f"{column} is not there or empty throughout: it is filled" in run.err
+    spelled = GOOD_TARGET.rename_columns({column: column.upper()})
+    path = write(spelled, tmp_path / f"spelled{ending}")
+    check_refused(predict(path, "--force"), out, f"lacks column '{column}'")
 
 
 @pytest.mark.parametrize("ids", [[[1, 2]] * 70, [{"a": 1}] * 70], ids=["lists", "structs"])

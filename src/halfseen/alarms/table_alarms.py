@@ -12,7 +12,9 @@ import numpy.typing as npt
 from halfseen.alarms import FEWEST_ROWS, Alarm
 from halfseen.alarms.column_alarms import column_alarms, label_alarms
 from halfseen.arrays import Floats, Integers, Matrix
+from halfseen.data.column_spec import listed
 from halfseen.data.column_types import ColumnSummary
+from halfseen.data.dates import date_names
 from halfseen.data.preprocessing import ReadRows, outside
 from halfseen.data.schema import NumberColumn, Shape, TableSchema
 from halfseen.data.schema_inference import InferredTables
@@ -123,10 +125,12 @@ class Watch:
         self._columns = [ColumnSummary(column.name) for column in schema.observed]
         self._shown: list[Floats] = []
         self._rows = 0
+        self._absent: dict[str, None] = {}
 
     def add(self, read: ReadRows, shown: Floats) -> None:
         """Take in some rows and their scores; distributions until :data:`LOOKED_AT` were seen."""
         self._cells.add(read)
+        self._absent |= dict.fromkeys(read.absent)
         if self._rows >= LOOKED_AT:
             return
         self._rows += read.rows
@@ -141,9 +145,16 @@ class Watch:
                 summary.add_texts(values)
 
     def alarms(self) -> list[Alarm]:
-        found: list[Alarm] = []
+        absent, made = self._absent, date_names(self._schema.dates)
+        if self._rows >= FEWEST_ROWS:  # empty throughout
+            empty = [c.name for c in self._columns if c.gaps == c.rows]
+            absent = absent | dict.fromkeys(made.get(name, name) for name in empty)
+        found = absent_alarms(tuple(absent), self._schema, self._metrics)
         if self._rows >= FEWEST_ROWS:
-            found += column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
+            there = {
+                c.name: c.shape() for c in self._columns if made.get(c.name, c.name) not in absent
+            }
+            found += column_alarms(self._schema, there)
             told = {name for alarm in found for name in alarm.columns}
             found += answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
         else:
@@ -156,6 +167,24 @@ class Watch:
             ),
             *found,
         ]
+
+
+def absent_alarms(
+    absent: Sequence[str], schema: TableSchema, metrics: Mapping[str, Any]
+) -> list[Alarm]:
+    """Say which observed columns are not there, and what their being filled costs."""
+    if not absent:
+        return []
+    costs, kind = metrics.get("gap_costs", {}), schema.target_type
+    cost = sum(float(costs.get(name, 0.0)) for name in absent)
+    several = len(absent) > 1
+    says = (
+        f"{listed(absent)} {'are' if several else 'is'} not there or empty throughout: "
+        f"{'they are' if several else 'it is'} filled by what the other columns let expect, which "
+        f"costs {'at least ' if several else ''}about {cost:.2g}{kind.unit} of "
+        f"{kind.row_loss_words}. A fit for this target may do better."
+    )
+    return [Alarm("absent", says, tuple(absent), {"cost": cost})]
 
 
 def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> list[Alarm]:

@@ -31,6 +31,8 @@ _HELP = {
     "evaluate": "Measure a model on labelled rows: a few dozen of the target's are worth every "
     "estimate.",
     "explain": "Say which columns move each row's answer, and which move the model overall.",
+    "measure": "Say which missing columns are worth measuring on the target, and on which rows "
+    "first.",
     "inspect": "Say what a model expects of a table or of images, what it was trained on, and its "
     "metrics.",
     "report": "Write one HTML page on a model or a benchmark: what is missing, what shifted, what "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
@@ -16,7 +16,7 @@ from halfseen.data.dates import date_names, date_parts
 from halfseen.data.label_column import NO_LABEL, Labels, counted_rows, some_labels
 from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema, signed_log
 from halfseen.data.tables import Table, parts_of
-from halfseen.data.values import Unread, as_categories, as_numbers
+from halfseen.data.values import Unread, as_categories, as_numbers, spelling
 from halfseen.errors import InputError
 from halfseen.splitting import rarest_class
 from halfseen.targets import TargetType
@@ -34,6 +34,8 @@ class ReadRows(NamedTuple):
     """The number of the first."""
     unread: Unread
     """What could not be read, and is a gap."""
+    absent: tuple[str, ...] = ()
+    """Columns that are not there, a gap in every row."""
 
 
 def read_rows(
@@ -47,10 +49,13 @@ def read_rows(
     """Return the rows of a record batch or table as the schema has them, each by itself.
 
     Columns may stand in any order, beside others. Unless rows are `complete`, the missing block is
-    not looked at. Messages call the table `where`, and count its rows from `first_row`.
+    not looked at, and an observed column that is not there is a gap in every row, as far as any is
+    there and none under another spelling. Messages call the table `where`, and count its rows from
+    `first_row`.
     """
     found: dict[str, Any] = {}
     unread = Unread()
+    absent = () if complete else absent_columns(schema, table.schema.names, where)
     made = date_names(schema.dates)
     for column in schema.columns if complete else schema.observed:
         name = column.name
@@ -58,11 +63,11 @@ def read_rows(
             continue
         cells = made.get(name, name)
         places = table.schema.get_all_field_indices(cells)
-        if not places:
+        if not places and cells not in absent:
             raise InputError(f"Column {cells!r}, which the model needs, is not in {where}.")
         if len(places) > 1:
             raise InputError(f"Column {cells!r} is in {where} {len(places)} times; keep one.")
-        values = table.column(places[0])
+        values = table.column(places[0]) if places else pa.nulls(table.num_rows)
         if name in made:
             of = schema.dates[cells]
             parts = date_parts(values, cells, of, where=where, first_row=first_row, unread=unread)
@@ -76,7 +81,36 @@ def read_rows(
                 values, name, where=where, first_row=first_row, strays=column.strays,
                 written=column.written, shape=column.shape, unread=unread,
             )  # fmt: skip
-    return ReadRows(found, table.num_rows, first_row, unread)
+    return ReadRows(found, table.num_rows, first_row, unread, absent)
+
+
+def absent_columns(schema: TableSchema, names: Collection[str], where: str) -> tuple[str, ...]:
+    """Return the observed columns that a table lacks; refuse one without any, or spelled otherwise.
+
+    >>> from halfseen.data.schema import Shape
+    >>> age = NumberColumn(
+    ...     kind="count", name="age", role="observed", fill=0, indicator=False, log=False, mean=0,
+    ...     scale=1,
+    ... )
+    >>> schema = TableSchema(columns=(age,), label="y", amounts=Shape(rows=1, gaps=0, distinct=1))
+    >>> absent_columns(schema, ["Age"], "new.csv")
+    Traceback (most recent call last):
+        ...
+    halfseen.errors.InputError: new.csv lacks column 'age', which the model observes (did you mean \
+'Age'?); --rename 'Age=age'.
+    """
+    wanted = schema.cells()
+    absent = tuple(name for name in wanted if name not in names)
+    others = {spelling(name): name for name in names if name not in schema.order}
+    for name in absent:
+        lacks = f"{where} lacks column {name!r}, which the model observes"
+        if spelling(name) in others:
+            other = others[spelling(name)]
+            raise InputError(f"{lacks} (did you mean {other!r}?); --rename '{other}={name}'.")
+        if len(absent) == len(wanted):
+            more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+            raise InputError(f"{lacks}{more}: none of its columns is there.")
+    return absent
 
 
 def inputs_of(schema: TableSchema, read: ReadRows) -> Matrix:

@@ -74,6 +74,10 @@ def fit_tables(
             f"{FEWEST_TARGET_ROWS} are needed to adapt to it."
         )
     rows = prepared_tables(inferred, settings)
+    if settings.value_of_missing:
+        from halfseen.fitting.value_of_measuring import check_enough
+
+        check_enough(rows.sample.labels, target_type)
     data = {
         "source": inferred.source.table.fingerprint() | {"rows": inferred.source.rows},
         "target": inferred.target.table.fingerprint() | {"rows": inferred.target.rows},
@@ -82,6 +86,13 @@ def fit_tables(
     result = fit_rows(
         preprocessor, rows, settings, hooks, counts=inferred.class_counts, training_data=data
     )
+    result.model.learn_gaps(rows.beside(rows.sample), rows.target)
+    if settings.value_of_missing:
+        from halfseen.fitting.value_of_measuring import value_of_measuring
+
+        found = value_of_measuring(rows, inferred.schema, settings.seed)
+        result.model.metrics["value_of_measuring"] = found.facts
+        result.model.value_by_row = found.by_row
     alarms = [alarm.to_dict() for alarm in table_alarms(inferred)]
     result.model.metrics["alarms"] = alarms + result.model.metrics["alarms"]
     return result

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfseen.arrays import Matrix
-from halfseen.data.preprocessing import inputs_of
 from halfseen.data.preprocessors import TablePreprocessor
 from halfseen.errors import InputError
 from halfseen.explain import (
@@ -30,7 +29,7 @@ def explain(model: Model, X: Any, *, seed: int, where: str) -> Explanation:
         raise InputError("Reasons speak of columns, and this model takes images.")
     schema = preprocessor.schema
     read = preprocessor.read(X, complete=model.needs_complete_target, where=where)
-    rows = inputs_of(schema, read)
+    rows = preprocessor.inputs(read)
     if not len(rows):
         raise InputError(f"{where} holds no rows to explain.")
     background, compared_with = _background(model, rows, seed)

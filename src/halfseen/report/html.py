@@ -231,6 +231,21 @@ def bars(
     return _svg(SMALL, high + 14, words, shapes, "small")
 
 
+def interval_bar(value: float, low: float, high: float, most: float, words: str) -> Markup:
+    """Draw a number as a dot on its interval, and a line where nothing is gained."""
+    least = -most / 4
+
+    def place(number: float) -> float:
+        return SMALL * (min(max(number, least), most) - least) / (most - least)
+
+    shapes = [
+        f'<path class="axis" d="M{place(0.0):.1f} 0V16"/>',
+        f'<path class="line-plain" d="M{place(low):.1f} 8H{place(high):.1f}"/>',
+        f'<circle class="fill-source" cx="{place(value):.1f}" cy="8" r="4"/>',
+    ]
+    return _svg(SMALL, 16, words, shapes, "small")
+
+
 def _svg(width: float, height: float, words: str, shapes: Sequence[str], kind: str) -> Markup:
     return Markup(
         f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" '

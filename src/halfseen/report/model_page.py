@@ -31,6 +31,7 @@ from halfseen.report.html import (
     grid,
     number,
 )
+from halfseen.report.measuring import MEASURING, measuring_parts
 from halfseen.saving import REPORT, Description, read_description, read_report
 from halfseen.targets import LABEL_KINDS
 
@@ -51,6 +52,7 @@ SECTIONS = {
         "What to expect on the target",
         "Held-out source rows, weighted to look like the target, stand in for target labels.",
     ),
+    "measuring": MEASURING,
     "answer": (
         "How the answer is made",
         "The weighted mean of what its members say, each asked about source rows it had not seen.",
@@ -111,6 +113,7 @@ def model_page(subject: Subject) -> Page:
     facts, description = subject.facts, subject.description
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
+        "measuring": measuring_parts(description.metrics),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
         "command": _command_parts(subject),
@@ -119,6 +122,7 @@ def model_page(subject: Subject) -> Page:
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])
         for name, (title, how) in SECTIONS.items()
+        if parts[name] or name != "measuring"
     ]
     counts = [f"{n:,} " if n else "" for n in (facts.source_rows, facts.target_rows)]
     return Page(

@@ -22,6 +22,7 @@ from halfseen.metrics import (
     expected_calibration_error,
     metrics_of,
     row_losses,
+    weighted_auc,
 )
 from halfseen.splitting import rarest_class
 
@@ -318,6 +319,20 @@ class ClassTarget:
             "accuracy": Expected(wrong, OTHER_ACCURACY, lambda error: 1.0 - min(error, 1.0)),
             "cross_entropy": Expected(row_losses(shown, labels), OTHER_CROSS_ENTROPY, float),
         }
+
+    def risks(self, shown: Floats, labels: Labels, weights: Floats) -> dict[str, float]:
+        """Return what weighted rows cost, the lower the better: of AUC and accuracy the lack."""
+        found = {"cross_entropy": float(np.average(row_losses(shown, labels), weights=weights))}
+        if self.outputs == 2:
+            found["auc"] = 1.0 - weighted_auc(shown[:, 1], labels, weights)
+        wrong = shown.argmax(1) != labels
+        return found | {"accuracy": float(np.average(wrong, weights=weights))}
+
+    def moved(self, before: Floats, after: Floats) -> Floats:
+        """Return by how much each row's answer moved: KL(after || before), in nats."""
+        ratio = np.log(np.maximum(after, SMALLEST)) - np.log(np.maximum(before, SMALLEST))
+        moved: Floats = (after * ratio).sum(1)
+        return moved
 
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         """Return the classes' shares."""

@@ -363,6 +363,15 @@ class RegressionTarget:
             "rmse": Expected(squares, 2 * OTHER * float(squares.mean()), np.sqrt),
         }
 
+    def risks(self, shown: Floats, labels: Labels, weights: Floats) -> dict[str, float]:
+        errors = np.abs(shown[:, 0] - labels)
+        mean = float(np.average(np.square(errors), weights=weights))
+        return {"rmse": float(np.sqrt(mean)), "mae": float(np.average(errors, weights=weights))}
+
+    def moved(self, before: Floats, after: Floats) -> Floats:
+        moved: Floats = np.square(after[:, 0] - before[:, 0])
+        return moved
+
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         return np.array([np.average(labels, weights=weights)])
 
