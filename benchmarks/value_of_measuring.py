@@ -7,6 +7,7 @@ is the truth. Source and target are drawn to 3,000 rows each. Finished problems 
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --evaluation
     HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --table
+    HALFSEEN_DATA=... python benchmarks/value_of_measuring.py --output log.jsonl --picture n.png
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from many_tables import problems as public_tables
 from scipy.stats import spearmanr
@@ -29,8 +31,15 @@ import halfseen
 from halfseen.api import Model
 from halfseen.errors import HalfseenError
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
+from halfseen_bench.data.catalog import data_folder
 from halfseen_bench.data.nhanes import MISSING, load_adults
-from halfseen_bench.panel.problems import DEVELOPMENT, EVALUATION, PanelProblem
+from halfseen_bench.panel.problems import (
+    DEVELOPMENT,
+    EVALUATION,
+    SHOP_UNKNOWN,
+    PanelProblem,
+    cut,
+)
 
 MOST_ROWS, MOST_TRUE, OPEN = 3_000, 8, 25
 """Rows of each domain; missing columns whose truth is found; open public tables that are used."""
@@ -45,9 +54,21 @@ def nhanes() -> PanelProblem:
     return PanelProblem(adults.source, adults.labels, hidden, adults.truth, complete=adults.target)
 
 
+def shoppers() -> PanelProblem:
+    """Take the analytics of new visitors, which the file has, for missing."""
+    table = pd.read_csv(data_folder() / "shoppers/online_shoppers_intention.csv")
+    for name in ("OperatingSystems", "Browser", "Region", "TrafficType", "Weekend"):
+        table[name] = "v" + table[name].astype(str)
+    labels, kind = table.pop("Revenue").astype(int), table.pop("VisitorType")
+    here, there = kind == "Returning_Visitor", kind == "New_Visitor"
+    return cut(table.drop(columns="SpecialDay"), labels, here, there, SHOP_UNKNOWN)
+
+
 def problems(evaluation: bool) -> Iterator[tuple[str, PanelProblem]]:
     """Go through the problems whose target is known completely, in two classes."""
-    known = EVALUATION if evaluation else {"NHANES": lambda seed: nhanes()} | DEVELOPMENT
+    known = {"NHANES": lambda seed: nhanes()} | DEVELOPMENT
+    if evaluation:
+        known = {**EVALUATION, "shoppers": lambda seed: shoppers()}
     found = ((name, load(0)) for name, load in known.items() if not name.startswith("reviews"))
     tables = () if evaluation else islice(public_tables(closed=False), OPEN)
     for name, problem in (*found, *tables):
@@ -146,8 +167,10 @@ def table(found: list[dict[str, Any]]) -> str:
         cells = [len(true), *(f"{rank:.2f}" for rank in ranks), f"{held.mean():.0%}"]
         rows.append(f"| {measure} | " + " | ".join(map(str, cells)) + " |")
     for measure, words in (("nats", "nats"), ("right", "answers put right")):
-        own = [each["tenth"][measure] for each in found]
+        own = [each["tenth"][measure] for each in found if each["tenth"]]
         clear = [named / every for named, every, error in own if every > CLEAR * error]
+        if not clear:
+            continue
         rows += [
             "",
             f"In {words}, the tenth of rows that is named gains {np.mean(clear):.1f} times what a "
@@ -157,18 +180,44 @@ def table(found: list[dict[str, Any]]) -> str:
     return "\n".join(rows)
 
 
+def draw(line: dict[str, Any], path: Path) -> None:
+    """Draw what measuring each column is promised to bring, with its interval, and the truth."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    sets = sorted(line["sets"], key=lambda each: each["promised"]["auc"][0])
+    names = [", ".join(s["columns"]) if len(s["columns"]) < 3 else "all" for s in sets]
+    promised = 100.0 * np.array([each["promised"]["auc"] for each in sets])
+    true = 100.0 * np.array([each["true"]["auc"] for each in sets])
+    figure, axes = pyplot.subplots(figsize=(6.4, 3.4), layout="constrained")
+    places, (value, low, high) = np.arange(len(sets)), promised.T
+    axes.axvline(0.0, color="0.8")
+    axes.errorbar(value, places, xerr=(value - low, high - value), fmt="o", label="promised, 90 %")
+    axes.plot(true, places, "kx", label="true")
+    axes.set_yticks(places, names)
+    axes.set_xlabel("points of AUC that measuring it on the target brings")
+    axes.legend(loc="lower right")
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True, help="log, a problem on a line")
     parser.add_argument("--evaluation", action="store_true", help="the problems looked at once")
     parser.add_argument("--problems", nargs="+", help="some of them")
     parser.add_argument("--table", action="store_true", help="print what is there")
+    parser.add_argument("--picture", type=Path, help="draw NHANES, which the log must hold")
     given = parser.parse_args()
+    if given.picture:
+        draw(next(each for each in lines(given.output) if each["name"] == "NHANES"), given.picture)
+        return
     if given.table:
         for name, chosen in (("development", False), ("evaluation", True)):
             own = [line for line in lines(given.output) if line["evaluation"] == chosen]
-            for words, tells in (("source rows cover the target", True), ("others", False)):
-                some = [line for line in own if (line["overlap"] >= ENOUGH_OVERLAP) == tells]
+            covered = [line for line in own if line["overlap"] >= ENOUGH_OVERLAP]
+            for words, some in (("all", own), ("where source rows cover the target", covered)):
                 if some:
                     print(f"{name}, {words}: {len(some)} problems\n\n{table(some)}\n")
         return
