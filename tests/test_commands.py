@@ -38,7 +38,6 @@ COMMANDS: dict[str, list[str] | str] = {
     ],
     "benchmarks/large_tables.py": ["--rows 2000 --memory-mib 0"],
     "benchmarks/many_tables.py": [f"--output {RESULTS}/many_tables.jsonl --table"],
-    "benchmarks/rehearsal.py": [""],
     "benchmarks/sample_rows.py": ["{tmp}/rows-1000/source.parquet --label label --rows 500"],
     "benchmarks/selection_toys.py": [""],
     "benchmarks/soak.py": ["--seconds 2 --every 1 --output {tmp}/soak.jsonl"],

