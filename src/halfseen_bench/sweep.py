@@ -134,7 +134,6 @@ def run_suite(
     *,
     data_dir: Path | None = None,
     jobs: int | None = None,
-    backend: str | None = None,
     title: str = "running",
     quiet: bool = False,
 ) -> tuple[list[Result], list[str]]:
@@ -144,9 +143,7 @@ def run_suite(
         SweepTask(run.key, {"run": run.model_dump(), "data_dir": where, "output": str(output)})
         for run in plan.runs
     ]
-    return run_tasks(
-        tasks, run_one, output / LOG, jobs=jobs, backend=backend, title=title, quiet=quiet
-    )
+    return run_tasks(tasks, run_one, output / LOG, jobs=jobs, title=title, quiet=quiet)
 
 
 def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[Result]:
