@@ -95,7 +95,7 @@ def divided(table: pd.DataFrame, draw: np.random.Generator) -> PanelProblem | No
         source, target = (others[rows].reset_index(drop=True) for rows in (~is_target, is_target))
         observed = target.drop(columns=missing)
         if observed.notna().any().all() and (source.nunique() > 1).all():
-            return PanelProblem(source, parts[1], observed, parts[0])
+            return PanelProblem(source, parts[1], observed, parts[0], complete=target)
     return None
 
 

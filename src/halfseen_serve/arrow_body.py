@@ -10,7 +10,7 @@ import pyarrow as pa
 from halfseen.data.arrow_columns import has_value, text_bytes
 from halfseen.data.untrusted_files import declared_batches
 from halfseen.data.values import composed_name
-from halfseen_serve.errors import RequestError, lacking
+from halfseen_serve.errors import RequestError
 from halfseen_serve.json_body import Choose, RequestTable
 from halfseen_serve.limits import Limits
 
@@ -31,7 +31,7 @@ def read_arrow(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
         schema_names = [composed_name(name) for name in reader.schema.names]
         given = [batch.rename_columns(schema_names) for batch in reader]
         scorer = choose(lambda name: _has_value(given, name))
-        names = [column.name for column in scorer.columns]
+        names = [column.name for column in scorer.given(schema_names)]
         places = [_place(schema_names, name) for name in names]
         batches = [
             pa.RecordBatch.from_arrays([batch.column(place) for place in places], names=names)
@@ -75,8 +75,6 @@ def _has_value(batches: list[Any], name: str) -> bool:
 
 
 def _place(names: list[str], name: str) -> int:
-    if name not in names:
-        raise lacking(name)
     if (times := names.count(name)) > 1:
         raise RequestError(422, f"The request has column {name!r} {times} times.", name)
     return names.index(name)

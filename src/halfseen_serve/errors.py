@@ -22,7 +22,7 @@ class RequestError(HTTPException):
         self.field = None if field is None else field.encode("utf-8", "replace").decode()
 
 
-def lacking(name: str, where: str = "The request") -> RequestError:
+def lacking(name: str, where: str) -> RequestError:
     sentence = (
         f"{where} lacks column {name!r}, which the model needs; give null where it is unknown."
     )

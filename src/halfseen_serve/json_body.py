@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -42,7 +42,8 @@ def read_json(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
     --------
     >>> from types import SimpleNamespace
     >>> from halfseen_serve.columns import WORDS
-    >>> scorer = SimpleNamespace(columns=[RequestColumn("age", "numeric", WORDS["number"])])
+    >>> age = RequestColumn("age", "numeric", WORDS["number"])
+    >>> scorer = SimpleNamespace(given=lambda names: [age])
     >>> body = bytearray(b'{"records": [{"age": 63, "x": 1}]}')
     >>> read = read_json(body, lambda has_value: scorer, Limits())
     >>> read.form, read.table.to_pylist(), read.ignored
@@ -58,7 +59,7 @@ def read_json(body: bytearray, choose: Choose, limits: Limits) -> RequestTable:
     scorer, values, given = read(content, choose, limits)
     ignored = [name for name in given if name not in values]
     _check_text("".join(ignored), "The name of a column", None)
-    table = pa.table({c.name: _array(c, values[c.name]) for c in scorer.columns})
+    table = pa.table({c.name: _array(c, values[c.name]) for c in scorer.given(given)})
     return RequestTable(form, table, ignored, scorer)
 
 
@@ -100,25 +101,26 @@ _Values = dict[str, list[Any]]
 
 def _from_records(
     records: Any, choose: Choose, limits: Limits
-) -> tuple[Scorer, _Values, Iterable[str]]:
+) -> tuple[Scorer, _Values, Collection[str]]:
     _check_type(records, list, '"records"', "records")
     limits.check_rows(len(records))
     for row, record in enumerate(records, start=1):
         _check_type(record, dict, f"Row {row}", "records")
     scorer = choose(lambda name: any(r.get(name) not in _EMPTY for r in records))
     values: _Values = {}
-    for name in (column.name for column in scorer.columns):
+    given = dict.fromkeys(name for record in records for name in record)
+    for name in (column.name for column in scorer.given(given)):
         try:
             values[name] = [record[name] for record in records]
         except KeyError:
             row = next(row for row, record in enumerate(records, 1) if name not in record)
             raise lacking(name, f"Row {row}") from None
-    return scorer, values, dict.fromkeys(name for record in records for name in record)
+    return scorer, values, given
 
 
 def _from_columns(
     content: Any, choose: Choose, limits: Limits
-) -> tuple[Scorer, _Values, Iterable[str]]:
+) -> tuple[Scorer, _Values, Collection[str]]:
     _check_type(content, dict, '"columns"', "columns")
 
     def values_of(name: str) -> list[Any]:
@@ -128,9 +130,7 @@ def _from_columns(
 
     scorer = choose(lambda name: name in content and any(v not in _EMPTY for v in values_of(name)))
     values: _Values = {}
-    for name in (column.name for column in scorer.columns):
-        if name not in content:
-            raise lacking(name)
+    for name in (column.name for column in scorer.given(content)):
         values[name] = values_of(name)
     first, rows = next((name, len(found)) for name, found in values.items())
     limits.check_rows(rows)

@@ -106,7 +106,8 @@ def _table_forms(
 ) -> dict[str, Any]:
     """Describe a table as records and as columns; a request may have more columns."""
     closed = {} if rows else {"additionalProperties": False}
-    record = {"type": "object", "required": list(values), "properties": values, **closed}
+    all_there = {} if rows else {"required": list(values)}  # a request may lack some
+    record = {"type": "object", **all_there, "properties": values, **closed}
     records = {"type": "array", "items": record, **rows}
     lists = {name: {"type": "array", "items": value, **rows} for name, value in values.items()}
     columns = {**record, "properties": lists}

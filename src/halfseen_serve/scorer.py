@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,13 +16,13 @@ from halfseen.alarms.table_alarms import CellAlarms, Watch
 from halfseen.arrays import Floats
 from halfseen.data import TableSchema
 from halfseen.data.dates import date_names
-from halfseen.data.preprocessing import ReadRows, inputs_of, read_rows
+from halfseen.data.preprocessing import ReadRows, absent_columns, inputs_of, read_rows
 from halfseen.errors import InputError
 from halfseen.export.onnx_session import TableGraph, open_graph
 from halfseen.model.loading import load, table_model
 from halfseen.model.model import Model
 from halfseen.model.pattern_model import Choice, PatternModel
-from halfseen_serve.columns import request_columns
+from halfseen_serve.columns import RequestColumn, request_columns
 from halfseen_serve.errors import RequestError
 
 CHUNK = 4096
@@ -62,10 +62,25 @@ class Scorer:
         parts = zip(tables, np.split(outputs, ends), np.split(predictions, ends), strict=True)
         return [
             Answer(own, predicted, self.alarms(self.read(table), own))
-            if is_any_strange or table.num_rows >= FEWEST_ROWS
+            if is_any_strange
+            or table.num_rows >= FEWEST_ROWS
+            or table.num_columns < len(self.columns)
             else Answer(own, predicted, [])
             for table, own, predicted in parts
         ]
+
+    def given(self, names: Collection[str]) -> list[RequestColumn]:
+        """Return the columns that a request has; refuse one without any, or spelled otherwise.
+
+        Those that it lacks are filled, and an alarm.
+        """
+        try:
+            absent = absent_columns(self.schema, names, "The request")
+        except InputError as error:
+            name = next(column.name for column in self.columns if column.name not in names)
+            says = str(error).partition("; --rename")[0].rstrip(".")
+            raise RequestError(422, f"{says}.", name) from None
+        return [column for column in self.columns if column.name not in absent]
 
     def read(self, table: Any) -> ReadRows:
         """Read the rows of a request as the schema has them."""
@@ -101,7 +116,7 @@ class Scorer:
         Examples are ``unit: weight``, ``swapped: age, pulse`` and ``unseen: shop in row 3``.
         """
         watch: Watch | CellAlarms
-        if read.rows < FEWEST_ROWS:  # too few for distributions
+        if read.rows < FEWEST_ROWS and not read.absent:  # too few for distributions
             watch = CellAlarms(self.schema)
             watch.add(read)
         else:

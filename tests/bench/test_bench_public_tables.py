@@ -31,9 +31,10 @@ def table():
 
 
 def test_a_cut_splits_hides_and_labels(table):
-    source, labels, target, truth = CUT.of(table, seed=0)
+    source, labels, target, truth, complete = CUT.of(table, seed=0)
     assert list(source) == ["age", "smokes", "lab_x", "job"]
     assert list(target) == ["age", "smokes", "job"]
+    assert list(complete) == list(source)
     np.testing.assert_array_equal(labels, (table.sick[:40] == "yes").astype(int))
     np.testing.assert_array_equal(truth, (table.sick[40:] == "yes").astype(int))
     assert source.smokes.dtype == int

@@ -44,7 +44,7 @@ def test_rows_without_a_label_are_left_out(tables, tmp_path):
     [
         (lambda t: t.drop_columns("click"), "has no column 'click' to take labels from"),
         (lambda t: replaced(t, "click", np.full(60, "maybe")), "'maybe' is none of the model's"),
-        (lambda t: t.drop_columns("basket"), "lacks column 'basket', which the model observes"),
+        (lambda t: t.select(["click"]), "lacks column 'visits', which the model observes"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(change, says, tables, tmp_path):

@@ -244,7 +244,7 @@ SOURCE_VALUES: dict[str, tuple[str, object, str]] = {
     "label continuous": ("click", [row + 0.5 for row in range(ROWS)], "Networks learn classes"),
     "label infinite": ("click", some(np.inf), "infinite value in row 8"),
     "label of many classes": ("click", list(range(ROWS)), "amount"),
-    "label with a rare class": ("click", some("maybe", "yes"), "at least 5"),
+    "label with a rare class": ("click", some("maybe", "yes"), "at least 2"),
     "label of dates": ("click", pa.array(TWO_CLASSES, pa.int32()).cast(pa.date32()), "dates"),
     "label of lists": ("click", [[1]] * ROWS, "Flatten it"),
     "label of bytes": ("click", [b"a", b"b"] * 40, "binary"),
@@ -305,9 +305,15 @@ def test_targets_that_do_not_fit_the_source(name, tmp_path, out, fit):
 
 @pytest.mark.parametrize("column", ["visits", "basket", "shop", "member"])
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
-def test_a_column_that_the_model_needs_is_absent(column, ending, tmp_path, out, predict):
+def test_a_column_that_the_model_observes_is_absent(column, ending, tmp_path, out, predict):
     path = write(GOOD_TARGET.drop_columns(column), tmp_path / f"data{ending}")
-    check_refused(predict(path), out, f"lacks column '{column}'")
+    check_refused(predict(path, "--strict"), out, f"{column} is not there or empty throughout")
+    run = predict(path)
+    assert run.code == 0, run.err
+    assert f"{column} is not there or empty throughout: it is filled" in run.err
+    spelled = GOOD_TARGET.rename_columns({column: column.upper()})
+    path = write(spelled, tmp_path / f"spelled{ending}")
+    check_refused(predict(path, "--force"), out, f"lacks column '{column}'")
 
 
 @pytest.mark.parametrize("ids", [[[1, 2]] * 70, [{"a": 1}] * 70], ids=["lists", "structs"])

@@ -239,15 +239,26 @@ def test_a_wrong_json_body_gets_a_sentence(client, case):
 
 
 @pytest.mark.parametrize("field", ROW)
-def test_an_absent_column_is_named(client, field):
+def test_an_absent_column_is_a_gap_and_an_alarm(client, field):
     row = {name: value for name, value in ROW.items() if name != field}
-    for body in ({"records": [ROW, row]}, {"columns": {n: [v] for n, v in row.items()}}):
-        answer = client.post("/predict", json=body)
-        assert_sentence(answer, 422, f"lacks column {field!r}")
-        assert answer.json()["field"] == field
-    table = one_row().drop_columns([field])
-    answer = client.post("/predict", content=stream(table), headers={"Content-Type": ARROW})
-    assert_sentence(answer, 422, f"lacks column {field!r}")
+    ragged = client.post("/predict", json={"records": [ROW, row]})
+    assert_sentence(ragged, 422, f"Row 2 lacks column {field!r}")
+    assert ragged.json()["field"] == field
+    empty = client.post("/predict", json={"records": [ROW | {field: None}]}).json()
+    assert not any(alarm.startswith("absent") for alarm in empty["alarms"])
+    (known,) = empty["records"]
+    record = client.post("/predict", json={"records": [row]}).json()
+    columns = client.post("/predict", json={"columns": {n: [v] for n, v in row.items()}}).json()
+    headers = {"Content-Type": ARROW}
+    arrow = client.post(
+        "/predict", content=stream(one_row().drop_columns([field])), headers=headers
+    ).json()
+    for answer in (record, columns, arrow):
+        assert f"absent: {field}" in answer.get("alarms", ()), answer
+    assert record["records"] == [known]
+    assert {name: value for name, (value,) in columns["columns"].items()} == known
+    spelled = client.post("/predict", json={"records": [row | {field.upper(): 1}]})
+    assert_sentence(spelled, 422, f"did you mean {field.upper()!r}?")
 
 
 GOOD = stream(one_row())

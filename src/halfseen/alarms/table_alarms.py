@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,12 @@ import numpy.typing as npt
 from halfseen.alarms import FEWEST_ROWS, Alarm
 from halfseen.alarms.column_alarms import column_alarms, label_alarms
 from halfseen.arrays import Floats, Integers, Matrix
+from halfseen.data.column_spec import listed
 from halfseen.data.column_types import ColumnSummary
+from halfseen.data.dates import date_names
 from halfseen.data.preprocessing import ReadRows, outside
 from halfseen.data.schema import NumberColumn, Shape, TableSchema
 from halfseen.data.schema_inference import InferredTables
-from halfseen.data.table_summary import summarize_as
-from halfseen.data.tables import PooledTable, Table
 from halfseen.data.values import Noted, Unread, quoted
 
 LOOKED_AT = 100_000
@@ -40,36 +40,16 @@ FAR = 3.0
 """How many times the range of the source's values a number is beyond them that is far outside."""
 
 
-def table_alarms(found: InferredTables) -> list[Alarm]:
-    """Return what looks wrong with the target of two understood tables, site by site.
+def table_alarms(tables: InferredTables) -> list[Alarm]:
+    """Return what looks wrong with the target of two understood tables.
 
     Constant and mostly empty columns are left to
     :func:`~halfseen.data.schema_inference.infer_schema`, which asks about them.
     """
-    table = found.target.table
-    if isinstance(table, PooledTable):
-        alarms = [
-            replace(alarm, says=f"{site}: {alarm.says}")
-            for site in table.sites
-            for alarm in column_alarms(found.schema, _shapes(found, table.only(site)))
-        ]
-    else:
-        there = {name: column.shape() for name, column in found.target.columns.items()}
-        alarms = column_alarms(found.schema, there)
-    alarms += [*unread_alarms(found.target.unread), *label_alarms(found.schema)]
+    there = {name: column.shape() for name, column in tables.target.columns.items()}
+    alarms = column_alarms(tables.schema, there)
+    alarms += [*unread_alarms(tables.target.unread), *label_alarms(tables.schema)]
     return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
-
-
-def _shapes(found: InferredTables, table: Table) -> dict[str, Shape]:
-    """Return how the observed columns of one site are distributed."""
-    seen, schema = found.source, found.schema
-    there = summarize_as(
-        table,
-        {column.name: seen.columns[column.name] for column in schema.observed},
-        dates=schema.dates,
-        numeric=[c.name for c in schema.observed if isinstance(c, NumberColumn) and c.strays],
-    )
-    return {name: column.shape() for name, column in there.columns.items()}
 
 
 # --- rows as they are scored ----------------------------------------------------------------------
@@ -145,10 +125,12 @@ class Watch:
         self._columns = [ColumnSummary(column.name) for column in schema.observed]
         self._shown: list[Floats] = []
         self._rows = 0
+        self._absent: dict[str, None] = {}
 
     def add(self, read: ReadRows, shown: Floats) -> None:
         """Take in some rows and their scores; distributions until :data:`LOOKED_AT` were seen."""
         self._cells.add(read)
+        self._absent |= dict.fromkeys(read.absent)
         if self._rows >= LOOKED_AT:
             return
         self._rows += read.rows
@@ -163,9 +145,16 @@ class Watch:
                 summary.add_texts(values)
 
     def alarms(self) -> list[Alarm]:
-        found: list[Alarm] = []
+        absent, made = self._absent, date_names(self._schema.dates)
+        if self._rows >= FEWEST_ROWS:  # empty throughout
+            empty = [c.name for c in self._columns if c.gaps == c.rows]
+            absent = absent | dict.fromkeys(made.get(name, name) for name in empty)
+        found = absent_alarms(tuple(absent), self._schema, self._metrics)
         if self._rows >= FEWEST_ROWS:
-            found += column_alarms(self._schema, {c.name: c.shape() for c in self._columns})
+            there = {
+                c.name: c.shape() for c in self._columns if made.get(c.name, c.name) not in absent
+            }
+            found += column_alarms(self._schema, there)
             told = {name for alarm in found for name in alarm.columns}
             found += answer_alarms(self._schema, np.concatenate(self._shown), self._metrics)
         else:
@@ -178,6 +167,24 @@ class Watch:
             ),
             *found,
         ]
+
+
+def absent_alarms(
+    absent: Sequence[str], schema: TableSchema, metrics: Mapping[str, Any]
+) -> list[Alarm]:
+    """Say which observed columns are not there, and what their being filled costs."""
+    if not absent:
+        return []
+    costs, kind = metrics.get("gap_costs", {}), schema.target_type
+    cost = sum(float(costs.get(name, 0.0)) for name in absent)
+    several = len(absent) > 1
+    says = (
+        f"{listed(absent)} {'are' if several else 'is'} not there or empty throughout: "
+        f"{'they are' if several else 'it is'} filled by what the other columns let expect, which "
+        f"costs {'at least ' if several else ''}about {cost:.2g}{kind.unit} of "
+        f"{kind.row_loss_words}. A fit for this target may do better."
+    )
+    return [Alarm("absent", says, tuple(absent), {"cost": cost})]
 
 
 def copy_alarms(rows: Matrix, labels: npt.NDArray[Any], measured: Integers) -> list[Alarm]:
@@ -244,7 +251,7 @@ def leak_alarms(schema: TableSchema, rows: Matrix, labels: npt.NDArray[Any]) -> 
 
 
 def drift_alarms(distance: float, outside: float) -> list[Alarm]:
-    """Say so where target rows are far (:func:`halfseen.column_maps.distance_of`)."""
+    """Say so where target rows are far (:func:`halfseen.members.aligned.distance_of`)."""
     if outside < OUTSIDE:
         return []
     says = (

@@ -206,8 +206,8 @@ def written_notes(here: TableSummary) -> list[str]:
         )
     for name, words in named.items():
         notes.append(
-            f"{name} is a column of texts, so {listed([repr(word) for word in words])} is a "
-            "category there: leave such cells empty if nothing is known."
+            f"{name} is a column of texts, with categories such as "
+            f"{listed([repr(word) for word in words])}: leave cells empty if nothing is known."
         )
     return notes
 
@@ -228,7 +228,7 @@ def zone_notes(here: TableSummary, there: TableSummary) -> list[str]:
 
 def extra_notes(source: Table, target: Table, spec: ColumnSpec) -> list[str]:
     """Say which columns the target has alone, and which of them may be the label."""
-    extra = [name for name in target.names if name not in source.names]
+    extra = [name for name in target.names if name not in (*source.names, *spec.id)]
     notes = [f"Ignored, because the source lacks them: {listed(extra)}."] if extra else []
     respelled = [name for name in extra if spelling(name) == spelling(spec.label)]
     if respelled and spec.label not in target.names:

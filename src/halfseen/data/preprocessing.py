@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
@@ -15,8 +15,8 @@ from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.data.dates import date_names, date_parts
 from halfseen.data.label_column import NO_LABEL, Labels, counted_rows, some_labels
 from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema, signed_log
-from halfseen.data.tables import Table, each_site
-from halfseen.data.values import Unread, as_categories, as_numbers
+from halfseen.data.tables import Table, parts_of
+from halfseen.data.values import Unread, as_categories, as_numbers, spelling
 from halfseen.errors import InputError
 from halfseen.splitting import rarest_class
 from halfseen.targets import TargetType
@@ -34,6 +34,8 @@ class ReadRows(NamedTuple):
     """The number of the first."""
     unread: Unread
     """What could not be read, and is a gap."""
+    absent: tuple[str, ...] = ()
+    """Columns that are not there, a gap in every row."""
 
 
 def read_rows(
@@ -47,10 +49,13 @@ def read_rows(
     """Return the rows of a record batch or table as the schema has them, each by itself.
 
     Columns may stand in any order, beside others. Unless rows are `complete`, the missing block is
-    not looked at. Messages call the table `where`, and count its rows from `first_row`.
+    not looked at, and an observed column that is not there is a gap in every row, as far as any is
+    there and none under another spelling. Messages call the table `where`, and count its rows from
+    `first_row`.
     """
     found: dict[str, Any] = {}
     unread = Unread()
+    absent = () if complete else absent_columns(schema, table.schema.names, where)
     made = date_names(schema.dates)
     for column in schema.columns if complete else schema.observed:
         name = column.name
@@ -58,11 +63,11 @@ def read_rows(
             continue
         cells = made.get(name, name)
         places = table.schema.get_all_field_indices(cells)
-        if not places:
+        if not places and cells not in absent:
             raise InputError(f"Column {cells!r}, which the model needs, is not in {where}.")
         if len(places) > 1:
             raise InputError(f"Column {cells!r} is in {where} {len(places)} times; keep one.")
-        values = table.column(places[0])
+        values = table.column(places[0]) if places else pa.nulls(table.num_rows)
         if name in made:
             of = schema.dates[cells]
             parts = date_parts(values, cells, of, where=where, first_row=first_row, unread=unread)
@@ -76,7 +81,36 @@ def read_rows(
                 values, name, where=where, first_row=first_row, strays=column.strays,
                 written=column.written, shape=column.shape, unread=unread,
             )  # fmt: skip
-    return ReadRows(found, table.num_rows, first_row, unread)
+    return ReadRows(found, table.num_rows, first_row, unread, absent)
+
+
+def absent_columns(schema: TableSchema, names: Collection[str], where: str) -> tuple[str, ...]:
+    """Return the observed columns that a table lacks; refuse one without any, or spelled otherwise.
+
+    >>> from halfseen.data.schema import Shape
+    >>> age = NumberColumn(
+    ...     kind="count", name="age", role="observed", fill=0, indicator=False, log=False, mean=0,
+    ...     scale=1,
+    ... )
+    >>> schema = TableSchema(columns=(age,), label="y", amounts=Shape(rows=1, gaps=0, distinct=1))
+    >>> absent_columns(schema, ["Age"], "new.csv")
+    Traceback (most recent call last):
+        ...
+    halfseen.errors.InputError: new.csv lacks column 'age', which the model observes (did you mean \
+'Age'?); --rename 'Age=age'.
+    """
+    wanted = schema.cells()
+    absent = tuple(name for name in wanted if name not in names)
+    others = {spelling(name): name for name in names if name not in schema.order}
+    for name in absent:
+        lacks = f"{where} lacks column {name!r}, which the model observes"
+        if spelling(name) in others:
+            other = others[spelling(name)]
+            raise InputError(f"{lacks} (did you mean {other!r}?); --rename '{other}={name}'.")
+        if len(absent) == len(wanted):
+            more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+            raise InputError(f"{lacks}{more}: none of its columns is there.")
+    return absent
 
 
 def inputs_of(schema: TableSchema, read: ReadRows) -> Matrix:
@@ -156,9 +190,9 @@ class RowStream:
         names += [schema.label] if is_source or self.some_labelled else []
         names += [schema.weight] if is_source and schema.weight is not None else []
         random = np.random.default_rng([self.seed, 0])
-        for site in each_site(self.table):
-            how = {"where": site.where, "first_row": site.first_row}
-            for batch in site.batches(names):
+        for part in parts_of(self.table):
+            how = {"where": part.where, "first_row": part.first_row}
+            for batch in part.batches(names):
                 chosen = (random.random(batch.num_rows) < self.share) == held_out
                 if is_source:
                     yield labelled_rows(
@@ -169,7 +203,7 @@ class RowStream:
                     labels = np.full(batch.num_rows, NO_LABEL)
                     if self.some_labelled:
                         given = batch.column(schema.label)
-                        labels = some_labels(schema, given, schema.label, site.where)
+                        labels = some_labels(schema, given, schema.label, part.where)
                     yield inputs[chosen], labels[chosen]
                 how["first_row"] += batch.num_rows
 
@@ -225,19 +259,6 @@ def shared_scale(
     A ridge-penalised linear model is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
     between its five folds. `spreads` are what the standardized columns were divided by.
-
-    Examples
-    --------
-    One wide column carries the label, 99 narrow ones are noise:
-
-    >>> from halfseen.targets import ClassTarget
-    >>> rng = np.random.default_rng(0)
-    >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
-    >>> two = ClassTarget.of(2)
-    >>> shared_scale(rows, (rows[:, 0] > 0).astype(int), spreads, two) is not None
-    True
-    >>> shared_scale(rows, (rows[:, 7] > 0).astype(int), spreads, two) is None
-    True
     """
     some = np.random.default_rng(0).permutation(len(labels))[:COMPARED_ROWS]
     rows, labels = standardized[some].astype(np.float64), labels[some]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, cast, get_args
 
@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
-from halfseen.data.column_spec import Missing, similar
+from halfseen.data.column_spec import Missing
 from halfseen.data.frames import Images, named_like, read_frame
+from halfseen.data.gap_filling import MOST_INPUTS, GapFilling, fill_gaps
 from halfseen.data.preprocessing import ReadRows, inputs_of, read_rows
 from halfseen.data.schema import TableSchema
 from halfseen.data.values import composed_name
@@ -38,6 +39,8 @@ class TablePreprocessor:
 
     kind: ClassVar[str] = "table"
     schema: TableSchema
+    gaps: GapFilling | None = field(default=None, compare=False)
+    """What fills gaps of the rows that a model is asked about; medians without it."""
 
     @property
     def blocks(self) -> Blocks:
@@ -61,7 +64,20 @@ class TablePreprocessor:
 
     def prepare(self, X: Any, **how: Any) -> Matrix:
         """Return the inputs of some rows; `how` as for :meth:`read`."""
-        return inputs_of(self.schema, self.read(X, **how))
+        return self.inputs(self.read(X, **how))
+
+    def inputs(self, read: ReadRows) -> Matrix:
+        """Return the inputs of rows that were read, their gaps filled."""
+        inputs = inputs_of(self.schema, read)
+        return inputs if self.gaps is None else fill_gaps(self.gaps, self.schema, read, inputs)
+
+    def with_gap_filling(self, source: Matrix, target: Matrix) -> TablePreprocessor:
+        """Return the same with what rows of both domains say of gaps, where they are not wide."""
+        observed = list(self.blocks.observed)
+        if len(observed) > MOST_INPUTS:
+            return self
+        gaps = GapFilling.fitted(source[:, observed], target[:, observed])
+        return replace(self, gaps=gaps)
 
     def table(self, X: Any, where: str) -> tuple[Any, int]:
         """Return rows as an Arrow table, and the number of the first."""
@@ -71,15 +87,8 @@ class TablePreprocessor:
         rows = read_frame(X, where)
         if isinstance(rows, Images):
             raise InputError(f"{where} holds images, and the model was fitted on a table.")
-        schema = self.schema
-        observed = schema.cells()
-        rows = named_like(rows, schema.order, [n for n in schema.order if n in set(observed)])
-        absent = [name for name in observed if name not in rows.names]
-        if absent:
-            raise InputError(
-                f"{where} lacks column {absent[0]!r}, which the model observes"
-                f"{similar(absent[0], rows.names)}."
-            )
+        schema, observed = self.schema, {*self.schema.cells()}
+        rows = named_like(rows, schema.order, [n for n in schema.order if n in observed])
         return rows.table, rows.first_row
 
     def warn_about_names(self, X: Any, model: str, *, named: bool, stacklevel: int) -> None:

@@ -215,6 +215,10 @@ class FrameEstimator(BaseEstimator):  # type: ignore[misc]
         """Say which columns move each row's answer; see :meth:`Model.explain`."""
         return self._model_for(X).explain(X)
 
+    def value_of_measuring(self, **how: Any) -> list[dict[str, Any]]:
+        """Say what measuring missing columns would bring; see :meth:`Model.value_of_measuring`."""
+        return self._fitted().value_of_measuring(**how)
+
     def save(self, folder: str | Path) -> None:
         """Write the fitted model as a folder: tensors and JSON, no pickle.
 

@@ -23,7 +23,7 @@ RUN = ("on_epoch", "class_weight", "time_limit", "seeds", "effort", "memory_mib"
 
 
 @with_parameters(
-    *COLUMNS, "models", "members", "teachers", "align", *NETWORKS, *RUN,
+    *COLUMNS, "models", "members", "teachers", "align", "value_of_missing", *NETWORKS, *RUN,
     random_state=None, verbose=0, checkpoint=None,
 )  # fmt: skip
 class HalfSeenClassifier(ClassifierMixin, FrameEstimator):  # type: ignore[misc]

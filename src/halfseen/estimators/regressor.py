@@ -22,6 +22,7 @@ COLUMNS = ("missing", "keep", "categorical", "drop")
     "time_limit",
     "seeds",
     "memory_mib",
+    "value_of_missing",
     random_state=None,
 )
 class HalfSeenRegressor(RegressorMixin, FrameEstimator):  # type: ignore[misc]

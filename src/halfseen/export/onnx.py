@@ -15,16 +15,17 @@ import onnxruntime
 import pyarrow as pa
 from onnx import TensorProto
 
-from halfseen.atomic_files import atomic_write
 from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 from halfseen.data.frames import scaled_bytes
 from halfseen.data.preprocessing import ReadRows, inputs_of
-from halfseen.data.preprocessors import ImagePreprocessor
+from halfseen.data.preprocessors import ImagePreprocessor, TablePreprocessor
 from halfseen.data.values import Unread
 from halfseen.errors import HalfseenError, InputError
+from halfseen.export.gap_graph import add_gap_filling
 from halfseen.export.member_graphs import add_member
 from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.model.model import Model
+from halfseen.outputs import atomic_write
 from halfseen.targets import IntervalReach, Scalar, class_name
 
 FORMAT = 2
@@ -62,7 +63,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
             {"halfseen_images": preprocessor.to_dict()},
         )
     else:
-        rows, refused = _add_preprocessing(builder, preprocessor.schema)
+        rows, refused = _add_preprocessing(builder, preprocessor)
         described = {
             "halfseen_schema": preprocessor.schema.model_dump(mode="json"),
             "halfseen_selftest": _answered_rows(model),
@@ -94,7 +95,7 @@ def _answered_rows(model: Model) -> dict[str, Any]:
             else values.to_pylist()
             for name, values in read.columns.items()
         },
-        model.target_type.graph_output: model.score(inputs_of(model.schema, read)).tolist(),
+        model.target_type.graph_output: model.score(model.tables.inputs(read)).tolist(),
     }
 
 
@@ -127,13 +128,7 @@ def sealed(content: bytes) -> bytes:
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether a file is as :func:`sealed` made it, byte for byte.
-
-    Examples
-    --------
-    >>> is_sealed(sealed(b"a graph")), is_sealed(sealed(b"a graph")[1:])
-    (True, False)
-    """
+    """Whether a file is as :func:`sealed` made it, byte for byte."""
     return content == sealed(content[: -len(sealed(b""))])
 
 
@@ -152,7 +147,7 @@ def check_parity(model: Model, graph: onnx.ModelProto, rows: int = 256) -> float
     else:
         read = _made_up_rows(model.schema, rows)
         inputs = {name: graph_values(values) for name, values in read.columns.items()}
-        answers = model.score(inputs_of(model.schema, read))
+        answers = model.score(model.tables.inputs(read))
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -172,15 +167,15 @@ def _add_shown(builder: GraphBuilder, answers: Sequence[str], model: Model) -> s
     has_classes, bias = bool(model.preprocessor.classes), model.weights.bias
     if has_classes:
         answers = [builder.node("Softmax", answer, axis=1) for answer in answers]
-    found = builder.weighted_sum(answers, model.weights.members)
+    shown = builder.weighted_sum(answers, model.weights.members)
     if bias:
         added = builder.constant(np.array([bias], dtype=np.float32))
-        found = builder.node("Add", builder.node("Log", found) if has_classes else found, added)
-        found = builder.node("Softmax", found, axis=1) if has_classes else found
+        shown = builder.node("Add", builder.node("Log", shown) if has_classes else shown, added)
+        shown = builder.node("Softmax", shown, axis=1) if has_classes else shown
     if "interval" not in model.metrics:
-        return found
-    interval = add_interval(builder, found, IntervalReach(**model.metrics["interval"]))
-    return builder.node("Concat", found, interval, axis=1)
+        return shown
+    interval = add_interval(builder, shown, IntervalReach(**model.metrics["interval"]))
+    return builder.node("Concat", shown, interval, axis=1)
 
 
 def add_interval(builder: GraphBuilder, amounts: str, reach: IntervalReach) -> str:
@@ -240,7 +235,9 @@ def _made_up_rows(schema: TableSchema, rows: int) -> ReadRows:
 # --- from raw columns to inputs --------------------------------------------------------------
 
 
-def _add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> tuple[str, str | None]:
+def _add_preprocessing(
+    builder: GraphBuilder, preprocessor: TablePreprocessor
+) -> tuple[str, str | None]:
     """Add one input per observed column and what the preprocessing computes of it.
 
     Numbers come in double precision, as the preprocessing has them, with NaN for a gap;
@@ -248,31 +245,40 @@ def _add_preprocessing(builder: GraphBuilder, schema: TableSchema) -> tuple[str,
     Returns the name of the float matrix with a column for each of ``schema.inputs``, and that of
     a column that is NaN in rows with an infinity, which a graph cannot refuse, and 0 in others.
     """
+    schema = preprocessor.schema
     numbers = [column for column in schema.observed if isinstance(column, NumberColumn)]
     categories = [column for column in schema.observed if isinstance(column, CategoryColumn)]
     parts: list[str] = []
     places: dict[str, list[int]] = {}
+    are_gaps: dict[str, str] = {}
     refused = None
     if numbers:
         *inputs, refused = _add_numbers(builder, numbers, schema.clip)
         parts += inputs
         for place, number in enumerate(numbers):
             places[number.name] = [place, place + len(numbers)][: len(number.inputs)]
+            at = builder.constant(np.array([place], dtype=np.int64))
+            are_gaps[number.name] = builder.node("Gather", inputs[1], at, axis=1)
     width = 2 * len(numbers)
     for category in categories:
-        parts.append(_add_category(builder, schema, category))
+        inputs_of_it, are_gaps[category.name] = _add_category(builder, schema, category)
+        parts.append(inputs_of_it)
         places[category.name] = list(range(width, width + len(category.inputs)))
         width += len(category.inputs)
     one = builder.constant(np.array([1], dtype=np.int64))
     rows = builder.node("Concat", builder.node("Shape", schema.observed[0].name), one, axis=0)
-    parts.append(builder.node("ConstantOfShape", rows))
+    zeros = builder.node("ConstantOfShape", rows)
+    parts.append(zeros)
     order = [
         place
         for column in schema.columns
         for place in places.get(column.name, [width] * len(column.inputs))
     ]
     joined = builder.node("Concat", *parts, axis=1)
-    return builder.node("Gather", joined, builder.constant(np.array(order)), axis=1), refused
+    found = builder.node("Gather", joined, builder.constant(np.array(order)), axis=1)
+    if preprocessor.gaps is not None:
+        found = add_gap_filling(builder, preprocessor.gaps, schema, found, are_gaps | {"": zeros})
+    return found, refused
 
 
 def _add_numbers(
@@ -309,8 +315,10 @@ def _add_numbers(
     )
 
 
-def _add_category(builder: GraphBuilder, schema: TableSchema, column: CategoryColumn) -> str:
-    """Look the text up among the known ones, then look up the inputs that it becomes."""
+def _add_category(
+    builder: GraphBuilder, schema: TableSchema, column: CategoryColumn
+) -> tuple[str, str]:
+    """Look the text up among the known ones, then its inputs; return them, and 1 for a gap."""
     known = [category for category in column.categories if category != GAP]
     codes = [column.categories.index(category) for category in known]
     unseen, gap = len(column.categories), len(column.categories) + 1
@@ -322,7 +330,11 @@ def _add_category(builder: GraphBuilder, schema: TableSchema, column: CategoryCo
         values_int64s=[*codes, gap],
         default_int64=unseen,
     )
-    return builder.node("Gather", builder.constant(_category_inputs(schema, column)), code, axis=0)
+    is_gap = builder.node("Equal", code, builder.constant(np.array(gap, dtype=np.int64)))
+    axis = builder.constant(np.array([1], dtype=np.int64))
+    is_gap = builder.node("Cast", builder.node("Unsqueeze", is_gap, axis), to=TensorProto.FLOAT)
+    known_inputs = builder.constant(_category_inputs(schema, column))
+    return builder.node("Gather", known_inputs, code, axis=0), is_gap
 
 
 def _category_inputs(schema: TableSchema, column: CategoryColumn) -> npt.NDArray[np.float32]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,6 @@ class GraphBuilder:
     """Collects inputs, constants and nodes; every value in the graph is known by its name.
 
     Inputs may not take names that are `reserved`, because the outputs have them.
-
-    Examples
-    --------
-    >>> builder = GraphBuilder(reserved=["total"])
-    >>> number = builder.input("a number", onnx.TensorProto.FLOAT)
-    >>> one = builder.constant(np.ones(1, dtype=np.float32))
-    >>> builder.output(builder.node("Add", number, one), "total", onnx.TensorProto.FLOAT)
-    >>> [node.op_type for node in builder.model({}).graph.node]
-    ['Add', 'Identity']
     """
 
     def __init__(self, reserved: Sequence[str] = ()) -> None:
@@ -39,6 +31,7 @@ class GraphBuilder:
         self._outputs: list[onnx.ValueInfoProto] = []
         self._constants: list[TensorProto] = []
         self._nodes: list[onnx.NodeProto] = []
+        self._values = itertools.count()
 
     def input(self, name: str, kind: int, *shape: int) -> str:
         """Declare a column of the table, one value per row; or images, each of the given shape."""
@@ -69,9 +62,23 @@ class GraphBuilder:
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Apply an operator and return the name of its result."""
-        name = f"{_PREFIX}value_{len(self._nodes)}"
+        name = f"{_PREFIX}value_{next(self._values)}"
         self._nodes.append(helper.make_node(operator, inputs, [name], domain=domain, **attributes))
         return name
+
+    def only_if(self, condition: str, value: str, make: Callable[[], str], kind: int) -> str:
+        """Return what `make` adds, which is computed only where a condition holds, else a value."""
+        outer, self._nodes = self._nodes, []
+        try:
+            branches = []
+            for made in (make(), value):
+                result = self.node("Identity", made)
+                info = helper.make_tensor_value_info(result, kind, None)
+                branches.append(helper.make_graph(self._nodes, "halfseen", [], [info]))
+                self._nodes = []
+        finally:
+            self._nodes = outer
+        return self.node("If", condition, then_branch=branches[0], else_branch=branches[1])
 
     def weighted_sum(self, values: Sequence[str], weights: Sequence[float]) -> str:
         """Add values of one shape, each times its weight."""

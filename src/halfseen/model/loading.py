@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfseen.arrays import Tensor
+from halfseen.data.gap_filling import GapFilling
 from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dict
 from halfseen.errors import HalfseenError, InputError
 from halfseen.members import member_named
-from halfseen.model.model import Model
+from halfseen.model.model import GAPS, VALUE, Model
 from halfseen.model.pattern_model import PatternModel
 from halfseen.saving import DESCRIPTION, read_folder, read_patterns
-from halfseen.targets import IntervalReach
+from halfseen.targets import IntervalReach, RegressionTarget
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
@@ -66,9 +68,19 @@ def load_one(folder: str | Path, encoder: nn.Module | EncoderFactory | None = No
     try:
         preprocessor = preprocessor_from_dict(description.preprocessor)
         blocks, target_type = preprocessor.blocks, preprocessor.target_type
+        gaps, value = (_taken(tensors, start) for start in (GAPS, VALUE))
+        if gaps and isinstance(preprocessor, TablePreprocessor):
+            filling = GapFilling.restored(gaps, len(blocks.observed))
+            preprocessor = replace(preprocessor, gaps=filling)
         members = tuple(
             member_named(kind).restored(facts, own, blocks, target_type, encoder=encoder)
             for kind, facts, own in _described(description.members, tensors)
+        )
+        sets = description.metrics.get("value_of_measuring", {}).get("sets", [])
+        each = [{"kind": "boosted_trees", "outputs": 1}] * len(sets)
+        by_row = tuple(
+            member_named(kind).restored(facts, own, blocks, RegressionTarget())
+            for kind, facts, own in _described(each, value)
         )
         shares = tuple(float(weight) for weight in description.weights["members"])
         bias = tuple(float(value) for value in description.weights.get("bias", ()))
@@ -98,6 +110,7 @@ def load_one(folder: str | Path, encoder: nn.Module | EncoderFactory | None = No
         dict(description.metrics),
         dict(description.training_data),
         dict(description.versions),
+        value_by_row=by_row,
     )
 
 
@@ -109,6 +122,11 @@ def table_model(model: Model, folder: str | Path) -> Model:
             "predict`, or halfseen.load in Python."
         )
     return model
+
+
+def _taken(tensors: dict[str, Tensor], start: str) -> dict[str, Tensor]:
+    """Take those out whose names begin so, under what is left of their names."""
+    return {n.removeprefix(start): tensors.pop(n) for n in list(tensors) if n.startswith(start)}
 
 
 def _described(

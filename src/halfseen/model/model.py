@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -17,22 +17,21 @@ from halfseen.alarms import Alarm, sentences
 from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats, Matrix, Tensor, same_length
 from halfseen.blocks import Blocks
-from halfseen.data.preprocessing import ReadRows, inputs_of
+from halfseen.data.preprocessing import ReadRows
 from halfseen.data.preprocessors import Preprocessor, TablePreprocessor
 from halfseen.data.schema import TableSchema
 from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
-from halfseen.explain import Explanation
-from halfseen.members import NETWORKS, words_of
+from halfseen.members import NETWORKS, SIMPLE, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
-from halfseen.model.evaluation import SIMPLE, evaluation
 from halfseen.parallel import run_parallel
 from halfseen.saving import Description, write_folder
 from halfseen.targets import TargetType
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
+    from halfseen.explain import Explanation
     from halfseen.members.network_members import NetworksMember
     from halfseen.networks.modules import Networks
     from halfseen.networks.variants import NetworkVariant
@@ -40,6 +39,9 @@ if TYPE_CHECKING:
 
 SHARE = 131_072
 """Rows that are scored together at most: they stay near the processor, and cores share them."""
+GAPS, VALUE = "gaps/", "value/"
+"""Before the names of the tensors that fill gaps, and of those that foretell what measuring brings.
+"""
 
 
 @dataclass(eq=False, repr=False)
@@ -63,6 +65,8 @@ class Model:
     report
         What ``halfseen report`` shows beside all this, as plain data. Saving writes it, and
         loading leaves it in the folder.
+    value_by_row
+        What foretells from x1 how much measuring missing columns brings, for each set of them.
     """
 
     preprocessor: Preprocessor
@@ -73,6 +77,7 @@ class Model:
     training_data: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     report: Mapping[str, Any] | None = None
+    value_by_row: tuple[Member, ...] = ()
 
     def __repr__(self) -> str:
         names = ", ".join(map(str, self.preprocessor.classes)) or "an amount"
@@ -97,11 +102,16 @@ class Model:
         return np.array(self.preprocessor.classes)
 
     @property
-    def schema(self) -> TableSchema:
-        """What a table must hold, and how its columns become inputs."""
+    def tables(self) -> TablePreprocessor:
+        """How tables become inputs."""
         if not isinstance(self.preprocessor, TablePreprocessor):
             raise InputError("This model takes images, which have no columns.")
-        return self.preprocessor.schema
+        return self.preprocessor
+
+    @property
+    def schema(self) -> TableSchema:
+        """What a table must hold, and how its columns become inputs."""
+        return self.tables.schema
 
     @property
     def alarms(self) -> list[Alarm]:
@@ -289,7 +299,7 @@ class Model:
         complete = self.needs_complete_target
         if isinstance(preprocessor, TablePreprocessor):
             read = preprocessor.read(X, complete=complete, where=where, first_row=first_row)
-            rows = inputs_of(preprocessor.schema, read)
+            rows = preprocessor.inputs(read)
         else:
             read, rows = None, preprocessor.prepare(X, complete=complete, where=where)
         probability = self.score(rows)
@@ -332,6 +342,8 @@ class Model:
 
     def evaluate_rows(self, rows: Matrix, labels: npt.NDArray[Any]) -> dict[str, Any]:
         """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        from halfseen.model.evaluation import evaluation
+
         kind = self.target_type
         alone = {
             words_of(member.kind, kind): kind.to_predictions(member.raw_prediction(rows))
@@ -361,6 +373,38 @@ class Model:
 
         return explain(self, X, seed=seed, where=where)
 
+    def value_of_measuring(
+        self, columns: Sequence[str] = (), costs: Mapping[str, float] | None = None
+    ) -> list[dict[str, Any]]:
+        """Say what measuring missing columns on the target would bring, the most useful first.
+
+        Parameters
+        ----------
+        columns
+            Missing columns to look at; all by default.
+        costs
+            What measuring a column costs, one where others are given: sets then come by their gain
+            per unit.
+
+        Returns
+        -------
+        list of dict
+            ``columns``, their ``cost``, and ``gains``: by how much each measure gets better, with
+            the ends of its 90 % interval. It takes a fit with ``value_of_missing``.
+        """
+        from halfseen.model.value_of_measuring import measured_sets
+
+        return measured_sets(self, columns, costs or {})
+
+    def value_by_row_of(self, X: Any, columns: Sequence[str] = ()) -> Floats:
+        """Return how much surer measuring columns (all by default) makes each row's answer.
+
+        In nats the expected fall of its entropy over what they may be; of amounts, of its variance.
+        """
+        from halfseen.model.value_of_measuring import value_of_rows
+
+        return value_of_rows(self, self.prepare(X), columns)
+
     @property
     def class_prior(self) -> Floats:
         """Class proportions that the probabilities speak of."""
@@ -371,6 +415,14 @@ class Model:
             )
         return np.array(self.metrics["class_prior"], dtype=np.float64)
 
+    def learn_gaps(self, source: Matrix, target: Matrix) -> None:
+        """Learn from prepared rows of both domains how gaps are filled, and what that costs."""
+        from halfseen.model.gap_costs import gap_costs
+
+        if isinstance(self.preprocessor, TablePreprocessor):
+            self.preprocessor = self.tables.with_gap_filling(source, target)
+            self.metrics["gap_costs"] = gap_costs(self, target)
+
     # --- folders --------------------------------------------------------------------------
 
     def save(self, folder: str | Path) -> None:
@@ -379,11 +431,21 @@ class Model:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return what all members learned, by name."""
-        return {
-            f"{number}/{name}": tensor
-            for number, member in enumerate(self.members)
-            for name, tensor in member.tensors().items()
-        }
+        gaps = getattr(self.preprocessor, "gaps", None)
+        filling = {} if gaps is None else gaps.tensors()
+        return (
+            {f"{GAPS}{name}": tensor for name, tensor in filling.items()}
+            | {
+                f"{number}/{name}": tensor
+                for number, member in enumerate(self.members)
+                for name, tensor in member.tensors().items()
+            }
+            | {
+                f"{VALUE}{number}/{name}": tensor
+                for number, member in enumerate(self.value_by_row)
+                for name, tensor in member.tensors().items()
+            }
+        )
 
     def description(self) -> Description:
         """Return all but the tensors, as plain data."""

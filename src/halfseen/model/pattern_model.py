@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from halfseen.arrays import Floats
+from halfseen.data.column_spec import listed
 from halfseen.data.dates import expanded
 from halfseen.data.frames import read_frame
 from halfseen.data.tables import ArrowTable, Table, empty_columns
 from halfseen.errors import InputError, capitalized
-from halfseen.explain import Explanation
 from halfseen.model.model import Model
 from halfseen.saving import write_patterns
+
+if TYPE_CHECKING:
+    from halfseen.explain import Explanation
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which part scores rows: the one that observes most of the columns that they have."""
+    """Which part scores rows: of those that need nothing else, the one that observes most."""
 
     patterns: tuple[tuple[str, ...], ...]
     """The columns that each part does without."""
@@ -37,17 +40,20 @@ class Choice:
         return [name for name in self.known if not all(name in names for names in self.observed)]
 
     def place(self, there: Set[str], where: str) -> int:
-        """Return the place of the part for rows that have these columns, or refuse them."""
-        usable = [place for place, names in enumerate(self.observed) if there >= names]
-        if not usable:
-            lacking = [name for name in self.known if name not in there]
-            shown = "; ".join(f"({', '.join(pattern)})" for pattern in self.patterns)
+        """Return the place of the part for rows that have these columns: the one to fill least in.
+
+        Rows without any column that some part observes are refused.
+        """
+        if not there & {*self.known}:
             raise InputError(
-                f"{capitalized(where)} lacks {', '.join(lacking)}, and the model was trained for "
-                f"tables that lack one of {shown} and nothing else: fit it with a target that "
-                "lacks these columns too."
+                f"{capitalized(where)} lacks {listed(self.known)}: every column of the model."
             )
-        return min(usable, key=lambda place: (-len(self.observed[place]), self.losses[place]))
+
+        def order(place: int) -> tuple[float, ...]:
+            observed = self.observed[place]
+            return len(observed - there), -len(observed), self.losses[place]
+
+        return min(range(len(self.observed)), key=order)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,22 +19,22 @@ import pyarrow.parquet
 from halfseen.alarms import Alarm, refuse
 from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats
-from halfseen.atomic_files import atomic_write
 from halfseen.data.arrow_columns import check_text_bytes
 from halfseen.data.column_spec import similar
 from halfseen.data.label_column import some_labels
-from halfseen.data.preprocessing import ReadRows, inputs_of
+from halfseen.data.preprocessing import ReadRows, absent_columns
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
 from halfseen.errors import InputError, OptionError, one_line
-from halfseen.explain import Explanation
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
+from halfseen.outputs import atomic_write
 
 if TYPE_CHECKING:  # which needs Pillow
     from halfseen.data.image_folders import ImageFolder, Refuse
+    from halfseen.explain import Explanation
 
-PREDICTION, FILE = "prediction", "file"
+PREDICTION, FILE, WORTH = "prediction", "file", "surer_by"
 
 
 @dataclass(frozen=True)
@@ -66,18 +65,6 @@ def score_table(
     The output holds the model's id columns as they are, the probability of each class c as
     ``p_c``, and the most probable class as ``prediction``; or the ``amount``, with the ends of its
     interval as ``low`` and ``high``.
-
-    Parameters
-    ----------
-    model, table, output
-        What scores what; a file that ends in .parquet, .csv or .arrow.
-    class_shares
-        Known shares of classes in the table that the probabilities are corrected for; the other
-        classes share the rest as on the source.
-    strict
-        Whether an alarm is an error, so that nothing is written.
-    on_rows
-        Told after each batch how many rows it had.
     """
     check_output(output, table)
     shares = None if class_shares is None else _all_shares(model, class_shares)
@@ -115,7 +102,7 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
         found = some_labels(model.schema, batch.column(name), name, table.where)
         known = model.target_type.known(found)
         watch.add(read, shown)
-        prepared.append(inputs_of(model.schema, read)[known])
+        prepared.append(model.tables.inputs(read)[known])
         labels.append(found[known])
         rows += batch.num_rows
     known_rows = np.concatenate(prepared)
@@ -123,10 +110,36 @@ def evaluate_table(model: Model, table: TableFiles, label: str | None = None) ->
     return measured | {"unlabelled": rows - len(known_rows), "alarms": watch.alarms()}
 
 
+def rank_table(model: Model, table: TableFiles, output: Path, columns: Sequence[str]) -> int:
+    """Write the rows that are worth measuring most first, and how much surer that makes them.
+
+    The output holds each row's place in the table as ``row``, the model's id columns, and what
+    :meth:`Model.value_by_row_of` says as ``surer_by``. Return how many rows there are.
+    """
+    check_output(output, table)
+    scorer, parts, first = TableScorer(model, table), [], table.first_row
+    for batch in table.batches([*scorer.ids, *scorer.inputs]):
+        value = model.value_by_row_of(batch, columns)
+        rows = pa.array(range(first, first + len(value)))
+        parts.append(pa.table({"row": rows} | scorer.columns_of_ids(batch) | {WORTH: value}))
+        first += len(value)
+    ranked = pa.concat_tables(parts).sort_by([(WORTH, "descending")])
+    return _write(output, iter([ranked]), lambda rows: None)
+
+
+def is_worth(path: Path) -> bool:
+    """Whether a file has the columns that :func:`rank_table` writes."""
+    try:
+        first, *_, last = column_names(path)
+    except ValueError:
+        return False
+    return (first, last) == ("row", WORTH)
+
+
 def explain_table(model: Model, table: TableFiles, *, rows: int, seed: int = 0) -> Explanation:
     """Explain the first `rows` of a table (:meth:`Model.explain`)."""
-    TableScorer(model, table)  # says what a table lacks
-    known = _first(table.batches(list(model.schema.cells())), rows)
+    scorer = TableScorer(model, table)
+    known = _first(table.batches(scorer.inputs), rows)
     return model.explain(known, seed=seed, where=table.where)
 
 
@@ -196,31 +209,12 @@ def image_batches(
 
 
 class TableScorer:
-    """A model that scores one table, or says what it lacks.
-
-    Parameters
-    ----------
-    model, table
-        What scores what.
-
-    Attributes
-    ----------
-    inputs, ids
-        Columns that are looked at, and those that are carried through.
-    notes
-        Sentences for the user.
-    """
+    """A model that scores one table, or says what it lacks."""
 
     def __init__(self, model: Model, table: TableFiles) -> None:
         self.model, self.table = model, table
-        self.inputs = list(model.schema.cells())
-        absent = [name for name in self.inputs if name not in table.names]
-        if absent:
-            raise InputError(
-                f"{table.path} lacks column {absent[0]!r}, which the model observes"
-                + (f" (and {len(absent) - 1} more)" if len(absent) > 1 else "")
-                + _meant(absent[0], table.names)
-            )
+        absent = absent_columns(model.schema, table.names, str(table.path))
+        self.inputs = [name for name in model.schema.cells() if name not in absent]
         self.ids = [name for name in model.schema.id if name in table.names]
         self.notes = _notes(model, table.names, used={*self.inputs, *self.ids})
 
@@ -239,12 +233,16 @@ class TableScorer:
 
     def with_ids(self, batch: Any, shown: Floats) -> pa.Table:
         """Return ids and what is shown of each row, as a table."""
+        return pa.table(self.columns_of_ids(batch) | self.model.target_type.columns(shown))
+
+    def columns_of_ids(self, batch: Any) -> dict[str, Any]:
+        """Return the columns that are carried through."""
         columns = {name: batch.column(name) for name in self.ids}
         for name, column in columns.items():
             if pa.types.is_dictionary(column.type):  # which may differ from batch to batch
                 check_text_bytes(column, name, self.table.where)
                 columns[name] = column.cast(column.type.value_type)
-        return pa.table(columns | self.model.target_type.columns(shown))
+        return columns
 
 
 def _all_shares(model: Model, given: Mapping[str, float]) -> dict[str, float]:
@@ -308,13 +306,6 @@ def _notes(model: Model, names: Sequence[str], used: set[str]) -> tuple[str, ...
     if clashing:
         raise InputError(f"The id column {clashing[0]!r} has the name of a column of scores.")
     return tuple(notes)
-
-
-def _meant(name: str, names: Sequence[str]) -> str:
-    """Return the end of a sentence on an absent column: one that is spelled alike, if any."""
-    close = difflib.get_close_matches(name.casefold(), [n.casefold() for n in names], n=1)
-    found = [other for other in names if other.casefold() in close]
-    return f"; did you mean {found[0]!r}? --rename '{found[0]}={name}'." if found else "."
 
 
 def score_names(model: Model) -> list[str]:

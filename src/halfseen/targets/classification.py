@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,12 @@ from halfseen.metrics import (
     expected_calibration_error,
     metrics_of,
     row_losses,
+    weighted_auc,
 )
 from halfseen.splitting import rarest_class
-from halfseen.targets.intervals import Look
+
+if TYPE_CHECKING:
+    from halfseen.targets.regression import Look
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
@@ -46,13 +49,7 @@ TOLERANCE, SMALLEST = 1e-5, 1e-12
 
 
 def class_name(value: Scalar) -> str:
-    """Return a class as text, the way categories are written.
-
-    Examples
-    --------
-    >>> class_name(True), class_name(2.0), class_name("click")
-    ('true', '2', 'click')
-    """
+    """Return a class as text, the way categories are written."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -322,6 +319,20 @@ class ClassTarget:
             "accuracy": Expected(wrong, OTHER_ACCURACY, lambda error: 1.0 - min(error, 1.0)),
             "cross_entropy": Expected(row_losses(shown, labels), OTHER_CROSS_ENTROPY, float),
         }
+
+    def risks(self, shown: Floats, labels: Labels, weights: Floats) -> dict[str, float]:
+        """Return what weighted rows cost, the lower the better: of AUC and accuracy the lack."""
+        found = {"cross_entropy": float(np.average(row_losses(shown, labels), weights=weights))}
+        if self.outputs == 2:
+            found["auc"] = 1.0 - weighted_auc(shown[:, 1], labels, weights)
+        wrong = shown.argmax(1) != labels
+        return found | {"accuracy": float(np.average(wrong, weights=weights))}
+
+    def moved(self, before: Floats, after: Floats) -> Floats:
+        """Return by how much each row's answer moved: KL(after || before), in nats."""
+        ratio = np.log(np.maximum(after, SMALLEST)) - np.log(np.maximum(before, SMALLEST))
+        moved: Floats = (after * ratio).sum(1)
+        return moved
 
     def constant(self, labels: Labels, weights: Floats | None = None) -> Floats:
         """Return the classes' shares."""

@@ -36,6 +36,8 @@ class PanelProblem(NamedTuple):
     truth: Labels
     regret: Callable[[Any], float] | None = None
     """Nats above the best possible prediction, where that is known."""
+    complete: pd.DataFrame | None = None
+    """The target with its missing columns, where these are known."""
 
 
 def metric_of(problem: str) -> str:
@@ -66,9 +68,11 @@ def of_pair(pair: DomainPair) -> PanelProblem:
     parts = (pair.source_train, pair.source_test)
     inputs, labels = (np.concatenate([getattr(p, n) for p in parts]) for n in ("inputs", "labels"))
     source, target = (pair.frame(rows.astype(float)) for rows in (inputs, pair.target_test))
-    target = target.drop(columns=pair.blocks.names_of(pair.blocks.missing))
+    missing = pair.blocks.names_of(pair.blocks.missing)
+    truth = pair.target_test_labels.open("the panel's evaluation")
+    is_known = target[missing].nunique().min() > 1
     return PanelProblem(
-        source, labels, target, pair.target_test_labels.open("the panel's evaluation")
+        source, labels, target.drop(columns=missing), truth, complete=target if is_known else None
     )
 
 
@@ -79,8 +83,9 @@ def cut(
     table: pd.DataFrame, labels: Any, is_source: Any, is_target: Any, missing: Any
 ) -> PanelProblem:
     y = np.asarray(labels)
-    target = table[is_target].drop(columns=list(missing)).reset_index(drop=True)
-    return PanelProblem(table[is_source].reset_index(drop=True), y[is_source], target, y[is_target])
+    complete = table[is_target].reset_index(drop=True)
+    source, target = table[is_source].reset_index(drop=True), complete.drop(columns=list(missing))
+    return PanelProblem(source, y[is_source], target, y[is_target], complete=complete)
 
 
 def bank(seed: int, by: str) -> PanelProblem:
@@ -125,7 +130,8 @@ def heart_back(seed: int) -> PanelProblem:
         for name in ("sex", "cp", "restecg"):
             table[name] = table[name].map(lambda v: None if pd.isna(v) else f"v{int(v)}")
     source, target = tables
-    return PanelProblem(source, labels[0], target.drop(columns=["exang", "oldpeak"]), labels[1])
+    missing = ["exang", "oldpeak"]
+    return PanelProblem(source, labels[0], target.drop(columns=missing), labels[1], complete=target)
 
 
 def clicks_in_time(seed: int) -> PanelProblem:
@@ -201,7 +207,8 @@ def grey_levels(
 
 
 def public(seed: int, name: str) -> PanelProblem:
-    return PanelProblem(*PUBLIC[name].parts(seed))
+    source, labels, target, truth, complete = PUBLIC[name].parts(seed)
+    return PanelProblem(source, labels, target, truth, complete=complete)
 
 
 DEVELOPMENT: dict[str, Callable[[int], PanelProblem]] = {

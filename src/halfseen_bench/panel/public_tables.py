@@ -22,6 +22,8 @@ from halfseen_bench.data.pairs import Labels
 MOST_ROWS = 4_000
 """Rows drawn from each domain."""
 
+Parts = tuple[pd.DataFrame, Labels, pd.DataFrame, Labels, pd.DataFrame]
+
 
 @dataclass(frozen=True)
 class Cut:
@@ -34,13 +36,11 @@ class Cut:
     dropped: str  # columns of no use, or that know the answer
     missing: str  # never measured on the target; each word is a pattern of names
 
-    def parts(self, seed: int) -> tuple[pd.DataFrame, Labels, pd.DataFrame, Labels]:
-        """Return source rows and labels, target rows without the missing columns, and labels."""
+    def parts(self, seed: int) -> Parts:
+        """Return source, labels, the target without missing columns, labels; and it with them."""
         return self.of(read_table(*self.table.split("/")), seed)
 
-    def of(
-        self, table: pd.DataFrame, seed: int
-    ) -> tuple[pd.DataFrame, Labels, pd.DataFrame, Labels]:
+    def of(self, table: pd.DataFrame, seed: int) -> Parts:
         """Cut a table that is at hand."""
         found = table.eval(self.label, engine="python")
         labels = pd.factorize(found, sort=True)[0].astype(np.int64)
@@ -58,7 +58,8 @@ class Cut:
                 kept[name] = kept[name].astype(object).where(kept[name].notna(), None)
         missing = [n for n in kept if any(re.fullmatch(w, n) for w in self.missing.split())]
         source, target = (kept.iloc[chosen].reset_index(drop=True) for chosen in rows)
-        return source, labels[rows[0]], target.drop(columns=missing), labels[rows[1]]
+        hidden = target.drop(columns=missing)
+        return source, labels[rows[0]], hidden, labels[rows[1]], target
 
 
 def read_table(package: str, item: str) -> pd.DataFrame:
