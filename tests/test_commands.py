@@ -60,7 +60,6 @@ COMMANDS: dict[str, list[str] | str] = {
     "make lint": "make test calls it",
     "make types": "make test calls it",
     "make pytest": "make test calls it",
-    "make test-engines": "downloads Ray, Dask and Spark",
     "make test-install": "downloads everything",
     "make bench": "benchmarks/speed.py, above",
     "make torture": "tests/test_torture.py runs some cases of each class",
