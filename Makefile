@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo docs test lint types pytest test-engines test-install format bench torture soak lock clean
+.PHONY: demo docs test lint types pytest test-install format bench torture soak lock clean
 
 demo: $(READY)
 	$(BIN)/halfseen demo --output demo-output
@@ -27,11 +27,6 @@ types: $(READY)
 # By file: fixtures of a file are made once (groups of tests do not work with pytest 9.2).
 pytest: $(READY)
 	$(BIN)/pytest -n 2 --dist loadfile
-
-# Sweeps on local Ray and Dask: large downloads.
-test-engines: $(READY)
-	$(PIP) -c constraints.txt -e '.[dev]' -e 'src/halfseen_bench[baselines,dask,ray]' -e src/halfseen_serve
-	$(BIN)/pytest tests -m engines
 
 # README, quick start and examples in a fresh environment without `dev`: downloads everything.
 test-install: $(READY)

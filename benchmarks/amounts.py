@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import halfseen
-from halfseen.report.facts import ReportFacts
+from halfseen.fitting.report_facts import ReportFacts
 
 MOST_ROWS = 800
 """Rows drawn from each domain."""

@@ -52,7 +52,7 @@ STAGES = {
     "halfseen.preprocessor": "reading, kinds of columns",
     "halfseen.alarms": "alarms",
     "halfseen.distillation": "teachers",
-    "halfseen.column_maps": "drift and its maps",
+    "halfseen.members.aligned": "drift and its maps",
     "halfseen.fitting.drift": "drift and its maps",
     "halfseen.fitting.prepared_rows": "rows and folds",
     "halfseen.members.network_members": "networks",

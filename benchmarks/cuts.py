@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from halfseen.arrays import Floats
-from halfseen.column_maps import Continuous
 from halfseen.fitting import drift
+from halfseen.members.aligned import Continuous
 
 LEAST_COLUMNS, MOST_COLUMNS, LEAST_ROWS, MOST_ROWS, LEAST_PART = 4, 40, 200, 2_500, 40
 

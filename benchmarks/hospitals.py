@@ -41,11 +41,9 @@ def measured(target: str, sources: list[str], effort: str, seed: int) -> tuple[f
     if target == "cleveland":
         known = [column for column in known if column not in NOT_ASKED]
     shown = rows[known]
-    given = {
-        name: table.dropna(axis=1, how="all") for name, table in tables.items() if name in sources
-    }
+    given = [table.dropna(axis=1, how="all") for name, table in tables.items() if name in sources]
     model = halfseen.fit(
-        given, {target: shown}, "disease", keep=known, effort=effort, seed=seed, report=False
+        given, shown, "disease", keep=known, effort=effort, seed=seed, report=False
     )
     probability, y = model.predict_proba(shown), rows.disease.to_numpy()
     return auc(probability, y) or 0.0, float(row_losses(probability, y).mean())

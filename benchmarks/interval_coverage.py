@@ -1,8 +1,7 @@
 """How often the intervals of a report hold the truth, on the panel's development problems.
 
-Each problem is fitted with ``effort="quick"`` on a draw of its source and target rows: as it is
-(``real``), and with a slice of the source in the target's place (``rehearsal``). What the intervals
-rest on is kept, so that the table needs no fit; runs that are there already are not repeated:
+Each problem is fitted with ``effort="quick"`` on a draw of its source and target rows. What the
+intervals rest on is kept, so that the table needs no fit; runs that are there are not repeated:
 
     HALFSEEN_DATA=... python benchmarks/interval_coverage.py --output coverage/ --seeds 2
     python benchmarks/interval_coverage.py --output coverage/ --table
@@ -20,17 +19,15 @@ import pandas as pd
 import torch
 
 from halfseen.data.frames import infer_frames, label_column, read_frame
-from halfseen.data.preprocessors import TablePreprocessor
-from halfseen.evidence.features import carve_pseudo_target
 from halfseen.evidence.risk import deep_embedded_validation
 from halfseen.fitting.pipeline import fit_tables
+from halfseen.fitting.report_facts import LEVEL, as_read, expectation, on_target
 from halfseen.metrics import row_losses
-from halfseen.report.facts import LEVEL, as_read, expectation, on_target
 from halfseen.settings import FitSettings
 from halfseen.targets import ClassTarget
 from halfseen_bench.panel.problems import DEVELOPMENT
 
-SOURCE_ROWS, TARGET_ROWS, REHEARSED_ROWS = 1_200, 1_500, 2_000
+SOURCE_ROWS, TARGET_ROWS = 1_200, 1_500
 SHARE = 0.8
 """Of smaller tables, so that draws differ."""
 GRID = np.arange(0.0, 0.3, 0.01)
@@ -56,8 +53,8 @@ def main() -> None:
 
 
 def run(folder: Path, number: int, problem: str, seed: int) -> None:
-    paths = {kind: folder / f"{number:02d}-{seed}-{kind}.npz" for kind in ("real", "rehearsal")}
-    if all(path.exists() for path in paths.values()):
+    path = folder / f"{number:02d}-{seed}.npz"
+    if path.exists():
         return
     data, random = DEVELOPMENT[problem](seed), np.random.default_rng(seed)
     rows = random.permutation(len(data.source))[: min(SOURCE_ROWS, int(SHARE * len(data.source)))]
@@ -68,17 +65,7 @@ def run(folder: Path, number: int, problem: str, seed: int) -> None:
     found = fitted(
         taken(data.source, rows), data.labels[rows], target, data.truth[others], seed=seed
     )
-    np.savez_compressed(paths["real"], problem=problem, kind="real", **found)
-    rows = random.permutation(len(data.source))[:REHEARSED_ROWS]
-    source, labels = taken(data.source, rows), data.labels[rows]
-    preprocessor = TablePreprocessor(understood(source, labels, target).schema)
-    observed = list(preprocessor.blocks.observed)
-    x1, x1_there = (preprocessor.prepare(part)[:, observed] for part in (source, target))
-    chosen = carve_pseudo_target(x1, x1_there, random_state=seed).chosen
-    slice_ = taken(source, np.flatnonzero(chosen))[target.columns]
-    rest = taken(source, np.flatnonzero(~chosen))
-    found = fitted(rest, labels[~chosen], slice_, labels[chosen], seed=seed)
-    np.savez_compressed(paths["rehearsal"], problem=problem, kind="rehearsal", **found)
+    np.savez_compressed(path, problem=problem, **found)
     print(problem, seed, flush=True)
 
 
@@ -117,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
     found["probability"] = probability / probability.sum(1, keepdims=True)
     classes = ClassTarget.of(probability.shape[1])
     found["expected"] = expectation(found["probability"], found["labels"], weight, rows, classes)
-    found["problem"], found["kind"] = str(found["problem"]), str(found["kind"])
+    found["problem"] = str(found["problem"])
     return found
 
 
@@ -158,39 +145,24 @@ def left_out(runs: list[dict[str, Any]], measure: str) -> list[bool]:
 
 
 def print_table(runs: list[dict[str, Any]]) -> None:
-    titles = (
-        "measure",
-        "kind",
-        "told of",
-        "DEV's interval alone",
-        "as shown",
-        "left out",
-        "width",
-    )
+    titles = ("measure", "told of", "DEV's interval alone", "as shown", "left out", "width")
     print("| " + " | ".join(titles) + " |")
     print("|---" * len(titles) + "|")
     for measure in ("accuracy", "cross_entropy"):
-        for kind in ("real", "rehearsal"):
-            every = [run for run in runs if run["kind"] == kind]
-            told = [run for run in every if run["expected"].tells]
-            everywhere = [run for run in runs if run["expected"].tells]
-            pairs = zip(everywhere, left_out(everywhere, measure), strict=True)
-            # left_out goes through the problems in order, as sorted files do
-            apart = [held for run, held in pairs if run["kind"] == kind]
-            widths = [
-                run["expected"].target[measure].high - run["expected"].target[measure].low
-                for run in told
-            ]
-            cells = (
-                measure.replace("_", "-"),
-                kind,
-                f"{len(told)} of {len(every)}",
-                f"{np.mean([plainly(run, measure) for run in told]):.0%}",
-                f"{np.mean([covered(run, measure) for run in told]):.0%}",
-                f"{np.mean(apart):.0%}",
-                f"{np.median(widths):.2f}",
-            )
-            print("| " + " | ".join(cells) + " |")
+        told = [run for run in runs if run["expected"].tells]
+        widths = [
+            run["expected"].target[measure].high - run["expected"].target[measure].low
+            for run in told
+        ]
+        cells = (
+            measure.replace("_", "-"),
+            f"{len(told)} of {len(runs)}",
+            f"{np.mean([plainly(run, measure) for run in told]):.0%}",
+            f"{np.mean([covered(run, measure) for run in told]):.0%}",
+            f"{np.mean(left_out(told, measure)):.0%}",
+            f"{np.median(widths):.2f}",
+        )
+        print("| " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

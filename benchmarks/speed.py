@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from speed_cases import CASES
 
-from halfseen.atomic_files import atomic_write
+from halfseen.outputs import atomic_write
 
 Measured = dict[str, Any]
 MEMORY_CASES = (

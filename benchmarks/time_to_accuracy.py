@@ -25,12 +25,12 @@ import straightforward as plain
 import torch
 
 from halfseen import preset
-from halfseen.atomic_files import atomic_write
 from halfseen.networks.loop import annealed_rate, derived_seed, ramp
 from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
 from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import variant_named
+from halfseen.outputs import atomic_write
 from halfseen_bench.data import DomainPair
 from halfseen_bench.data.digits import load_pair
 

@@ -21,8 +21,8 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from halfseen.atomic_files import write_text
 from halfseen.cli.app import app
+from halfseen.outputs import write_text
 from halfseen_bench.comparison import published
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.runner import read_log

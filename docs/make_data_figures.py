@@ -15,8 +15,8 @@ import numpy.typing as npt
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-from halfseen.atomic_files import atomic_write
 from halfseen.blocks import Blocks
+from halfseen.outputs import atomic_write
 from halfseen_bench.data import amazon, criteo, digits, heart
 from halfseen_bench.data.amazon import read_domain
 from halfseen_bench.data.criteo import NUMERIC, read_batches

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from halfseen import atomic_files
-from halfseen.atomic_files import atomic_folder, atomic_write, recover, remove_leftovers
+from halfseen import outputs
 from halfseen.errors import HalfseenError
+from halfseen.outputs import atomic_folder, atomic_write, recover, remove_leftovers
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged there")
 
@@ -78,7 +78,7 @@ def test_two_writers_leave_one_whole_folder(tmp_path):
 KILLED = """
 import sys, time
 from pathlib import Path
-from halfseen.atomic_files import atomic_folder, atomic_write
+from halfseen.outputs import atomic_folder, atomic_write
 with atomic_write(Path(sys.argv[1]) / "file") as one:
     with atomic_folder(Path(sys.argv[1]) / "model") as two:
         one.write_text("half")
@@ -114,7 +114,7 @@ def test_names_that_only_look_alike_are_left_alone(tmp_path):
 
 
 def test_where_folders_cannot_be_exchanged_a_kill_is_made_good(tmp_path, monkeypatch):
-    monkeypatch.setattr(atomic_files, "_exchanged", lambda first, second: False)
+    monkeypatch.setattr(outputs, "_exchanged", lambda first, second: False)
     model = tmp_path / "model"
     write_folder(model, "old")
     write_folder(model, "new")

@@ -2,7 +2,10 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -122,6 +125,15 @@ def test_the_check_reads_a_drawing():
         layers_of(page.replace("| 2 |", "| 3 |"))
 
 
+def test_the_page_says_where_each_thing_is_done():
+    """From a question that a reader has to the function that answers it."""
+    rows = re.findall(r"^\| (?:a|an|each|how|the) .*? \| `([\w.]+)`.*? \| `([\w.]+)` \|$",
+                      PAGE.read_text(), re.MULTILINE)  # fmt: skip
+    assert len(rows) == 9
+    for module, name in rows:
+        assert resolve_name(f"{module}:{name}").__module__ == module
+
+
 def test_no_two_classes_have_one_name():
     homes: dict[str, list[str]] = {}
     for path in ROOT.parent.rglob("*.py"):
@@ -129,3 +141,30 @@ def test_no_two_classes_have_one_name():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes.setdefault(node.name, []).append(str(path.relative_to(ROOT.parent)))
     assert not {name: places for name, places in homes.items() if len(places) > 1}
+
+
+MOST_LOADED = 69
+"""Modules of ours that a fit of two CSV tables imports; a new one is imported where it is used."""
+COUNTED = """
+import sys
+from halfseen.cli import main
+sys.argv = ["halfseen", "fit", "s.csv", "t.csv", "--label", "y", "--quiet", "-o", "model"]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+print(*(name for name in sys.modules if name.partition(".")[0] == "halfseen"))
+"""
+
+
+def test_a_fit_of_two_tables_loads_few_modules(tmp_path):
+    rows = [(a, b, a * b % 5) for a in range(8) for b in range(7)]
+    source = [f"{a},{b},{c},{a + c > 5}" for a, b, c in rows]
+    (tmp_path / "s.csv").write_text("\n".join(["a,b,c,y", *source]))
+    (tmp_path / "t.csv").write_text("\n".join(["a,b", *(f"{a},{b}" for a, b, _ in rows)]))
+    run = subprocess.run(
+        [sys.executable, "-c", COUNTED], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    names = run.stdout.splitlines()[-1].split()
+    assert len(names) <= MOST_LOADED, sorted(names)
+    assert "halfseen.fitting.pipeline" in names

@@ -319,7 +319,7 @@ def test_a_model_is_shown_in_a_line():
 
 
 def test_nothing_kept_is_not_told_as_going_on(tmp_path, capsys):
-    from halfseen.cli.fit_output import going_on
+    from halfseen.cli.fit_config import going_on
     from halfseen.cli.terminal import Terminal
 
     def interrupted(keeps):

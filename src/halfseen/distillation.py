@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,13 @@ from halfseen.members import (
     Sample,
     TrainingJob,
 )
-from halfseen.members.given import GivenTeacher, Teacher
 from halfseen.parallel import run_parallel
 from halfseen.splitting import folds, held_out_share, rarest_class
 from halfseen.targets import TargetType
+
+if TYPE_CHECKING:
+    from halfseen.members.given import Teacher
+
 
 Places = npt.NDArray[np.intp]
 
@@ -107,11 +110,16 @@ def is_student(learner: Learner) -> bool:
 
 def _teachers(task: TrainingJob, large: bool, given: Sequence[Any] = ()) -> Sequence[Teacher]:
     """Return what teaches; the regression's penalty serves all folds."""
+    brought = []
+    if given:
+        from halfseen.members.given import GivenTeacher
+
+        brought = [GivenTeacher(estimator) for estimator in given]
     return (
         ForestLearner(size=50),
         BoostedTreesLearner(rounds=100, rate=0.08, large=large),
         RegressionLearner.tuned(task),
-        *(GivenTeacher(estimator) for estimator in given),
+        *brought,
     )
 
 

@@ -58,16 +58,7 @@ def outside_of_halfseen() -> int:
 
 @contextmanager
 def installed_by(extra: str, what: str) -> Iterator[None]:
-    """Say which extra brings a library that is not there, and what needs it.
-
-    Examples
-    --------
-    >>> with installed_by("onnx", "Export"):
-    ...     import no_such_library
-    Traceback (most recent call last):
-    halfseen.errors.InputError: Export needs more libraries (No module named 'no_such_library'): \
-pip install 'halfseen[onnx]'
-    """
+    """Say which extra brings a library that is not there, and what needs it."""
     try:
         yield
     except ImportError as error:
@@ -77,24 +68,12 @@ pip install 'halfseen[onnx]'
 
 
 def capitalized(phrase: str) -> str:
-    """Return a phrase as a sentence begins with it; a path stays as it is.
-
-    Examples
-    --------
-    >>> capitalized("the source"), capitalized("a.csv")
-    ('The source', 'a.csv')
-    """
+    """Return a phrase as a sentence begins with it; a path stays as it is."""
     return f"T{phrase[1:]}" if phrase.startswith("the ") else phrase
 
 
 def one_line(error: Exception) -> str:
-    r"""Return what a library says, on one line and without a full stop, to be quoted.
-
-    Examples
-    --------
-    >>> one_line(ValueError("not\n  a number."))
-    'not a number'
-    """
+    r"""Return what a library says, on one line and without a full stop, to be quoted."""
     return " ".join(str(error).split()).rstrip(".")[:300]
 
 
@@ -106,13 +85,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Return what the system says and what can be done about it, as the end of a sentence.
-
-    Examples
-    --------
-    >>> reason(OSError(errno.ENAMETOOLONG, "File name too long"))
-    'File name too long; choose a shorter name.'
-    """
+    """Return what the system says and what can be done about it, as the end of a sentence."""
     said = (error.strerror or str(error)).rstrip(".")
     remedy = _REMEDIES.get(error.errno or 0)
     return f"{said}; {remedy}." if remedy else f"{said}."

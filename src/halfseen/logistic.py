@@ -44,10 +44,10 @@ def fit_logistic(
 
     def derivatives(flat: Floats) -> tuple[float, Floats]:
         weight = flat.reshape(outputs, -1)
-        found = log_softmax(_of_all_classes(whole @ weight.T), axis=1)
+        log_probability = log_softmax(_of_all_classes(whole @ weight.T), axis=1)
         slopes = weight[:, :-1] / penalty
-        loss = 0.5 * (weight[:, :-1] * slopes).sum() - (shares * found).sum()
-        gradient = (np.exp(found) * counts - shares)[:, -outputs:].T @ whole
+        loss = 0.5 * (weight[:, :-1] * slopes).sum() - (shares * log_probability).sum()
+        gradient = (np.exp(log_probability) * counts - shares)[:, -outputs:].T @ whole
         gradient[:, :-1] += slopes
         return every * float(loss), every * gradient.ravel()
 
@@ -78,7 +78,7 @@ def likelihoods(
     classes, positions, counts = np.unique(labels, return_inverse=True, return_counts=True)
     shares = np.eye(len(classes))[positions]
     split = StratifiedKFold(min(folds, int(counts.min())), shuffle=True, random_state=0)
-    found = []
+    columns = []
     for training, held_out in split.split(rows, labels):
         column, weight = [], None
         # Each penalty starts where the one before ended: they are compared, not kept.
@@ -88,10 +88,10 @@ def likelihoods(
             )
             said = log_softmax(logits(weight, rows[held_out]), axis=1)
             column.append(np.maximum(said, np.log(SMALLEST))[shares[held_out] > 0].mean())
-        found.append(column)
-    return np.array(found).T
+        columns.append(column)
+    return np.array(columns).T
 
 
-def _of_all_classes(found: Floats) -> Floats:
+def _of_all_classes(known: Floats) -> Floats:
     """Return a logit for each class: of two, the first one's is zero."""
-    return np.hstack([np.zeros_like(found), found]) if found.shape[1] == 1 else found
+    return np.hstack([np.zeros_like(known), known]) if known.shape[1] == 1 else known

@@ -58,8 +58,8 @@ def accuracy(probability: Floats, y: Integers) -> float:
 
 def balanced_accuracy(probability: Floats, y: Integers) -> float:
     """Return the mean over the classes that are present of the share found of each."""
-    found = probability.argmax(axis=1) == y
-    return float(np.mean([found[y == label].mean() for label in np.unique(y)]))
+    right = probability.argmax(axis=1) == y
+    return float(np.mean([right[y == label].mean() for label in np.unique(y)]))
 
 
 def row_losses(probability: Floats, y: Integers) -> Floats:

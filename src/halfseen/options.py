@@ -213,42 +213,24 @@ _OTHER = {"image": "tables", "table": "images"}
 
 
 def option_names(inputs: Inputs | None = None) -> list[str]:
-    """Return the dotted name of every option, or of those that apply to one kind of inputs.
-
-    Examples
-    --------
-    >>> [name for name in option_names("table") if name.startswith("tables.")]
-    ['tables.widths', 'tables.dropout', 'tables.linear_path', 'tables.latent_size']
-    """
+    """Return the dotted name of every option, or of those that apply to one kind of inputs."""
     left_out = None if inputs is None else _OTHER[inputs]
     return [f"{g}.{f}" for g, model in GROUPS.items() if g != left_out for f in model.model_fields]
 
 
 def nested(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with dotted names, nested mappings or both as nested mappings.
-
-    Examples
-    --------
-    >>> nested({"training.learning_rate": 0.1, "training": {"betas": (0.9, 0.99)}})
-    {'training': {'learning_rate': 0.1, 'betas': (0.9, 0.99)}}
-    """
-    found: dict[str, Any] = {}
+    """Return settings with dotted names, nested mappings or both as nested mappings."""
+    whole: dict[str, Any] = {}
     for name, value in settings.items():
         inner = nested(value) if isinstance(value, Mapping) else value
         for part in reversed(str(name).split(".")):
             inner = {part: inner}
-        found = _merged(found, inner)
-    return found
+        whole = _merged(whole, inner)
+    return whole
 
 
 def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same settings under dotted names; a term without settings is an empty mapping.
-
-    Examples
-    --------
-    >>> dotted({"training": {"learning_rate": 0.1}, "objective.terms.class_alignment": {}})
-    {'training.learning_rate': 0.1, 'objective.terms.class_alignment': {}}
-    """
+    """Return the same settings under dotted names; a term without settings is an empty mapping."""
 
     def leaves(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
         for name, value in settings.items():
@@ -262,12 +244,12 @@ def dotted(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _merged(start: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested settings with others laid over them; lists and numbers are replaced."""
-    found = dict(start)
+    merged = dict(start)
     for name, value in given.items():
-        before = found.get(name)
+        before = merged.get(name)
         both = isinstance(value, Mapping) and isinstance(before, Mapping)
-        found[name] = _merged(before, value) if both else value  # type: ignore[arg-type]
-    return found
+        merged[name] = _merged(before, value) if both else value  # type: ignore[arg-type]
+    return merged
 
 
 def make_options(settings: Mapping[str, Any], base: Options | None = None) -> Options:
@@ -319,7 +301,7 @@ def _terms(named: Any) -> dict[str, Any]:
         )
     if named:
         import_module("halfseen.networks.terms")  # where the library's own are registered
-    found: dict[str, Any] = {}
+    terms: dict[str, Any] = {}
     for name, settings in named.items():
         if name not in TERM_SETTINGS:
             raise OptionError(
@@ -333,8 +315,8 @@ def _terms(named: Any) -> dict[str, Any]:
             )
         if settings is not None:
             kind = TERM_SETTINGS[name]
-            found[name] = _valid(kind, settings, settings, f"{place}.{name}.").model_dump()
-    return found
+            terms[name] = _valid(kind, settings, settings, f"{place}.{name}.").model_dump()
+    return terms
 
 
 AnyGroup = TypeVar("AnyGroup", bound=Group)

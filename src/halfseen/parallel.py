@@ -41,11 +41,6 @@ def run_parallel(calls: Sequence[Callable[[], Value]]) -> list[Value]:
 
     Each keeps to one thread, so that nothing depends on how many ran at a time. Calls into
     LightGBM, BLAS and Arrow leave Python to the others meanwhile.
-
-    Examples
-    --------
-    >>> run_parallel([lambda: 1 + 1, lambda: 2 + 2])
-    [2, 4]
     """
     workers = min(at_once_workers(), len(calls))
     with one_thread():

@@ -52,11 +52,6 @@ def encoder_for(side: int) -> dict[str, Any]:
     """Return what the default encoders of images need where the images are not 32 pixels wide.
 
     As many convolutions as halve the side to 2 or 3 pixels, for a latent of some 500 values.
-
-    Examples
-    --------
-    >>> encoder_for(64)["images.channels"]
-    (32, 32, 32, 32, 128)
     """
     if side == 32:
         return {}

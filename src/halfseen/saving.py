@@ -30,8 +30,8 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from halfseen.arrays import Tensor
-from halfseen.atomic_files import atomic_folder, recover
 from halfseen.errors import InputError, first_fault, reason
+from halfseen.outputs import atomic_folder, recover
 
 FORMAT = 4
 TENSORS = "model.safetensors"
@@ -75,8 +75,8 @@ class Description(BaseModel):
     @property
     def method(self) -> str:
         """Which of the paper's models the networks are; all that answer together."""
-        found = [str(m.get("method", "")) for m in self.members if m.get("kind") == "networks"]
-        return " and ".join(dict.fromkeys(found))
+        methods = [str(m.get("method", "")) for m in self.members if m.get("kind") == "networks"]
+        return " and ".join(dict.fromkeys(methods))
 
     def sealed(self, sha256: str) -> Description:
         described = self.model_copy(
@@ -87,13 +87,13 @@ class Description(BaseModel):
 
 def library_versions() -> dict[str, str]:
     """Return the versions that a model is trained with."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in ("halfseen", "torch", "numpy", "scikit-learn", "pyarrow"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def write_folder(
@@ -189,10 +189,10 @@ def read_description(folder: str | Path) -> Description:
     data = _read_json(path)
     if not isinstance(data, dict) or "format" not in data:
         raise InputError(f"{path} is not the description of a model: it is not its JSON.")
-    found = data["format"]
-    if type(found) is not int or found != FORMAT:
+    version = data["format"]
+    if type(version) is not int or version != FORMAT:
         raise InputError(
-            f"{path} has format {found!r}, and this version of halfseen reads format {FORMAT}: "
+            f"{path} has format {version!r}, and this version of halfseen reads format {FORMAT}: "
             "update halfseen if a newer one wrote it, or else fit the model again."
         )
     if _seal(data) != data.get("seal"):

@@ -1,7 +1,7 @@
 """Choosing without target labels: every score that can be read off a trained model, and a scorer.
 
 The formulas stand in :mod:`halfseen.evidence`. The rows are :class:`Evidence`, what one model makes
-of them :class:`Observed`. A search over settings is :func:`halfseen.tuning.search`.
+of them :class:`Observed`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from halfseen.evidence.density_ratio import default_domain_classifier, fit_densi
 from halfseen.evidence.risk import SCORES, RiskEstimate
 from halfseen.targets import ClassTarget, TargetType
 
-__all__ = ["ONE_FIT_SCORES", "SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
+__all__ = ["SCORES", "Evidence", "Observed", "evaluate", "make_scorer"]
 
 
 ROWS = 2_000
@@ -69,16 +69,14 @@ class Evidence:
         X: Any,
         y: Any,
         X_target: Any,
-        X_training: Any = None,
     ) -> Evidence:
         """Bring rows as a user has them to the form that a model sees, by its `prepare`."""
         held_out = prepare(X, where="the held-out source")
         labels = target_type.read(y)
         if len(held_out) != len(labels):
             raise InputError(f"There are {len(held_out)} held-out rows and {len(labels)} labels.")
-        training = None if X_training is None else prepare(X_training, where="the training rows")
         target = prepare(X_target, where="the target")
-        return cls(held_out, labels, target, training, target_type)
+        return cls(held_out, labels, target, None, target_type)
 
     def sample(self, rows: int | None = ROWS, *, seed: int = 0) -> Evidence:
         """Return at most `rows` rows of each kind, the same ones whenever it is asked."""
@@ -152,18 +150,12 @@ class Observed:
         return self.model.compared_in(rows).astype(np.float64)
 
 
-ONE_FIT_SCORES = tuple(
-    name for name, score in SCORES.items() if all(hasattr(Observed, need) for need in score.needs)
-)
-"""The scores that one trained model is enough for."""
-
-
 def scores_for(kind: TargetType | type[TargetType]) -> tuple[str, ...]:
-    """Return those of :data:`ONE_FIT_SCORES` that a kind of label has."""
+    """Return those of :data:`SCORES` that a kind of label has."""
     return tuple(
         name
-        for name in ONE_FIT_SCORES
-        if kind.answers_tell or "target_probabilities" not in SCORES[name].needs
+        for name, score in SCORES.items()
+        if kind.answers_tell or "target_probabilities" not in score.needs
     )
 
 
@@ -188,8 +180,7 @@ def evaluate(
     evidence
         The rows to compare models on.
     names
-        Scores to compute, of :data:`ONE_FIT_SCORES`; all that there are by default. The others
-        need more than one fit.
+        Scores to compute, of :data:`SCORES`; all that there are by default.
     rows
         The most rows of each kind to use, drawn once and for all; None uses every one.
     """
@@ -199,17 +190,15 @@ def evaluate(
 
 
 def score_of(name: str, observed: Any) -> float:
-    check_one_fit(name)
+    check_score(name)
     score = SCORES[name]
     value = score.function(*(getattr(observed, need) for need in score.needs))
     return value.risk if isinstance(value, RiskEstimate) else float(value)
 
 
-def check_one_fit(name: str) -> None:
-    """Refuse a score that one trained model is not enough for."""
-    if name not in ONE_FIT_SCORES:
-        reason = "needs more than one fit" if name in SCORES else "is unknown"
-        raise OptionError(f"The score {name!r} {reason}; choose one of {list(ONE_FIT_SCORES)}.")
+def check_score(name: str) -> None:
+    if name not in SCORES:
+        raise OptionError(f"The score {name!r} is unknown; choose one of {list(SCORES)}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +238,7 @@ class LabelFreeScorer:
 
 
 def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
-    """Return one of :data:`ONE_FIT_SCORES` as a scorer, for ``GridSearchCV`` and its kin.
+    """Return one of :data:`SCORES` as a scorer, for ``GridSearchCV`` and its kin.
 
     A score of which less is better has its sign flipped. Give the target here and let the search
     split the source alone; or stack both, pass `sample_domain` to ``fit`` of the search, and have
@@ -277,7 +266,7 @@ def make_scorer(name: str = "dev", *, X_target: Any = None) -> LabelFreeScorer:
     >>> search.fit(source, label, X_target=target).best_params_
     {'training__learning_rate': 0.01}
     """
-    check_one_fit(name)
+    check_score(name)
     return LabelFreeScorer(name, X_target)
 
 

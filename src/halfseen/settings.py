@@ -391,7 +391,7 @@ class FitSettings(BaseModel):
                 f"{variants[0].name} does not adapt, so there is nothing to refine; refine=True "
                 "needs a model that adapts."
             )
-        for variant in variants:
+        for variant in variants if NETWORKS in kinds or self._asks_for_networks else ():
             options = self.options_for(variant, inputs=inputs)
             if inputs == "image" and self.time_limit and options.training.joint_epochs != "auto":
                 raise OptionError(

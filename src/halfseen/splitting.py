@@ -16,12 +16,6 @@ def held_out_share(
     """Return the rows to train on and the rows held out: the same share of every class, rounded.
 
     At least one row of each class stays to train on. Both are in their order.
-
-    Examples
-    --------
-    >>> train, held_out = held_out_share(np.array([0, 0, 0, 0, 1, 1, 2]), 0.5)
-    >>> len(train), len(held_out)
-    (4, 3)
     """
     check_share("held_out", share)
     random = np.random.default_rng(seed)

@@ -36,11 +36,23 @@ class Weights:
     def equal(cls, count: int) -> Weights:
         return cls((1.0 / count,) * count)
 
+    @classmethod
+    def fitted(
+        cls,
+        answers: Sequence[Floats],
+        labels: Labels,
+        kind: TargetType,
+        weights: Floats | None = None,
+        start: Sequence[float] | None = None,
+    ) -> Weights:
+        """Return the weights that held-out rows advise, by the members' answers about them."""
+        return cls(kind.fit_shares(answers, labels, start, weights))
+
     def combined(self, answers: Sequence[Floats], kind: TargetType) -> Floats:
         """Return the answer that the members give together."""
         alone = self.members == (1.0,)
-        found = answers[0] if alone else kind.mixed(np.array(self.members), np.stack(answers))
-        return kind.shifted(found, np.array(self.bias)) if self.bias else found
+        answer = answers[0] if alone else kind.mixed(np.array(self.members), np.stack(answers))
+        return kind.shifted(answer, np.array(self.bias)) if self.bias else answer
 
 
 def across_halves(
@@ -57,6 +69,6 @@ def across_halves(
     for rows, others in (halves, halves[::-1]):
         fitted = others if len(others) else rows
         counted = None if weights is None else weights[fitted]
-        shares = kind.fit_shares([m[fitted] for m in answers], labels[fitted], start, counted)
-        combined[rows] = kind.mixed(np.array(shares), np.stack([m[rows] for m in answers]))
+        shares = Weights.fitted([m[fitted] for m in answers], labels[fitted], kind, counted, start)
+        combined[rows] = kind.mixed(np.array(shares.members), np.stack([m[rows] for m in answers]))
     return combined

@@ -52,29 +52,6 @@ def supervised_ceiling(pair: DomainPair, seed: int, options: Options | None) -> 
     return _trained(own, IGNORE, _options(pair, options), seed)
 
 
-def distilled(pair: DomainPair, seed: int, options: Options | None) -> Floats:
-    """Teach a network on x1 by networks on (x1, x2): half labels, half their opinion.
-
-    Lopez-Paz et al., "Unifying distillation and privileged information", ICLR 2016.
-    """
-    return _student(pair, IGNORE, seed, options)
-
-
-def distilled_adapting(pair: DomainPair, seed: int, options: Options | None) -> Floats:
-    """Teach the adapting network on x1 in the same way."""
-    return _student(pair, ADAPTING, seed, options)
-
-
-def skada_dann(pair: DomainPair, seed: int, options: Options | None) -> Floats:
-    """DANN as skada implements it: (x1, x2) on the source, (x1, fill) on the target."""
-    return _skada("DANN", pair, seed, _options(pair, options))
-
-
-def skada_deepjdot(pair: DomainPair, seed: int, options: Options | None) -> Floats:
-    """DeepJDOT as skada implements it, on the same inputs."""
-    return _skada("DeepJDOT", pair, seed, _options(pair, options))
-
-
 def is_transductive(pair: DomainPair) -> bool:
     """Tell whether the target rows that are adapted on are also those that are predicted."""
     return np.array_equal(pair.target_train, pair.target_test)
@@ -85,8 +62,13 @@ def _options(pair: DomainPair, options: Options | None) -> Options:
     return options or preset("default", inputs=inputs, imputes=False, adapts=False)  # type: ignore[arg-type]
 
 
-def _student(pair: DomainPair, student: str, seed: int, options: Options | None) -> Floats:
-    """Train a student on x1 with soft labels from teachers that did not see the row."""
+def distilled(
+    pair: DomainPair, seed: int, options: Options | None, *, student: str = IGNORE
+) -> Floats:
+    """Teach a network on x1 by networks on (x1, x2), which did not see the row: half labels.
+
+    Lopez-Paz et al., "Unifying distillation and privileged information", ICLR 2016.
+    """
     pair, options = standardized(pair), _options(pair, options)
     labels, classes = pair.source_train.labels, len(pair.classes)
     soft = np.eye(classes)[labels]
@@ -139,7 +121,9 @@ class _SkadaModule(nn.Module):
         return logits
 
 
-def _skada(model: str, pair: DomainPair, seed: int, options: Options) -> Floats:
+def skada(pair: DomainPair, seed: int, options: Options | None, *, model: str) -> Floats:
+    """DANN or DeepJDOT as skada implements it: (x1, x2) on the source, (x1, fill) on the target."""
+    options = _options(pair, options)
     # Importing skada changes scikit-learn's global configuration: keep that to this block.
     with config_context(enable_metadata_routing=True), torch.random.fork_rng():
         from skada import deep

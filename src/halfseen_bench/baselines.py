@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -317,10 +318,15 @@ BASELINES: dict[str, Baseline] = {
         ),
         Baseline("Distillation, logistic regression", _distilled_logistic),
         Baseline("Distillation, network", networks.distilled),
-        Baseline("Distillation, adapting network", networks.distilled_adapting),
+        Baseline(
+            "Distillation, adapting network",
+            partial(networks.distilled, student=networks.ADAPTING),
+        ),
         Baseline("Source-only network on x1, augmented", networks.augmented_source_only),
-        Baseline("DANN, zero", networks.skada_dann, needs="skada"),
-        Baseline("DeepJDOT, zero", networks.skada_deepjdot, needs="skada"),
+        *(
+            Baseline(f"{model}, zero", partial(networks.skada, model=model), needs="skada")
+            for model in ("DANN", "DeepJDOT")
+        ),
         _ceiling("Logistic regression"),
         _ceiling("Random forest"),
         Baseline("Ceiling: network", networks.supervised_ceiling, uses_target_labels=True),

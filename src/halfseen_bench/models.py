@@ -12,14 +12,14 @@ import numpy.typing as npt
 import torch
 
 from halfseen.arrays import normalized
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError
 from halfseen.members import NetworksLearner, Sample, TrainingJob
 from halfseen.networks.modules import Predictor
 from halfseen.networks.objective import Objective
 from halfseen.networks.variants import NetworkVariant
 from halfseen.options import Options
-from halfseen.selection import ONE_FIT_SCORES, SCORES, Evidence, evaluate
+from halfseen.outputs import atomic_write
+from halfseen.selection import SCORES, Evidence, evaluate
 from halfseen.targets import ClassTarget
 from halfseen_bench.data import DomainPair
 from halfseen_bench.metrics import METRICS, measured
@@ -31,7 +31,7 @@ PICTURED_ROWS = 500
 """Latents of at most so many rows of each domain are kept for a picture."""
 
 
-EPOCH_SCORES = tuple(name for name in ONE_FIT_SCORES if name != "importance_weighted")
+EPOCH_SCORES = tuple(name for name in SCORES if name != "importance_weighted")
 """Names of the scores; DEV is importance weighting with less noise, so that one stands for both."""
 
 

@@ -18,7 +18,7 @@ import torch
 from joblib import Parallel, delayed
 from rich.console import Console
 
-from halfseen.errors import InputError, OptionError
+from halfseen.errors import InputError
 
 fcntl: ModuleType | None
 try:
@@ -44,33 +44,23 @@ def run_tasks(
     log: Path,
     *,
     jobs: int | None = None,
-    backend: str | None = None,
     title: str = "running",
     quiet: bool = False,
 ) -> tuple[list[Result], list[str]]:
     """Run what the log does not hold yet; return all results and the sentences of failed tasks.
 
-    Parameters
-    ----------
-    tasks, worker
-        ``worker(**task.arguments)`` must return plain data, and be importable by name.
-    log
-        One line of JSON per finished task. A stopped run continues from it.
-    jobs
-        Processes, each on one thread; by default one per core.
-    backend
-        joblib's, by name: ``loky`` (processes of this machine, the default), or ``dask`` or
-        ``ray`` for a cluster, whose nodes must see the same files.
-    title, quiet
-        What the progress says, and whether to show none.
+    ``worker(**task.arguments)`` must return plain data, and be importable by name. The log is one
+    line of JSON per finished task; a stopped run continues from it. `jobs` are processes, each on
+    one thread; by default one per core.
     """
     failures: list[str] = []
-    jobs = jobs or os.cpu_count() or 1
     with _owned(log) as file:
         finished = read_log(log, repair=True)
         waiting = [task for task in tasks if task.key not in finished]
         told = _progress(title, len(waiting), len(tasks), quiet)
-        for key, result, failure in _results(waiting, worker, jobs, backend):
+        calls = (delayed(_attempt)(worker, task) for task in waiting)
+        outcomes = Parallel(jobs or os.cpu_count() or 1, return_as="generator_unordered")(calls)
+        for key, result, failure in outcomes:
             if result is not None:
                 finished[key] = result
                 file.write(json.dumps({"key": key, "result": result}) + "\n")
@@ -97,44 +87,6 @@ def _progress(title: str, waiting: int, total: int, quiet: bool) -> Callable[[st
         console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     return told
-
-
-def _results(
-    tasks: Sequence[SweepTask], worker: Callable[..., Result], jobs: int, backend: str | None
-) -> Iterator[Outcome]:
-    """Yield outcomes as they come, of a cluster round by round: not all can stream."""
-    calls = [delayed(_attempt)(worker, task) for task in tasks]
-    if backend is None:
-        yield from Parallel(jobs, return_as="generator_unordered")(calls)
-        return
-    with _cluster(backend):
-        for start in range(0, len(calls), jobs):
-            try:
-                outcomes = Parallel(jobs, backend=backend)(calls[start : start + jobs])
-            except (ValueError, ImportError, RuntimeError) as error:
-                raise OptionError(f"--backend {backend}: {error}") from None
-            yield from outcomes
-
-
-@contextmanager
-def _cluster(backend: str | None) -> Iterator[None]:
-    """Join the cluster that DASK_SCHEDULER_ADDRESS or RAY_ADDRESS names, else a local one."""
-    try:
-        if backend == "dask":
-            from distributed import Client
-
-            with Client():
-                yield
-            return
-        if backend == "ray":
-            from ray.util.joblib import register_ray
-
-            register_ray()
-    except ImportError:
-        raise OptionError(
-            f"--backend {backend}: pip install 'halfseen-bench[{backend}]'."
-        ) from None
-    yield
 
 
 @contextmanager

@@ -72,11 +72,6 @@ def _amazon(pair: str) -> BenchProblem:
     return _problem(pair, "amazon", *metrics, rule="words", weighting="binary")
 
 
-def _heart(target: str) -> BenchProblem:
-    metrics = ("auc", "accuracy", "macro_f1", "cross_entropy", "calibration_error")
-    return _problem(f"cleveland:{target}", "heart", *metrics)
-
-
 def _ads(name: str, family: str, **reader: Any) -> BenchProblem:
     metrics = ("regret", *PROBABILISTIC) if family == "ads-sim" else PROBABILISTIC
     return _problem("retargeting:prospecting", family, *metrics, name=name, **reader)
@@ -94,7 +89,11 @@ AMAZON = tuple(
     map(_amazon, ("dvd:electronics", "books:kitchen", "kitchen:electronics", "dvd:books"))
 )
 DEVELOPMENT = tuple(map(_amazon, ("books:dvd", "electronics:dvd", "kitchen:dvd")))
-HEART = tuple(map(_heart, ("hungarian", "switzerland", "va")))
+HEART_METRICS = ("auc", "accuracy", "macro_f1", "cross_entropy", "calibration_error")
+HEART = tuple(
+    _problem(f"cleveland:{hospital}", "heart", *HEART_METRICS)
+    for hospital in ("hungarian", "switzerland", "va")
+)
 CRITEO, SIMULATOR = _ads("ads-kaggle", "criteo"), _ads("ads-sim", "ads-sim")
 
 FORMER_IMAGES: dict[str, Any] = {
@@ -110,8 +109,7 @@ FORMER_IMAGES: dict[str, Any] = {
 }
 """What images had for a default until it was developed on USPS -> MNIST and MNIST -> MNIST-M."""
 FORMER = Variant(name="former", settings=FORMER_IMAGES)
-AFFINE: dict[str, Any] = {"training.augmentation": "affine"}
-AUGMENTED = Variant(name="augmented", settings=FORMER_IMAGES | AFFINE)
+AUGMENTED = Variant(name="augmented", settings=FORMER_IMAGES | {"training.augmentation": "affine"})
 
 
 def _weights(name: str, **weights: float) -> Variant:
@@ -212,7 +210,6 @@ SUITES: dict[str, Suite] = {
             name="demo",
             what="the embedded digits, without any download",
             problems=(BenchProblem(name="demo", family="demo", kind="demo"),),
-            divergences=("adversarial",),
             baselines=(*CONSTANTS, TREES_COLOURS),
             settings=DEMO_NETWORK | DEMO_LIGHT,
             figures=("latents",),

@@ -95,36 +95,34 @@ def plan_runs(suite: Suite, budget: Budget, selection: Selection | None = None) 
     ]
     runs = []
     for problem in (budget.problem(p) for p in _problems(suite, selection)):
-        known: dict[tuple[str | None, str, bool], dict[str, Any]] = {}
+        made: list[dict[str, Any]] = []
         for name, divergence, variant in wanted:
             imputes = name in models and variant_named(name).imputes
-            if (divergence, variant.name, imputes) not in known:
-                start = starting_options(
-                    selection.preset, problem, divergence=divergence, imputes=imputes
-                )
-                made = suite.options(problem, variant, budget, start)
-                known[divergence, variant.name, imputes] = made.model_dump(mode="json")
+            start = starting_options(
+                selection.preset, problem, divergence=divergence, imputes=imputes
+            )
+            options = suite.options(problem, variant, budget, start)
+            made.append(options.model_dump(mode="json"))
         seeds = selection.seeds or budget.seeds[problem.kind]
-        for seed in range(selection.first_seed, selection.first_seed + seeds):
-            for source_rows in problem.source_rows:
-                here = problem.model_copy(update={"source_rows": (source_rows,)})
-                for name, divergence, variant in wanted:
-                    imputes = name in models and variant_named(name).imputes
-                    run = SweepRun(
-                        suite=suite.name,
-                        problem=here,
-                        source_rows=source_rows,
-                        model=name,
-                        divergence=divergence,
-                        variant=variant.name,
-                        seed=seed,
-                        budget=budget.name,
-                        preset=selection.preset,
-                        options=known[divergence, variant.name, imputes],
-                        score_rows=budget.score_rows,
-                        evaluations=budget.evaluations,
-                    )
-                    runs.append(run)
+        runs += [
+            SweepRun(
+                suite=suite.name,
+                problem=problem.model_copy(update={"source_rows": (source_rows,)}),
+                source_rows=source_rows,
+                model=name,
+                divergence=divergence,
+                variant=variant.name,
+                seed=seed,
+                budget=budget.name,
+                preset=selection.preset,
+                options=options,
+                score_rows=budget.score_rows,
+                evaluations=budget.evaluations,
+            )
+            for seed in range(selection.first_seed, selection.first_seed + seeds)
+            for source_rows in problem.source_rows
+            for (name, divergence, variant), options in zip(wanted, made, strict=True)
+        ]
     return Plan(runs, left_out)
 
 
@@ -134,7 +132,6 @@ def run_suite(
     *,
     data_dir: Path | None = None,
     jobs: int | None = None,
-    backend: str | None = None,
     title: str = "running",
     quiet: bool = False,
 ) -> tuple[list[Result], list[str]]:
@@ -144,9 +141,7 @@ def run_suite(
         SweepTask(run.key, {"run": run.model_dump(), "data_dir": where, "output": str(output)})
         for run in plan.runs
     ]
-    return run_tasks(
-        tasks, run_one, output / LOG, jobs=jobs, backend=backend, title=title, quiet=quiet
-    )
+    return run_tasks(tasks, run_one, output / LOG, jobs=jobs, title=title, quiet=quiet)
 
 
 def read_results(folder: Path, suite: Suite, pairs: Sequence[str] = ()) -> list[Result]:

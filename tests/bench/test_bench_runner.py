@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from halfseen import InputError, OptionError
+from halfseen import InputError
 from halfseen_bench.runner import SweepTask, read_log, run_tasks
 from halfseen_bench.tables import paired_difference, summarize
 
@@ -93,24 +93,15 @@ def test_differences_are_paired_by_seed():
     assert paired_difference(records, "A", "C") is None
 
 
-def test_backends_that_cannot_stream_run_in_rounds(tmp_path):
-    log = tmp_path / "runs.jsonl"
-    results, failures = run_tasks(
-        tasks(tmp_path / "trace", [1, 13, 3]),
-        double,
-        log,
-        jobs=2,
-        backend="multiprocessing",
-        quiet=True,
-    )
-    assert [result["value"] for result in results] == [2, 6]
-    assert len(failures) == 1
-    assert len(log.read_text().splitlines()) == 2
-
-
-def test_an_unknown_backend_is_one_sentence(tmp_path):
-    with pytest.raises(OptionError, match="--backend carrier-pigeon"):
-        run_tasks(tasks(tmp_path / "t", [1]), double, tmp_path / "l", backend="carrier-pigeon")
+def test_logs_of_several_machines_are_one_log_when_put_together(tmp_path):
+    logs = [tmp_path / name for name in ("one.jsonl", "two.jsonl")]
+    for log, number in zip(logs, (1, 2), strict=True):
+        run_tasks(tasks(tmp_path / "t", [number]), double, log, jobs=1, quiet=True)
+    whole = tmp_path / "runs.jsonl"
+    whole.write_text("".join(log.read_text() for log in logs))
+    again, _ = run_tasks(tasks(tmp_path / "t", [1, 2]), double, whole, jobs=1, quiet=True)
+    assert [result["value"] for result in again] == [2, 4]
+    assert (tmp_path / "t").read_text().split() == ["1", "2"]
 
 
 def test_two_sweeps_do_not_write_one_log(tmp_path):

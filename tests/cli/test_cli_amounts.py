@@ -1,7 +1,6 @@
 """Amounts from end to end: commands, Python, folders, graphs, the server, the report."""
 
 import json
-import tomllib
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +12,9 @@ from tables_cli import halfseen as command
 
 import halfseen
 from halfseen.errors import InputError, OptionError
-from halfseen.members import LEARNERS
 from halfseen.model.summaries import told
-from halfseen.rehearsal import TAUGHT, UNTAUGHT
-from halfseen.selection import scores_for
 from halfseen.settings import TREES_AND_REGRESSION
-from halfseen.targets import IntervalReach, RegressionTarget
+from halfseen.targets import IntervalReach
 from halfseen_serve.openapi import described_model, output_names
 from halfseen_serve.scorer import open_scorers
 
@@ -64,9 +60,9 @@ def test_fit_says_what_the_label_is_and_how_good_it_was(folder):
     said = " ".join((folder / "said.txt").read_text().split())
     assert "Label: price, an amount from" in said
     assert "Members: boosted_trees, regression" in said
-    for words in ("RMSE", "mean absolute error", "R²", "ridge regression alone"):
+    for words in ("RMSE", "mean absolute error", "R²", "ridge regression"):
         assert words in said
-    assert "Training shows classes" not in said
+    assert "see classes" not in said
     shown = run("inspect", folder / "model")
     assert "Predicts price: an amount from" in " ".join(shown.split())
 
@@ -122,7 +118,6 @@ def test_python_gives_the_same_model_and_says_what_it_has_not(folder):
 
 def test_graph_and_server_answer_as_the_model(folder):
     run("export", folder / "model", "--onnx", folder / "model.onnx")
-    assert "the amount `price` with its 90 % interval" in (folder / "model.md").read_text()
     scorers = open_scorers(folder / "model.onnx")
     _, target, _ = tables()
     ((shown, amounts, _),) = scorers.parts[0].answer([target], lambda: False)
@@ -141,8 +136,8 @@ def test_explanations_add_up_to_the_amount(folder):
     np.testing.assert_allclose(total, model.predict(target)[:30], rtol=1e-6)
     assert next(iter(found.importance)) == "size"
     assert found.told(0)[0].startswith("The amount is ")
-    run("explain", folder / "model", folder / "target.csv", "--rows", 30, "-o", folder / "why.html")
-    assert "amount, mean size" in (folder / "why.html").read_text()
+    shown = run("explain", folder / "model", folder / "target.csv", "--rows", 30)
+    assert "moves the amount by, on average" in shown
 
 
 def test_the_report_says_what_to_expect(folder):
@@ -229,32 +224,6 @@ def test_drifted_columns_are_told_and_not_mapped():
     with pytest.warns(UserWarning, match="times as far from source rows"):
         model = halfseen.fit(source, target, "y", **QUICK)
     assert "alignment" not in model.metrics
-
-
-def test_a_rehearsal_measures_amounts(folder, tmp_path):
-    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
-    found = tmp_path / "found.json"
-    said = run("rehearse", *given, "--repeats", 1, "--members", "regression", "-o", found)
-    for words in ("RMSE lost", TAUGHT, UNTAUGHT, "Ridge regression", "would have won"):
-        assert words in said
-    measured = json.loads(found.read_text())
-    rmse = {each["model"]: each["measured"]["rmse"] for each in measured["runs"]}
-    assert min(rmse.values()) == rmse["Ridge regression"] < 20
-    assert all(
-        set(each["scores"]) == set(scores_for(RegressionTarget)) for each in measured["runs"]
-    )
-
-
-def test_a_search_of_amounts_ends_in_settings_that_fit_reads(folder, tmp_path):
-    given = [folder / "source.csv", folder / "target.csv", "--label", "price"]
-    run("tune", *given, "--members", "regression", "--trials", 2, "-o", tmp_path / "best.toml")
-    best = tomllib.loads((tmp_path / "best.toml").read_text())
-    assert set(best["members"]) <= set(LEARNERS)
-    assert "models" not in best
-    run("fit", *given, "--config", tmp_path / "best.toml", "-o", tmp_path / "model")
-    for score in ("agreement", "mutual_information"):
-        refused = run("tune", *given, "--score", score, "-o", tmp_path / "other.toml", code=2)
-        assert f"'{score}' does not judge regression" in " ".join(refused.split())
 
 
 def test_the_best_effort_has_no_networks_of_amounts():

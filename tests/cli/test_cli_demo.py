@@ -51,7 +51,7 @@ def test_report_is_one_page_that_needs_nothing_else(finished):
     for model in MODELS:
         assert model in page
     # Digits as the domains show them, and latents.
-    assert page.count("<img") == page.count('alt="') == 2
+    assert page.count("<img") == page.count('alt="') == 3
     assert "halfseen demo --quick" in page
     assert "Models on digits that are half seen" in page
     assert (output / "domains.png").stat().st_size > 5_000

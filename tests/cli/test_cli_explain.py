@@ -1,19 +1,17 @@
-"""``halfseen explain``: on the screen, as data and as a page."""
+"""``halfseen explain``: on the screen and as data."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
 from tables_cli import halfseen, target_table, write
 
 import halfseen as library
 
 
-def test_the_command_says_what_python_says(tables, tmp_path):
-    page = tmp_path / "reasons.html"
+def test_the_command_says_what_python_says(tables):
     arguments = ("explain", tables / "model", tables / "target.parquet", "--rows", 4, "--json")
-    run = halfseen(*arguments, "-o", page)
+    run = halfseen(*arguments)
     assert run.code == 0, run.err
     found = json.loads(run.out)
     model = library.load(tables / "model")
@@ -21,9 +19,6 @@ def test_the_command_says_what_python_says(tables, tmp_path):
     assert len(found["rows"]) == 4
     assert found["rows"][2]["probability"] == python.row(2)["probability"]
     assert set(found["importance"]) == {"visits", "basket", "shop", "member"}
-    html = page.read_text()
-    assert "What the model leans on" in html
-    assert "Row by row" in html
 
 
 def test_the_first_rows_are_told_on_the_screen(tables):
@@ -33,22 +28,9 @@ def test_the_first_rows_are_told_on_the_screen(tables):
     assert "Row 2: Class 'yes' has" in run.out
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("-o", "reasons.csv"), "reasons.csv must end in .html (--json gives everything as data)"),
-    ],
-)
-def test_what_cannot_be_is_refused(options, says, tables):
-    given = [tables / "target.parquet" if option == "TARGET" else option for option in options]
-    run = halfseen("explain", tables / "model", tables / "target.parquet", *given)
-    assert run.code == 2
-    assert says in run.err
-
-
 def test_columns_that_are_not_there_are_named(tables, tmp_path):
     path = write(target_table().rename_columns(["user", "visits", "Basket", "shop", "member"]),
                  tmp_path / "t.csv")  # fmt: skip
     run = halfseen("explain", tables / "model", path)
     assert run.code == 2
-    assert "did you mean 'Basket'? --rename 'Basket=basket'" in run.err
+    assert "(did you mean 'Basket'?); --rename 'Basket=basket'" in run.err

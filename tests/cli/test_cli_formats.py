@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from tables_cli import TINY, halfseen, replaced, source_table, target_table, write
+from tables_cli import halfseen, replaced, source_table, target_table, write
 
 
 def as_csv(table):
@@ -84,7 +84,7 @@ def test_many_columns_are_counted_and_not_listed(tables, tmp_path):
     assert len(json.loads(run.out)["columns"]) == 500
 
 
-def test_dates_and_excel_go_from_fit_to_predict_and_rehearse(tmp_path):
+def test_dates_and_excel_go_from_fit_to_predict(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     random = np.random.default_rng(0)
     start = datetime.datetime(2024, 1, 1)
@@ -109,8 +109,3 @@ def test_dates_and_excel_go_from_fit_to_predict_and_rehearse(tmp_path):
     assert run.code == 0, run.err
     run = halfseen("predict", tmp_path / "model", files[1], "-o", tmp_path / "scores.xlsx")
     assert "must end in .parquet, .csv or .arrow" in run.err
-    (tmp_path / "fit.toml").write_text(TINY)
-    run = halfseen("rehearse", *files, *same, "--repeats", 1, "--models", "Source-IgnoreComponent",
-                   "--json")  # fmt: skip
-    assert run.code == 0, run.err
-    assert "visit month" in [column["name"] for column in json.loads(run.out)["columns"]]

@@ -244,7 +244,7 @@ SOURCE_VALUES: dict[str, tuple[str, object, str]] = {
     "label continuous": ("click", [row + 0.5 for row in range(ROWS)], "Networks learn classes"),
     "label infinite": ("click", some(np.inf), "infinite value in row 8"),
     "label of many classes": ("click", list(range(ROWS)), "amount"),
-    "label with a rare class": ("click", some("maybe", "yes"), "at least 5"),
+    "label with a rare class": ("click", some("maybe", "yes"), "at least 2"),
     "label of dates": ("click", pa.array(TWO_CLASSES, pa.int32()).cast(pa.date32()), "dates"),
     "label of lists": ("click", [[1]] * ROWS, "Flatten it"),
     "label of bytes": ("click", [b"a", b"b"] * 40, "binary"),

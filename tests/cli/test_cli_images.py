@@ -141,7 +141,6 @@ def test_inspect_and_report_know_images(place, tmp_path):
     assert run.code == 0, run.err
     page = (tmp_path / "r.html").read_text()
     assert "143 of 256 pixels" in page
-    assert "Drawn: Adaptation-Imputation, the first of 2 networks that answer together." in page
 
 
 def test_the_exported_graph_takes_bytes_and_agrees(place, tmp_path):
@@ -157,7 +156,6 @@ def test_the_exported_graph_takes_bytes_and_agrees(place, tmp_path):
     (row,), _ = scores(place, tmp_path / "new", tmp_path)
     assert probabilities[0, 0] == pytest.approx(float(row["p_a dark one"]), abs=1e-5)
     assert best[0] == row["prediction"]
-    assert "Pixels the target lacks" in (tmp_path / "m.md").read_text()
 
 
 def test_best_effort_is_both_models_of_five_folds_together(place, tmp_path):
@@ -449,5 +447,3 @@ def test_commands_for_tables_say_what_they_take(place, tmp_path):
     words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
     for option in (["--class-share", "a=1"], ["--rename", "a=b"]):
         assert f"{option[0]} is for models of tables" in halfseen(*words, *option).err
-    run = halfseen("explain", place / "model", place / "target", "-o", tmp_path / "p.html")
-    assert "--output is for models of tables" in run.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -72,27 +71,16 @@ def passed(words: str) -> Result:
     return run
 
 
-TUNE = "tune source.csv target.csv --label click --config tiny.toml --score source_loss --trials 1"
 FIT = "fit source.csv target.csv --label click --id user --config tiny.toml"
-REHEARSE = "rehearse source.csv target.csv --label click --config tiny.toml --repeats 1"
 
 INPUTS = [
-    (f"{TUNE} -o source.csv", "The settings would go to source.csv, which is the source"),
-    (f"{TUNE} -o ./target.csv", "target.csv, which is the target table itself"),
-    (f"{TUNE} -o tiny.toml", "tiny.toml, which is the settings file itself"),
-    (f"{TUNE} -o best.toml --storage source.csv", "source.csv, which is the source table itself"),
-    (f"{TUNE} -o model/best.toml", "lies inside the model folder"),
-    ("tune many target.csv --label click -o many/best.toml", "lies inside the source table many"),
     ("export model --onnx model/model.safetensors", "lies inside the model model"),
     ("export model --onnx model/graph.onnx", "lies inside the model model"),
-    ("export model --onnx model --card card.md", "is a folder: name a file in it"),
-    ("export model --onnx graph.onnx --card model/model.json", "lies inside the model model"),
+    ("export model --onnx model", "is a folder: name a file in it"),
     ("predict model target.csv -o target.csv", "which is the table itself"),
     ("predict model many -o many/one.parquet", "lies inside the table many"),
     ("predict model many -o many/scores.parquet", "lies inside the table many"),
     ("predict model target.csv -o model/scores.csv", "lies inside the model model"),
-    (f"{REHEARSE} -o source.csv", "which is the source table itself"),
-    (f"{REHEARSE} -o tiny.toml", "which is the settings file itself"),
     ("report model -o model/model.json", "lies inside the model model"),
     ("report model/model.json -o model/report.html", "lies inside the model model"),
     (f"{FIT} -o source.csv", "source.csv, which is a file and no folder"),
@@ -111,12 +99,8 @@ def test_an_input_is_never_an_output(words, says, force, place, no_work):
 
 
 EXISTING = [
-    ("export model --onnx README.onnx", "The card would go to README.md, which exists"),
-    ("export model --onnx README.md --card card.md", "The graph would go to README.md"),
-    ("export model --onnx graph.onnx --card target.csv", "The card would go to target.csv"),
-    (f"{TUNE} -o notes.json", "The settings would go to notes.json"),
+    ("export model --onnx README.md", "The graph would go to README.md, which exists"),
     ("predict model target.csv -o source.csv", "The scores would go to source.csv"),
-    (f"{REHEARSE} -o notes.json", "notes.json, which exists"),
     ("report model -o README.md", "The report would go to README.md"),
     (f"{FIT} -o mine", "The model would go to mine, which exists"),
     ("data export ads-sim retargeting:prospecting --set rows=9 -o . --format csv", "source.csv"),
@@ -135,28 +119,13 @@ def test_force_does_not_help_where_nothing_can_be_replaced(force, place, no_work
     (place / "mine/thesis.doc").write_text("mine")
     check_spared(place, f"{FIT} -o mine{force}", "holds other things (thesis.doc)")
     check_spared(place, f"{FIT} -o README.md{force}", "is a file and no folder")
-    check_spared(place, f"{REHEARSE} -o mine{force}", "is a folder: name a file in it with -o")
-    check_spared(place, f"{TUNE} -o mine{force}", "mine is a folder; name a file in it")
-    foreign = f"{TUNE} -o best.toml --storage README.md{force}"
-    check_spared(
-        place, foreign, "README.md, which exists and was not written by this command: name"
-    )
     os.mkfifo(place / "pipe.csv")
     run = halfseen("predict", "model", "target.csv", "-o", "pipe.csv", *force.split())
     assert (run.code, "neither a file nor a folder" in run.err) == (2, True)
 
 
 @pytest.mark.parametrize("force", ["", " --force"])
-def test_outputs_of_one_command_are_apart(force, place, no_work):
-    check_spared(place, f"{TUNE} -o best.db{force}", "is also the place of the database")
-    check_spared(place, f"export model --onnx new.md{force}", "also the place of the card")
-    check_spared(place, f"export model --onnx a --card a/card.md{force}", "cannot stand beside")
-
-
-@pytest.mark.parametrize("force", ["", " --force"])
 def test_a_hard_link_is_the_file(force, place, no_work):
-    os.link(place / "source.csv", place / "best.toml")
-    check_spared(place, f"{TUNE} -o best.toml{force}", "which is the source table itself")
     os.link(place / "many/one.parquet", place / "scores.parquet")
     words = f"predict model many -o scores.parquet{force}"
     check_spared(place, words, "is many/one.parquet of the table")
@@ -173,7 +142,6 @@ def test_a_symbolic_link_is_neither_followed_nor_replaced(force, place, no_work)
     check_spared(place, f"predict model source.csv -o link.csv{force}", "is a symbolic link")
     check_spared(place, f"{FIT} -o link{force}", "link, which is a symbolic link: name the place")
     check_spared(place, f"report model -o nowhere.html{force}", "is a symbolic link")
-    check_spared(place, f"{TUNE} -o link.csv{force}", "link.csv, which is a symbolic link")
     check_spared(place, f"predict model many -o linked/s.csv{force}", "inside the table many")
     check_spared(place, f"predict model linked -o many/s.csv{force}", "inside the table linked")
     check_spared(place, f"predict model link.csv -o target.csv{force}", "is the table itself")
@@ -198,30 +166,10 @@ def test_fit_and_predict_and_report_replace_what_they_wrote(place):
     passed("predict fitted target.csv -o empty.csv")
 
 
-def test_tune_replaces_what_it_wrote(place):
-    pytest.importorskip("optuna")
-    passed(f"{TUNE} -o best.toml")
-    passed(f"{TUNE} -o best.toml")
-    assert sorted(path.name for path in place.glob("best*") if path.is_file()) == [
-        "best.db",
-        "best.toml",
-    ]
-
-
-def test_rehearse_replaces_what_it_wrote(place, request):
-    words = f"{REHEARSE} --models Source-IgnoreComponent -o found.json"
-    passed(words)
-    assert "verdict" in json.loads((place / "found.json").read_text())
-    request.getfixturevalue("no_work")
-    again = halfseen(*words.split())
-    assert (again.code, "it began to work" in again.err) == (1, True)
-
-
 def test_export_replaces_what_it_wrote(place):
     pytest.importorskip("onnxruntime")
     passed("export model --onnx graph.onnx")
     passed("export model --onnx graph.onnx")
-    assert (place / "graph.md").read_text().startswith("# Model card:")
 
 
 def test_data_export_replaces_what_it_wrote(place):

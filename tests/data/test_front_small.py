@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from halfseen.data.frames import read_frame, target_label_column
 from halfseen.data.label_column import checked_weights, ordered_classes
 from halfseen.data.preprocessors import side_blocks
 from halfseen.data.schema import signed_log
-from halfseen.data.tables import site_name
 from halfseen.data.values import as_numbers
 from halfseen.errors import InputError
 
@@ -90,7 +88,6 @@ def test_parts_of_dates():
 
 def test_names():
     assert read_frame(np.zeros((3, 2)), "the source").names == ("x0", "x1")
-    assert site_name(Path("hospitals/cleveland.csv.gz")) == "cleveland"
     for in_python, drop, task in [
         (False, "--drop age", "--task auto"),
         (True, "drop=['age']", "task='auto'"),

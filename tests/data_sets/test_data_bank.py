@@ -56,7 +56,7 @@ def test_history_is_missing_on_customers_without_one(root):
 
 
 def test_categories_are_codes(root):
-    row = bank.read_customers(root).iloc[1]
+    row = bank.CUSTOMERS.read(root).iloc[1]
     assert (row["job"], row["education"], row["month"]) == (3, 3, 4)
     assert (row["balance"], row["pdays"], row["poutcome"], row["y"]) == (-7, 91, 3, 1)
 

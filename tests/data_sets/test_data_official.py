@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import HalfseenError, InputError
+from halfseen.outputs import atomic_write
 from halfseen_bench.data import amazon, bank, criteo, digits, gas, heart, shoppers
 from halfseen_bench.data.official import (
     content,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from halfseen.evidence.distances import best_threshold, is_cut
+from halfseen.evidence.features import best_threshold, is_cut
 
 
 def population(rows=1200, columns=5, seed=0):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from halfseen.column_maps import Continuous
 from halfseen.fitting.drift import find_drift
+from halfseen.members.aligned import Continuous
 
 
 def rows_of(seed: int, rows: int = 400):

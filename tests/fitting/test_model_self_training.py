@@ -6,8 +6,8 @@ from scipy.special import log_softmax
 from scipy.stats import multivariate_normal
 
 from halfseen.blocks import Blocks
-from halfseen.column_maps import ColumnMap, Continuous
-from halfseen.fitting.self_training import SHRINKAGE, SMALLEST, discriminant, self_trained
+from halfseen.fitting.drift import LEAST, SHRINKAGE, discriminant, self_trained
+from halfseen.members.aligned import ColumnMap, Continuous
 
 CENTRES = np.array([[-3.0, 0.0, 0.0], [3.0, 0.0, 1.0], [0.0, 4.0, -1.0]])
 
@@ -45,7 +45,7 @@ def test_the_discriminant_is_bayes_rule_of_normal_classes():
         for share, mean in zip(shares.T, means, strict=True)
     ) / len(points)
     within = (1 - SHRINKAGE) * within + SHRINKAGE * np.diag(np.diag(within))
-    within += SMALLEST * np.eye(2)
+    within += LEAST * np.eye(2)
     joint = np.stack(
         [
             multivariate_normal(m, within).logpdf(points) + np.log(c)

@@ -8,20 +8,20 @@ from onnxruntime import InferenceSession
 
 import halfseen
 from halfseen import HalfSeenClassifier, load
-from halfseen.column_maps import (
+from halfseen.errors import InputError
+from halfseen.export.member_graphs import add_map
+from halfseen.export.onnx import check_parity, onnx_model
+from halfseen.export.onnx_graph import GraphBuilder
+from halfseen.fitting import prepared_rows
+from halfseen.fitting.drift import SELF_TRAINED
+from halfseen.members import Aligned
+from halfseen.members.aligned import (
     ColumnMap,
     Continuous,
     continuous_columns,
     distance_of,
     judged_weights,
 )
-from halfseen.errors import InputError
-from halfseen.export.member_graphs import add_map
-from halfseen.export.onnx import check_parity, onnx_model
-from halfseen.export.onnx_graph import GraphBuilder
-from halfseen.fitting import prepared_rows
-from halfseen.fitting.self_training import SELF_TRAINED
-from halfseen.members import Aligned
 
 COLUMNS = Continuous(
     np.array([0, 2]), np.array([5.0, -1.0]), np.array([2.0, 3.0]), np.array([False, True])

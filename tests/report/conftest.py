@@ -7,7 +7,7 @@ from hostile import TINY, Fitted, understood
 
 from halfseen.fitting import prepared_rows
 from halfseen.fitting.pipeline import fit_tables
-from halfseen.report.facts import facts_of_fit
+from halfseen.fitting.report_facts import facts_of_fit
 from halfseen.report.html import write_page
 from halfseen.report.model_page import model_page, read_subject
 from halfseen.settings import FitSettings

@@ -8,15 +8,12 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 from chromium import Chromium, find_chromium
 from hostile import FORMULA
 
-import halfseen
 from halfseen.report.html import write_page
 from halfseen.report.model_page import model_page, patterns_page, read_subject
-from halfseen.report.reasons import reasons_page
 
 pytestmark = pytest.mark.browser
 
@@ -95,7 +92,7 @@ def test_the_theme_follows_the_system(browser):
 
 @pytest.fixture(scope="module")
 def pages(fitted, tmp_path_factory):
-    """Every kind of page on a model: its report, with alarms, of parts, and its reasons."""
+    """Every kind of page on a model: its report, with alarms, and of parts."""
     folder = tmp_path_factory.mktemp("pages")
     subject = read_subject(fitted.folder)
     subject.description.metrics["alarms"] = [
@@ -105,13 +102,10 @@ def pages(fitted, tmp_path_factory):
     write_page(folder / "alarms.html", model_page(subject))
     twice = [read_subject(fitted.folder), read_subject(fitted.folder)]
     write_page(folder / "parts.html", patterns_page("<model>", twice))
-    target = pyarrow.parquet.read_table(fitted.target)
-    found = halfseen.load(fitted.folder).explain(target.slice(0, 3))
-    write_page(folder / "reasons.html", reasons_page(found, "<model>", "rows & more"))
     return {"report": fitted.html} | {page.stem: page for page in folder.iterdir()}
 
 
-@pytest.mark.parametrize("page", ["report", "alarms", "parts", "reasons"])
+@pytest.mark.parametrize("page", ["report", "alarms", "parts"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(browser, axe, pages, theme, page):
     size = PHONE if theme == "dark" else DESKTOP

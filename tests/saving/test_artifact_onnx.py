@@ -23,7 +23,6 @@ from halfseen.data import TableSchema
 from halfseen.data.preprocessing import read_rows
 from halfseen.errors import HalfseenError, InputError
 from halfseen.export import onnx as onnx_export
-from halfseen.export.model_card import model_card
 from halfseen.export.onnx import graph_values
 from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.export.onnx_session import open_graph
@@ -201,8 +200,6 @@ def test_from_two_tables_to_a_graph_that_agrees_with_predict(columns, tmp_path, 
     assert prediction.tolist() == scores["prediction"].tolist()
     assert scores["p_yes"].std() > 1e-4
     assert_the_documented_code_gives(probabilities, tmp_path)
-    card = (tmp_path / "model.md").read_text()
-    assert '"without_missing_block"' in card
 
 
 @pytest.mark.parametrize(
@@ -288,31 +285,6 @@ def test_a_repeated_input_is_refused():
     builder.input("age", onnx.TensorProto.FLOAT)
     with pytest.raises(InputError, match="repeated"):
         builder.input("age", onnx.TensorProto.FLOAT)
-
-
-def test_the_card_states_what_the_model_holds():
-    model = table_model()
-    model.metrics = {"held out": {"accuracy": 0.875}}
-    model.training_data = {"source": {"rows": 303, "sha256": "ab12"}}
-    card = model_card(model, "model.onnx")
-    for fact in ("0.875", "303", "ab12", "Adaptation-Imputation", "`hidden`, `secret`", "`shop`"):
-        assert fact in card
-
-
-def test_the_cards_example_runs(tmp_path, monkeypatch, capsys):
-    model = table_model()
-    onnx_export.write_onnx(onnx_export.onnx_model(model), tmp_path / "model.onnx")
-    code = model_card(model, "model.onnx").split("```python\n")[1].split("```")[0]
-    monkeypatch.chdir(tmp_path)
-    exec(code, {})
-    assert capsys.readouterr().out.startswith("[[")
-
-
-def test_a_hostile_column_name_stays_inside_its_cell():
-    model = table_model((number("a | b\n\n# c `d"), number("z", role="missing")))
-    card = model_card(model, "model.onnx")
-    assert "\n# c" not in card.split("```python")[0]
-    assert "`a \\| b # c 'd`" in card
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import halfseen
 
 ROOT = Path(halfseen.__file__).parent / "evidence"
 FORMULAS = {"features.py", "risk.py"}
-"""What selection and rehearsal read models by."""
+"""What selection reads models by."""
 ALLOWED = (
     "halfseen.arrays",
     "halfseen.errors",

@@ -15,7 +15,7 @@ from halfseen.networks.modules import Networks, Predictor, build_networks
 from halfseen.networks.train import LabelledRows, TrainingProblem, fit_objective
 from halfseen.networks.variants import VARIANTS, variant_named
 from halfseen.options import make_options
-from halfseen.selection import ONE_FIT_SCORES, Evidence, Observed, evaluate
+from halfseen.selection import SCORES, Evidence, Observed, evaluate
 
 BLOCKS = Blocks.columns(4, [3])
 OPTIONS = make_options(
@@ -72,7 +72,7 @@ def trained(shift: float = 0.5, options=OPTIONS) -> Predictor:
 @pytest.mark.parametrize("name", [method.name for method in VARIANTS])
 def test_every_model_gets_every_score(name: str) -> None:
     values = evaluate(untrained(name), evidence())
-    assert tuple(values) == ONE_FIT_SCORES
+    assert tuple(values) == tuple(SCORES)
     assert all(np.isfinite(value) for value in values.values())
     assert 0 < values["mutual_information"] <= np.log(2)
 
@@ -138,7 +138,7 @@ def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
     many, labels = np.tile(X, (6, 1)), np.tile(y, 6)
     model = tiny.classifier(missing=[3]).fit(many, labels, X_target=many[:, :3]).model_
     prepare, kind = model.prepare, model.target_type
-    given = Evidence.prepared(prepare, kind, X, y, X[:3, :3], X)
+    given = Evidence.prepared(prepare, kind, X, y, X[:3, :3])
     assert given.labels.tolist() == [0, 1, 0, 0, 1]
     assert given.target.shape == (3, 4)
     with pytest.raises(InputError, match="'maybe' is none of the model's classes"):
@@ -148,7 +148,7 @@ def test_rows_of_a_user_are_prepared_and_labels_checked() -> None:
 
 
 def test_scores_that_one_model_cannot_give_are_refused() -> None:
-    with pytest.raises(OptionError, match="'agreement' needs more than one fit"):
+    with pytest.raises(OptionError, match="'agreement' is unknown"):
         evaluate(untrained(), evidence(), ("agreement",))
     with pytest.raises(OptionError, match="'accuracy' is unknown"):
         evaluate(untrained(), evidence(), ("accuracy",))

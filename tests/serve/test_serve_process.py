@@ -144,15 +144,14 @@ def test_a_wrong_start_is_one_sentence(folder, tmp_path, monkeypatch, capsys):
         assert words in sentence
 
 
-def test_export_writes_graph_and_card(folder, tmp_path, monkeypatch, capsys):
+def test_export_writes_the_graph(folder, tmp_path, monkeypatch, capsys):
     graph = tmp_path / "out" / "model.onnx"
     monkeypatch.setattr(sys, "argv", ["halfseen", "export", str(folder), "--onnx", str(graph)])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 0
     assert "differ by at most" in capsys.readouterr().out
-    assert sorted(path.name for path in graph.parent.iterdir()) == ["model.md", "model.onnx"]
-    assert graph.with_suffix(".md").read_text().startswith("# Model card: sick")
+    assert sorted(path.name for path in graph.parent.iterdir()) == ["model.onnx"]
     assert graph.read_bytes() == sealed(onnx_model(table_model()).SerializeToString())
 
 

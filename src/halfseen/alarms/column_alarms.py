@@ -62,8 +62,8 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
             checks = [_scale, _row_number, _unmeasured, _categories, _sentinel, _unit]
             checks += [_outlier, _range]
         # The first that fits explains the others.
-        found = (check(name, *pair) for check in checks)
-        alarms += [alarm for alarm in found if alarm is not None][:1]
+        raised = (check(name, *pair) for check in checks)
+        alarms += [alarm for alarm in raised if alarm is not None][:1]
     return alarms
 
 
@@ -72,11 +72,11 @@ def column_alarms(schema: TableSchema, there: Mapping[str, Shape]) -> list[Alarm
 
 def _unmeasured(name: str, source: Shape, target: Shape) -> Alarm | None:
     """Find what a fit asks about."""
-    found = unmeasured(source, target)
-    fewest = target.rows if found and found.kind == "gaps" else min(source.known, target.known)
-    if found is None or fewest < FEWEST_ROWS:
+    doubt = unmeasured(source, target)
+    fewest = target.rows if doubt and doubt.kind == "gaps" else min(source.known, target.known)
+    if doubt is None or fewest < FEWEST_ROWS:
         return None
-    return Alarm(found.kind, f"{name} {found.says}: was it measured?", (name,), found.figures)
+    return Alarm(doubt.kind, f"{name} {doubt.says}: was it measured?", (name,), doubt.figures)
 
 
 def _scale(name: str, source: Shape, target: Shape) -> Alarm | None:
@@ -190,8 +190,8 @@ def label_alarms(schema: TableSchema) -> list[Alarm]:
     """Say so where one amount is so far from all others that they look alike beside it."""
     if schema.amounts is None:
         return []
-    found = _outlier(schema.label, schema.amounts, schema.amounts)
-    return [] if found is None else [found]
+    alarm = _outlier(schema.label, schema.amounts, schema.amounts)
+    return [] if alarm is None else [alarm]
 
 
 def _outlier(name: str, source: Shape, target: Shape) -> Alarm | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,6 @@ from halfseen.data.dates import date_names
 from halfseen.data.preprocessing import ReadRows, outside
 from halfseen.data.schema import NumberColumn, Shape, TableSchema
 from halfseen.data.schema_inference import InferredTables
-from halfseen.data.table_summary import summarize_as
-from halfseen.data.tables import PooledTable, Table
 from halfseen.data.values import Noted, Unread, quoted
 
 LOOKED_AT = 100_000
@@ -42,36 +40,16 @@ FAR = 3.0
 """How many times the range of the source's values a number is beyond them that is far outside."""
 
 
-def table_alarms(found: InferredTables) -> list[Alarm]:
-    """Return what looks wrong with the target of two understood tables, site by site.
+def table_alarms(tables: InferredTables) -> list[Alarm]:
+    """Return what looks wrong with the target of two understood tables.
 
     Constant and mostly empty columns are left to
     :func:`~halfseen.data.schema_inference.infer_schema`, which asks about them.
     """
-    table = found.target.table
-    if isinstance(table, PooledTable):
-        alarms = [
-            replace(alarm, says=f"{site}: {alarm.says}")
-            for site in table.sites
-            for alarm in column_alarms(found.schema, _shapes(found, table.only(site)))
-        ]
-    else:
-        there = {name: column.shape() for name, column in found.target.columns.items()}
-        alarms = column_alarms(found.schema, there)
-    alarms += [*unread_alarms(found.target.unread), *label_alarms(found.schema)]
+    there = {name: column.shape() for name, column in tables.target.columns.items()}
+    alarms = column_alarms(tables.schema, there)
+    alarms += [*unread_alarms(tables.target.unread), *label_alarms(tables.schema)]
     return [alarm for alarm in alarms if alarm.kind not in ("constant", "gaps")]
-
-
-def _shapes(found: InferredTables, table: Table) -> dict[str, Shape]:
-    """Return how the observed columns of one site are distributed."""
-    seen, schema = found.source, found.schema
-    there = summarize_as(
-        table,
-        {column.name: seen.columns[column.name] for column in schema.observed},
-        dates=schema.dates,
-        numeric=[c.name for c in schema.observed if isinstance(c, NumberColumn) and c.strays],
-    )
-    return {name: column.shape() for name, column in there.columns.items()}
 
 
 # --- rows as they are scored ----------------------------------------------------------------------
@@ -273,7 +251,7 @@ def leak_alarms(schema: TableSchema, rows: Matrix, labels: npt.NDArray[Any]) -> 
 
 
 def drift_alarms(distance: float, outside: float) -> list[Alarm]:
-    """Say so where target rows are far (:func:`halfseen.column_maps.distance_of`)."""
+    """Say so where target rows are far (:func:`halfseen.members.aligned.distance_of`)."""
     if outside < OUTSIDE:
         return []
     says = (

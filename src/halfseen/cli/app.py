@@ -26,7 +26,6 @@ from halfseen.errors import HalfseenError, OptionError, reason
 _HELP = {
     "fit": "Learn from a complete, labelled table for one that lacks columns and labels.",
     "fit_images": "Learn from complete, labelled images for others that lack a part and labels.",
-    "tune": "Search settings by a score that needs no target label.",
     "predict": "Score the rows of a table or the images of a folder: a probability per class, and "
     "the class.",
     "evaluate": "Measure a model on labelled rows: a few dozen of the target's are worth every "
@@ -34,8 +33,6 @@ _HELP = {
     "explain": "Say which columns move each row's answer, and which move the model overall.",
     "measure": "Say which missing columns are worth measuring on the target, and on which rows "
     "first.",
-    "rehearse": "Rehearse on your own data which model, and which way of choosing one, would have "
-    "won.",
     "inspect": "Say what a model expects of a table or of images, what it was trained on, and its "
     "metrics.",
     "report": "Write one HTML page on a model or a benchmark: what is missing, what shifted, what "
@@ -48,7 +45,6 @@ _HELP = {
 _MODULES = {
     "evaluate": "predict",
     "explain": "predict",
-    "rehearse": "tune",
     **dict.fromkeys(("report", "export", "verify"), "inspect"),
 }
 """The module of each that has none of its own."""
@@ -81,12 +77,12 @@ class LazyGroup(TyperGroup):
 
 
 def imported(name: str) -> Any:
-    found = resolve_name(COMMANDS[name][0])
-    if not isinstance(found, typer.Typer):
+    command = resolve_name(COMMANDS[name][0])
+    if not isinstance(command, typer.Typer):
         alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-        alone.command(name)(found)
-        found = alone
-    return with_shared_options(typer.main.get_command(found))
+        alone.command(name)(command)
+        command = alone
+    return with_shared_options(typer.main.get_command(command))
 
 
 app = typer.Typer(

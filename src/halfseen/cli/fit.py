@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from halfseen.cli.fit_config import Config, with_settings
-from halfseen.cli.fit_output import check_place, going_on, save_model
-from halfseen.cli.inputs import OneSource, OneTarget, Sites, Sources, Targets, Unlabelled
+from halfseen.cli.fit_config import Config, check_place, going_on, save_model, with_settings
+from halfseen.cli.inputs import OneSource, OneTarget, Sources, TablePaths, Targets, Unlabelled
 from halfseen.cli.printing import print_metrics, print_schema, schema_facts, show_alarms
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.settings import FitSettings
@@ -21,9 +20,10 @@ from halfseen.settings import FitSettings
 if TYPE_CHECKING:
     from halfseen.data.schema_inference import InferredTables
     from halfseen.model.model import Model
+    from halfseen.model.pattern_model import PatternModel
 
 
-@with_settings()
+@with_settings
 def fit(
     source: OneSource = None,
     target: OneTarget = None,
@@ -45,7 +45,7 @@ def fit(
     Tables are CSV, Parquet or Arrow files, or folders of them. Lists of columns are separated by
     commas, or given by repeating the option.
 
-    Several sites: sources are pooled, and each set of columns that targets lack gets a model of
+    Of several tables sources are pooled, and each set of columns that targets lack gets a model of
     its own in one folder.
 
     Example: halfseen fit source.csv target.csv --label click -o model/
@@ -53,15 +53,13 @@ def fit(
     Few labels: rows whose label is empty teach what the missing columns say; --unlabelled FILE
     names more of them.
 
-    Several sites: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
+    Several tables: halfseen fit --source a.csv --source b.csv --target c.csv --label click -o m/
     """
-    from halfseen.model.pattern_model import PatternModel
-
     started, terminal = time.perf_counter(), Terminal(as_json=as_json)
-    sites = Sites.given(source, target, sources, targets, unlabelled)
-    read = sites.read() | {"the settings file": config}
+    tables = TablePaths.given(source, target, sources, targets, unlabelled)
+    read = tables.read() | {"the settings file": config}
     check_place(output, read, dry_run=dry_run, force=force)
-    parts = sites.inferred(settings, terminal)
+    parts = tables.inferred(settings, terminal)
     models, documents = [], []
     for number, inferred in enumerate(parts, start=1):
         if len(parts) > 1:
@@ -78,7 +76,11 @@ def fit(
     if output is None or not models:
         terminal.document(whole | {"model": None})
         return
-    fitted = models[0] if len(models) == 1 else PatternModel(tuple(models))
+    fitted: Model | PatternModel = models[0]
+    if len(models) > 1:
+        from halfseen.model.pattern_model import PatternModel
+
+        fitted = PatternModel(tuple(models))
     terminal.document(whole | save_model(fitted, output, started, terminal))
 
 
@@ -90,18 +92,17 @@ def describe(inferred: InferredTables, settings: FitSettings, terminal: Terminal
     print_schema(inferred, terminal.console)
     alarms = table_alarms(inferred)
     show_alarms(alarms, terminal)
-    variants = settings.variants("table")
-    options = settings.options_for(variants[0])
-    if inferred.class_counts:
-        balanced = options.training.balanced
-        shown = "equally often, by oversampling" if balanced else "as often as they occur"
-        terminal.say(f"Training shows classes {shown}; probabilities speak of the shares above.")
     where = "tables in memory" if is_resident(inferred, settings) else "a sample of large tables"
     members = settings.members_for("table", classes=inferred.schema.target_type.networks)
+    variants = settings.variants("table")
     names = [variant.name for variant in variants]
     networks = f" Networks: {', '.join(names)}." if "networks" in members else ""
     terminal.say(f"Members: {', '.join(members)}; {where}; seed {settings.seed}.{networks}")
-    terminal.settings(options)
+    if networks:
+        options = settings.options_for(variants[0])
+        shown = "equally often" if options.training.balanced else "as often as they occur"
+        terminal.say(f"Networks see classes {shown}; probabilities speak of the shares above.")
+        terminal.settings(options)
     return schema_facts(inferred) | {"models": names, "seed": settings.seed, "alarms": alarms}
 
 

@@ -1,16 +1,21 @@
-"""Settings of a fit as options of a command, laid over those of a TOML file."""
+"""What fits share: settings as options over a TOML file, and where the model is written."""
 
 from __future__ import annotations
 
 import inspect
+import shutil
+import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
 from typer import Option
 
+from halfseen.cli.terminal import Terminal, plain
 from halfseen.errors import InputError, OptionError
+from halfseen.outputs import Output, check_outputs, head
 from halfseen.settings import FitSettings
 
 Config = Annotated[Path | None, Option(help="TOML file with these settings and any other.")]
@@ -31,19 +36,10 @@ AS_TYPED = {"positive": str, "class_weight": list[str], "dates": list[str]}
 """Types of options whose settings may be of more types in a file."""
 WHOLE = ("rename", "dates", "class_weight")
 """Lists whose entries may hold commas."""
-FIT_ALONE = ("target_labels", "time_limit", "seeds", "report_data", "strict")
-"""Settings that are no options of `tune` and `rehearse`."""
-FOR_IMAGES = ("models", "effort", "seed", "seeds", "time_limit")
 
 
 def option_of(name: str) -> Any:
-    """Return the annotation of a command's option for a setting: its type and its help.
-
-    Examples
-    --------
-    >>> option_of("drop").__metadata__[0].help
-    'Columns not to use.'
-    """
+    """Return the annotation of a command's option for a setting: its type and its help."""
     field = FitSettings.model_fields[name]
     extra: Any = field.json_schema_extra or {}
     kind: Any = AS_TYPED.get(name, field.annotation)
@@ -54,50 +50,34 @@ def option_of(name: str) -> Any:
     return Annotated[kind | None, option]
 
 
-def with_settings(
-    *, leave_out: Sequence[str] = ()
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of :class:`FitSettings` in place of its parameter `settings`.
 
     The command has a parameter ``config`` for the file that options are laid over.
     """
-    names = [
-        name
-        for name, field in FitSettings.model_fields.items()
-        if field.json_schema_extra and name not in leave_out
-    ]
     keyword = inspect.Parameter.KEYWORD_ONLY
     shared = [
-        inspect.Parameter(name, keyword, default=None, annotation=option_of(name)) for name in names
+        inspect.Parameter(name, keyword, default=None, annotation=option_of(name))
+        for name, field in FitSettings.model_fields.items()
+        if field.json_schema_extra
     ]
     shared.append(inspect.Parameter("set_", keyword, default=None, annotation=Set))
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        def run(**values: Any) -> None:
-            given = {option.name: values.pop(option.name) for option in shared}
-            command(settings=read_settings(values["config"], given), **values)
+    def run(**values: Any) -> None:
+        given = {option.name: values.pop(option.name) for option in shared}
+        command(settings=read_settings(values["config"], given), **values)
 
-        parameters: list[inspect.Parameter] = []
-        for each in inspect.signature(command, eval_str=True).parameters.values():
-            own = each.replace(kind=keyword)
-            parameters += shared if each.name == "settings" else [own]
-        run.__name__, run.__doc__ = command.__name__, command.__doc__
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return run
-
-    return decorate
+    parameters: list[inspect.Parameter] = []
+    for each in inspect.signature(command, eval_str=True).parameters.values():
+        own = each.replace(kind=keyword)
+        parameters += shared if each.name == "settings" else [own]
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def read_settings(path: Path | None, given: Mapping[str, Any]) -> FitSettings:
-    """Return the file's settings, replaced by those given on the command line.
-
-    Examples
-    --------
-    >>> read_settings(None, {"label": "click", "seed": 3, "drop": ["a,b"]}).drop
-    ('a', 'b')
-    """
-    from halfseen.options import dotted
-
+    """Return the file's settings, replaced by those given on the command line."""
     settings: dict[str, Any] = {}
     if path is not None:
         try:
@@ -113,7 +93,11 @@ def read_settings(path: Path | None, given: Mapping[str, Any]) -> FitSettings:
                 f"{', '.join(FitSettings.model_fields)}."
             )
     named = {name: value for name, value in given.items() if value is not None}
-    options = dotted(settings.get("options") or {}) | parsed_options(named.pop("set_", ()))
+    options, changed = settings.get("options") or {}, parsed_options(named.pop("set_", ()))
+    if changed:
+        from halfseen.options import dotted
+
+        options = dotted(options) | changed
     for name, value in named.items():
         is_list = isinstance(value, list) and name not in WHOLE
         settings[name] = split_names(value) if is_list else value
@@ -131,13 +115,7 @@ def split_names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
-    """Read ``name=value`` pairs, each value as TOML writes it or as a plain word.
-
-    Examples
-    --------
-    >>> parsed_options(["training.joint_epochs=3", "objective.divergence=transport"])
-    {'training.joint_epochs': 3, 'objective.divergence': 'transport'}
-    """
+    """Read ``name=value`` pairs, each value as TOML writes it or as a plain word."""
     parsed: dict[str, Any] = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
@@ -151,13 +129,7 @@ def parsed_options(entries: Sequence[str]) -> dict[str, Any]:
 
 
 def _class_weight(given: Any) -> Any:
-    """Read the weights of classes, ``balanced`` or each as CLASS=WEIGHT.
-
-    Examples
-    --------
-    >>> _class_weight(["balanced"]), _class_weight(["yes=3", "no=1"])
-    ('balanced', {'yes': 3.0, 'no': 1.0})
-    """
+    """Read the weights of classes, ``balanced`` or each as CLASS=WEIGHT."""
     if not isinstance(given, list):
         return given
     if given == ["balanced"]:
@@ -172,3 +144,64 @@ def _class_weight(given: Any) -> Any:
                 f"--class-weight {entry}: write balanced, or CLASS=WEIGHT for some classes."
             ) from None
     return weights
+
+
+def check_place(
+    output: Path | None, read: Mapping[str, Path | None], *, dry_run: bool, force: bool
+) -> None:
+    """Refuse a place for the model that would destroy something, and none where one is needed."""
+    from halfseen.saving import DESCRIPTION, PATTERNS, check_replaceable
+
+    if output is None:
+        if dry_run:
+            return
+        raise OptionError("Say where to write the model: -o FOLDER (or --dry-run to see the plan).")
+    if output.name in ("", ".."):
+        raise OptionError(f"{output} is no folder of the model's own; name one with -o.")
+
+    def is_model(folder: Path) -> bool:
+        check_replaceable(folder)
+        described = any(b'"format"' in head(folder / name) for name in (DESCRIPTION, PATTERNS))
+        return described or not any(folder.iterdir())
+
+    def is_unfinished(folder: Path) -> bool:
+        return all("safetensors" in file.name for file in folder.iterdir())
+
+    places = [
+        Output(output, "the model", is_model, is_folder=True),
+        Output(_unfinished(output), "the unfinished model", is_unfinished, is_folder=True),
+    ]
+    check_outputs(places, read, force=force)
+
+
+@contextmanager
+def going_on(output: Path, terminal: Terminal) -> Iterator[Path]:
+    """Give the folder that keeps the state of an unfinished fit, and say what it is good for."""
+    unfinished = _unfinished(output)
+    if unfinished.is_dir():
+        terminal.say(f"Going on where an earlier fit of the same model stopped ({unfinished}).")
+    try:
+        yield unfinished
+    except KeyboardInterrupt:
+        kept = unfinished.is_dir() and any(unfinished.iterdir())
+        plain(
+            terminal.errors,
+            "The same command goes on from the last finished epoch."
+            if kept
+            else "Nothing was kept: the same command starts anew.",
+        )
+        raise
+
+
+def save_model(model: Any, output: Path, started: float, terminal: Terminal) -> dict[str, Any]:
+    """Write a model and tell so; return what a document says of it."""
+    model.save(output)
+    shutil.rmtree(_unfinished(output), ignore_errors=True)
+    seconds = time.perf_counter() - started
+    terminal.detail(f"{seconds:.1f} s in all.")
+    terminal.result(f"Model: {output}")
+    return {"model": output, "seconds": round(seconds, 3)}
+
+
+def _unfinished(output: Path) -> Path:
+    return output.with_name(f".{output.name}.unfinished")

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from halfseen.cli.fit_config import Set, option_of, parsed_options, split_names
-from halfseen.cli.fit_output import check_place, going_on, save_model
+from halfseen.cli.fit_config import (
+    Set,
+    check_place,
+    going_on,
+    option_of,
+    parsed_options,
+    save_model,
+    split_names,
+)
 from halfseen.cli.inputs import Skipped
 from halfseen.cli.printing import image_sentence, print_metrics
 from halfseen.cli.terminal import Force, Json, Terminal

@@ -1,8 +1,7 @@
-"""What commands are given: models, the tables of one site or of several, folders of images."""
+"""What commands are given: models, tables, folders of images."""
 
 from __future__ import annotations
 
-import glob
 import re
 import sys
 from collections.abc import Sequence
@@ -34,78 +33,53 @@ OneTarget = Annotated[
     Path | None, typer.Argument(help="Rows that lack some columns, and labels in most rows or all.")
 ]
 Sources = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--source",
-        metavar="[NAME=]PATH",
-        help="A source site, instead of the first table (repeatable; a quoted pattern such as "
-        "'sites/*.csv' names several).",
-    ),
+    list[Path] | None,
+    typer.Option("--source", help="A source, instead of the first table (repeatable)."),
 ]
 Targets = Annotated[
-    list[str] | None,
-    typer.Option("--target", metavar="[NAME=]PATH", help="A target site, alike."),
+    list[Path] | None, typer.Option("--target", help="A target, alike (repeatable).")
 ]
 Unlabelled = Annotated[
-    list[str] | None,
+    list[Path] | None,
     typer.Option(
-        "--unlabelled",
-        metavar="[NAME=]PATH",
-        help="More complete rows, from anywhere, without the label (repeatable).",
+        "--unlabelled", help="More complete rows, from anywhere, without the label (repeatable)."
     ),
 ]
-Paths = Sequence[tuple[str, Path]]
 MOST_NAMED = 20
 """Unreadable files that are named at the terminal; ``--json`` names all."""
 
 
 @dataclass(frozen=True)
-class Sites:
-    """Where the tables of both roles are, by the names of their sites."""
+class TablePaths:
+    """Where the tables of both domains are."""
 
-    sources: Paths
-    targets: Paths
-    unlabelled: Paths = ()
+    sources: Sequence[Path]
+    targets: Sequence[Path]
+    unlabelled: Sequence[Path] = ()
     """Complete rows without a label."""
 
     @classmethod
     def given(
         cls, source: Path | None, target: Path | None,
-        sources: list[str] | None = None, targets: list[str] | None = None,
-        unlabelled: list[str] | None = None,
-    ) -> Sites:  # fmt: skip
+        sources: list[Path] | None = None, targets: list[Path] | None = None,
+        unlabelled: list[Path] | None = None,
+    ) -> TablePaths:  # fmt: skip
         """Take two tables in their places, or those that options name."""
         if (source is not None) + bool(sources) != 1 or (target is not None) + bool(targets) != 1:
-            if source is not None and target is None and sources and targets:
-                raise OptionError(
-                    f"{source} stands beside --source and --target: put a pattern of several files "
-                    "in quotes."
-                )
             raise OptionError(
-                "Give two tables, SOURCE TARGET; or name sites with --source PATH and --target "
-                "PATH, each as often as needed."
+                "Give two tables, SOURCE TARGET; or several with --source PATH and --target PATH, "
+                "each as often as needed."
             )
-        from halfseen.data.tables import site_name
-
-        one, other = ([(site_name(p), p)] if p is not None else [] for p in (source, target))
-        return cls(
-            one or _expanded(sources, "source"),
-            other or _expanded(targets, "target"),
-            _expanded(unlabelled, "unlabelled"),
-        )
+        one, other = ([path] if path is not None else [] for path in (source, target))
+        return cls(one or sources or [], other or targets or [], unlabelled or [])
 
     def read(self) -> dict[str, Path | None]:
         """Return what is read, by what messages call it."""
-        if len(self.sources) == len(self.targets) == 1 and not self.unlabelled:
-            return {"the source table": self.sources[0][1], "the target table": self.targets[0][1]}
+        roles = {"source": self.sources, "target": self.targets, "unlabelled": self.unlabelled}
         return {
-            f"the {role} table {number}": path
-            for role, paths in (
-                ("source", self.sources),
-                ("target", self.targets),
-                ("unlabelled", self.unlabelled),
-            )
-            for number, (_, path) in enumerate(paths, 1)
+            f"the {role} table{f' {number}' if len(paths) > 1 else ''}": path
+            for role, paths in roles.items()
+            for number, path in enumerate(paths, 1)
         }
 
     def inferred(self, settings: FitSettings, terminal: Terminal) -> list[InferredTables]:
@@ -117,16 +91,17 @@ class Sites:
             AmbiguousColumn,
             InferredTables,
             ambiguous_columns,
-            infer_sites,
+            infer_tables,
         )
 
         with terminal.status("Reading the tables"):
-            sources = _opened(self.sources, settings, "source")
-            targets = _opened(self.targets, settings, "target")
-            more = _opened(self.unlabelled, settings, "unlabelled") if self.unlabelled else {}
+            sources, targets, more = (
+                [open_renamed(path, settings.rename) for path in paths]
+                for paths in (self.sources, self.targets, self.unlabelled)
+            )
         while True:
             with terminal.status("Looking at the columns"):
-                inferred = infer_sites(sources, targets, settings.spec(), unlabelled=more)
+                inferred = infer_tables(sources, targets, settings.spec(), more)
             ambiguous = [column for column in inferred if isinstance(column, AmbiguousColumn)]
             if not ambiguous:
                 return [part for part in inferred if isinstance(part, InferredTables)]
@@ -143,47 +118,18 @@ def is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _expanded(given: list[str] | None, role: str) -> Paths:
-    from halfseen.data.tables import site_name
-
-    found: list[tuple[str, Path]] = []
-    for entry in given or ():
-        name, equals, place = entry.partition("=")
-        named = bool(equals) and not Path(entry).exists()
-        path = Path(place if named else entry)
-        matching = [path] if path.exists() else sorted(map(Path, glob.glob(str(path))))
-        if not matching:
-            raise InputError(f"There is no file {path} (--{role} {entry}).")
-        if named and len(matching) > 1:
-            raise OptionError(f"--{role} {entry} gives one name to {len(matching)} files.")
-        found += [(name if named else site_name(match), match) for match in matching]
-    return found
-
-
-def _opened(paths: Paths, settings: FitSettings, role: str) -> Any:
-    from halfseen.data.tables import named_sites
-
-    try:
-        opened = [(name, open_renamed(path, settings.rename)) for name, path in paths]
-        return named_sites(opened, role)
-    except InputError as error:
-        if "are called" not in str(error):
-            raise
-        raise InputError(f"{str(error)[:-1]}: --{role} NAME=PATH.") from None
-
-
 def open_renamed(path: Path, renames: Sequence[str] | None) -> TableFiles:
     """Open a table whose columns get other names, each said as old=new."""
     from halfseen.data.table_files import open_table
 
-    found = {}
+    names = {}
     parts = ",(?=[^,=]+=)"  # a name may have a comma
     for entry in (part for given in renames or () for part in re.split(parts, given)):
         old, equals, new = entry.partition("=")
         if not equals or not new.strip():
             raise OptionError(f"--rename {entry}: write it as OLD=NEW.")
-        found[old] = new.strip()
-    return open_table(path).renamed(found)
+        names[old] = new.strip()
+    return open_table(path).renamed(names)
 
 
 class Skipped:

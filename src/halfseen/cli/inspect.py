@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from halfseen.atomic_files import write_text
 from halfseen.cli.inputs import ModelFolder
 from halfseen.cli.printing import print_model
 from halfseen.cli.terminal import Force, Json, Terminal
 from halfseen.errors import InputError, installed_by
-from halfseen.outputs import MODEL_FILES, Output, check_outputs, derived_path, head, is_page
+from halfseen.outputs import MODEL_FILES, Output, check_outputs, head, is_page
 
 MODEL, PATTERNS = MODEL_FILES[0], "patterns.json"
 _PRODUCER = b"\x12\x08halfseen"
@@ -117,15 +116,15 @@ def report(
     check_outputs([Output(written, "the report", is_page)], inputs, force=force)
     with installed_by("report", "A report"):
         from halfseen.report.html import write_page
-    found = [entry for name, entry in logs.items() if any(map(Path.is_file, places[name]))]
-    if not is_model and not found:
+    own_logs = [entry for name, entry in logs.items() if any(map(Path.is_file, places[name]))]
+    if not is_model and not own_logs:
         what = f"has no {MODEL}, nor the log of a benchmark" if path.exists() else "does not exist"
         raise InputError(
             f"{path} {what}: give a folder that `halfseen fit`, `halfseen bench run` or `halfseen "
             "demo` wrote."
         )
     with terminal.status("Writing the report"):
-        write_page(written, _model_page(folder) if is_model else found[0].load()(folder))
+        write_page(written, _model_page(folder) if is_model else own_logs[0].load()(folder))
     terminal.result(f"Report: {written}")
     terminal.document({"report": written})
     if open_:
@@ -144,10 +143,6 @@ def _model_page(folder: Path) -> Any:
 def export(
     model: ModelFolder,
     onnx: Annotated[Path, typer.Option("--onnx", help="Where to write the graph.")],
-    card: Annotated[
-        Path | None,
-        typer.Option(help="Where to write the model card; by default beside the graph, as .md."),
-    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -160,39 +155,26 @@ def export(
     """
     from halfseen.saving import read_patterns
 
-    card = derived_path(onnx, ".md") if card is None else card
-    parts = [(model, onnx, card)]
+    parts = [(model, onnx)]
     if patterns := read_patterns(model):
-        parts = [
-            (part, onnx.with_stem(f"{onnx.stem}-{n}"), card.with_stem(f"{card.stem}-{n}"))
-            for n, part in enumerate(patterns, start=1)
-        ]
+        parts = [(part, onnx.with_stem(f"{onnx.stem}-{n}")) for n, part in enumerate(patterns, 1)]
     outputs = [
-        output
-        for _, graph, own in parts
-        for output in (
-            Output(graph, "the graph", lambda path: _PRODUCER in head(path)[:64], "--onnx"),
-            Output(own, "the card", lambda p: head(p).startswith(b"# Model card:"), "--card"),
-        )
+        Output(graph, "the graph", lambda path: _PRODUCER in head(path)[:64], "--onnx")
+        for _, graph in parts
     ]
     check_outputs(outputs, {"the model": model}, force=force)
     terminal = Terminal(as_json=as_json)
     with installed_by("onnx", "Export"):
         from halfseen.export import onnx as onnx_export
-        from halfseen.export.model_card import model_card
         from halfseen.model.loading import load_one
     written: list[dict[str, Any]] = []
-    for part, graph, own in parts:
+    for part, graph in parts:
         loaded = load_one(part)
         made = onnx_export.onnx_model(loaded)
         difference = onnx_export.check_parity(loaded, made)
-        write_text(own, model_card(loaded, graph.name))
         onnx_export.write_onnx(made, graph)
         size = graph.stat().st_size
         terminal.result(f"Graph: {graph} ({size:,} bytes)")
-        terminal.result(f"Card:  {own}")
         terminal.say(f"Graph and model differ by at most {difference:.1e} on made-up rows.")
-        written.append(
-            {"graph": graph, "bytes": size, "card": own, "largest_difference": difference}
-        )
+        written.append({"graph": graph, "bytes": size, "largest_difference": difference})
     terminal.document(written[0] if len(written) == 1 else {"parts": written})

@@ -21,8 +21,8 @@ from halfseen.cli.printing import (
     show_alarms,
 )
 from halfseen.cli.terminal import Force, Json, Terminal
-from halfseen.errors import OptionError, installed_by
-from halfseen.outputs import Output, check_outputs, is_page
+from halfseen.errors import OptionError
+from halfseen.outputs import Output, check_outputs
 
 STANDARD_OUTPUT = Path("-")
 Rows = Annotated[
@@ -94,9 +94,10 @@ def predict(
     name = "Standard output" if piped else output
     took = f"{scored.rows:,} {unit} in {scored.seconds:.2f} s, {rate:,.0f} {unit} a second."
     terminal.result(f"{name}: {took}")
-    found = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
-    found |= {"notes": scored.notes, "alarms": scored.alarms, "class_shares": scored.class_shares}
-    terminal.document(found if asked.table else found | skipped)
+    document = {"output": output, "rows": scored.rows, "seconds": round(scored.seconds, 3)}
+    document |= {"notes": scored.notes, "alarms": scored.alarms}
+    document |= {"class_shares": scored.class_shares}
+    terminal.document(document if asked.table else document | skipped)
 
 
 @contextmanager
@@ -152,23 +153,19 @@ def evaluate(
     asked = open_rows(model, labelled, rename, terminal, of_tables=of_tables, labelled=True)
     with terminal.status("Scoring"):
         if asked.table is not None:
-            found = evaluate_table(asked.model, asked.table, label)
+            measured = evaluate_table(asked.model, asked.table, label)
         else:
-            found = evaluate_images(asked.model, asked.folder, asked.skipped)
-            found |= asked.skipped.tell(terminal)
-    print_evaluation(found, asked.model, terminal)
+            measured = evaluate_images(asked.model, asked.folder, asked.skipped)
+            measured |= asked.skipped.tell(terminal)
+    print_evaluation(measured, asked.model, terminal)
 
 
 def explain(
     model: ModelFolder,
     data: Rows,
     rows: Annotated[int, typer.Option(min=1, help="How many rows to explain, the first.")] = 50,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Page to write: .html.")
-    ] = None,
     rename: Rename = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sample of orders and rows.")] = 0,
-    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Say which columns move each row's answer, and which move the model overall.
@@ -177,28 +174,18 @@ def explain(
     an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
     causes what. Of images it says by how much covering each region moves the answer.
 
-    Example: halfseen explain model/ new.csv -o reasons.html
+    Example: halfseen explain model/ new.csv
     """
-    from halfseen.model.explanations import explain_images
+    from halfseen.model.image_explanations import explain_images
     from halfseen.model.table_scoring import explain_table
 
     terminal = Terminal(as_json=as_json)
-    if output is not None:
-        if output.suffix.lower() != ".html":
-            raise OptionError(f"{output} must end in .html (--json gives everything as data).")
-        inputs = {"the model": model, "the rows": data}
-        check_outputs([Output(output, "the page", is_page)], inputs, force=force)
-    asked = open_rows(model, data, rename, terminal, of_tables={"--output": output})
+    asked = open_rows(model, data, rename, terminal, of_tables={})
     if asked.table is None:
         with terminal.status("Explaining"):
             tiles, files = explain_images(asked.model, asked.folder, rows, asked.skipped)
         print_image_explanation(tiles, files, asked.skipped.tell(terminal), terminal)
         return
     with terminal.status("Explaining"):
-        found = explain_table(asked.model, asked.table, rows=rows, seed=seed)
-    if output is not None:
-        with installed_by("report", "A page"):
-            from halfseen.report.html import write_page
-            from halfseen.report.reasons import reasons_page
-        write_page(output, reasons_page(found, model.resolve().name, data.name))
-    print_explanation(found, output, terminal)
+        explanation = explain_table(asked.model, asked.table, rows=rows, seed=seed)
+    print_explanation(explanation, terminal)

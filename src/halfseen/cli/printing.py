@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from halfseen.data.schema import TableSchema
     from halfseen.data.schema_inference import InferredTables
     from halfseen.explain import Explanation
-    from halfseen.model.explanations import CoveredTiles
+    from halfseen.model.image_explanations import CoveredTiles
     from halfseen.model.model import Model
 
 MOST_COLUMNS = 60
@@ -134,22 +133,17 @@ def print_metrics(metrics: Mapping[str, Any], console: Console) -> None:
 
 
 def _print_measured(metrics: Mapping[str, Any], console: Console) -> None:
-    from halfseen.model.summaries import member_words
+    from halfseen.model.summaries import held_out_rows
     from halfseen.targets import target_type_of
 
-    kind, measured = target_type_of(metrics), metrics["held_out_source"]
-    words = {name: measure.words for name, measure in kind.measures.items()}
-    names = measured["without_missing_block"]
+    words = {n: measure.words for n, measure in target_type_of(metrics).measures.items()}
+    entries = held_out_rows(metrics)
+    names = list(entries[0][2])
     headings = [words.get(name, name.replace("_", " ")) for name in names]
     table = new_table("", *headings, title="Held-out source rows", numbers=True)
-    alone = metrics["members"] if len(metrics["members"]) > 1 else {}
-    rows = {
-        "missing block hidden, as on the target": names,
-        "missing block shown": measured.get("with_missing_block"),
-    } | {f"{member_words(name, kind)} alone": found for name, found in alone.items()}
-    for title, found in rows.items():
-        if found:
-            table.add_row(title, *("–" if v is None else f"{v:g}" for v in found.values()))
+    for who, _, measured in entries:
+        values = map(measured.get, names)
+        table.add_row(who, *("–" if value is None else f"{value:g}" for value in values))
     console.print(table, highlight=False)
     plain(
         console,
@@ -194,17 +188,17 @@ def print_model(model: Model, terminal: Terminal) -> None:
 # --- what a model says of rows ---------------------------------------------------------------
 
 
-def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) -> None:
+def print_evaluation(evaluation: dict[str, Any], model: Model, terminal: Terminal) -> None:
     """Print what was measured on labelled rows, beside simpler predictions."""
     from halfseen.targets import class_name
 
     kind = model.target_type
-    if found["unlabelled"]:
-        terminal.say(f"{found['unlabelled']:,} rows without a label are left out.")
+    if evaluation["unlabelled"]:
+        terminal.say(f"{evaluation['unlabelled']:,} rows without a label are left out.")
     headings = ("", "value", "95% interval", "expected at fit")
-    table = new_table(*headings, title=f"{found['rows']:,} labelled rows", numbers=True)
+    table = new_table(*headings, title=f"{evaluation['rows']:,} labelled rows", numbers=True)
     for name, (words, _) in kind.measures.items():
-        measured = found["metrics"][name]
+        measured = evaluation["metrics"][name]
         interval = " to ".join(map(number, measured["interval"] or [None]))
         table.add_row(words, number(measured["value"]), interval, number(measured.get("expected")))
     terminal.results.print(table, highlight=False)
@@ -213,134 +207,46 @@ def print_evaluation(found: dict[str, Any], model: Model, terminal: Terminal) ->
     table = new_table(
         "instead of the model", *columns, above, title="Simpler predictions", numbers=True
     )
-    for name, other in {kind.baseline_words: found["baseline"], **found["others"]}.items():
+    others = {kind.baseline_words: evaluation["baseline"], **evaluation["others"]}
+    for name, other in others.items():
         value, ends = other["gain"]["value"], other["gain"]["interval"]
         above = f"{number(value, '+')} ({' to '.join(number(end, '+') for end in ends)})"
         table.add_row(name, *(number(other[measure]) for measure in kind.measures), above)
     terminal.results.print(table, highlight=False)
     if names := [class_name(value) for value in model.preprocessor.classes]:
-        pairs = zip(names, found["predicted"], found["observed"], strict=True)
+        pairs = zip(names, evaluation["predicted"], evaluation["observed"], strict=True)
         told = ", ".join(f"{name} {said:.1%} ({true:.1%})" for name, said, true in pairs)
         terminal.result(f"Class shares as predicted (and as they are): {told}.")
-    for verdict in found["verdicts"]:
+    for verdict in evaluation["verdicts"]:
         terminal.result(verdict)
-    show_alarms(found["alarms"], terminal)
-    terminal.document(found)
+    show_alarms(evaluation["alarms"], terminal)
+    terminal.document(evaluation)
 
 
-def print_explanation(found: Explanation, page: Path | None, terminal: Terminal) -> None:
+def print_explanation(explanation: Explanation, terminal: Terminal) -> None:
     """Print what moves a table's answers, and those of the first rows."""
-    moves = found.moved.replace("_", "-")
+    moves = explanation.moved.replace("_", "-")
     table = new_table("column", f"moves the {moves} by, on average", numbers=True)
-    for name, value in list(found.importance.items())[:MOST_IMPORTANT]:
+    for name, value in list(explanation.importance.items())[:MOST_IMPORTANT]:
         table.add_row(escape(name), number(value))
     terminal.results.print(table, highlight=False)
-    terminal.say(f"{len(found):,} rows, compared with {found.compared_with}.")
-    for place in range(min(len(found), MOST_TOLD)):
-        terminal.result(f"Row {place + 1}: {' '.join(found.told(place))}")
-    if page is not None:
-        terminal.result(f"Page: {page}")
-    terminal.document(found.to_dict() | {"page": page})
+    terminal.say(f"{len(explanation):,} rows, compared with {explanation.compared_with}.")
+    for place in range(min(len(explanation), MOST_TOLD)):
+        terminal.result(f"Row {place + 1}: {' '.join(explanation.told(place))}")
+    terminal.document(explanation.to_dict())
 
 
 def print_image_explanation(
-    found: CoveredTiles, files: list[str], skipped: dict[str, Any], terminal: Terminal
+    tiles: CoveredTiles, files: list[str], skipped: dict[str, Any], terminal: Terminal
 ) -> None:
     """Print which regions move the answers about images, and about the first ones."""
-    down, across = ([f"{a}-{b - 1}" for a, b in pairwise(edges)] for edges in found.edges)
+    down, across = ([f"{a}-{b - 1}" for a, b in pairwise(edges)] for edges in tiles.edges)
     title = "Covering a region moves the log-odds by, on average (– is missing)"
     table = new_table("pixel rows", *across, title=title, numbers=True)
-    for name, values in zip(down, found.importance, strict=True):
+    for name, values in zip(down, tiles.importance, strict=True):
         table.add_row(name, *("–" if value != value else f"{value:.2f}" for value in values))
     terminal.results.print(table, highlight=False)
     terminal.say(f"{len(files):,} images, regions covered with the mean of what is observed.")
     for place, file in enumerate(files[:MOST_TOLD]):
-        terminal.result(f"{file}: {found.told(place)}")
-    terminal.document(found.to_dict() | {"files": files} | skipped)
-
-
-# --- what several fits say ------------------------------------------------------------------
-
-
-def print_rehearsals(by_site: Mapping[str, Any], terminal: Terminal) -> dict[str, Any]:
-    """Print what was found with each site as the target, and on average; return it as data."""
-    from halfseen.rehearsal import shown
-
-    for site, result in by_site.items():
-        if site:
-            terminal.result(f"{site} as the target:")
-        loss, *others = result.measures
-        table = new_table("", *result.measures.values(), title="Models on the slice", numbers=True)
-        for name in result.models:
-            deviation = result.deviation(name)
-            cost = shown(result.loss(name))
-            cost += "" if deviation != deviation else f" ± {shown(deviation)}"
-            table.add_row(name, cost, *(shown(result.mean(name, metric)) for metric in others))
-        terminal.results.print(table, highlight=False)
-        judged = ("", "would have chosen", f"{result.measures[loss]} lost")
-        table = new_table(*judged, title="Scores without labels")
-        for choice in result.choices:
-            table.add_row(choice.score, choice.model, shown(choice.lost))
-        terminal.results.print(table, highlight=False)
-        terminal.result(result.verdict)
-        terminal.result(result.trust)
-    first = next(iter(by_site.values()))
-    if len(by_site) == 1:
-        found: dict[str, Any] = first.to_dict()
-        return found
-    words = next(iter(first.measures.values()))
-    title = f"{words[0].upper()}{words[1:]} by site"
-    table = new_table("", *by_site, "mean", title=title, numbers=True)
-    means = {}
-    for name in first.models:
-        losses = [result.loss(name) for result in by_site.values()]
-        means[name] = sum(losses) / len(losses)
-        table.add_row(name, *(shown(loss) for loss in (*losses, means[name])))
-    terminal.results.print(table, highlight=False)
-    best = min(means, key=means.__getitem__)
-    terminal.result(f"{best} would have won on average over the sites, with {shown(means[best])}.")
-    return {"sites": {site: result.to_dict() for site, result in by_site.items()}}
-
-
-def trial_words(trial: Any) -> str:
-    """Say what came of one trial of a search."""
-    settings = ", ".join(
-        f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in trial.params.items()
-    )
-    value = "–" if trial.value is None else f"{trial.value:.4g}"
-    note = trial.user_attrs.get("error", "")
-    seconds = trial.duration.total_seconds() if trial.duration else 0.0
-    return f"{value}{' (failed)' if note else ''}, {settings}, {seconds:.0f} s {note}".rstrip()
-
-
-def print_searches(studies: Mapping[str, Any], score: str, terminal: Terminal) -> dict[str, Any]:
-    """Print, for every model, its score as given and at its best; return all trials as data."""
-    from halfseen.evidence.risk import SCORES
-    from halfseen.tuning import ended_trials
-
-    trials = []
-    title = f"{score} without target labels, {SCORES[score].better} is better"
-    table = new_table("model", "as given", "best", "trials", "failed", title=title, numbers=True)
-    for name, study in studies.items():
-        own = ended_trials(study)
-        failed = [trial for trial in own if trial.value is None]
-        counts = map(str, (len(own), len(failed)))
-        best = study.best_value if len(failed) < len(own) else None
-        table.add_row(escape(name), *(number(v) for v in (own[0].value, best)), *counts)
-        trials += [
-            {
-                "model": name,
-                "settings": trial.params,
-                "value": trial.value,
-                "error": trial.user_attrs.get("error"),
-                "seconds": trial.duration and trial.duration.total_seconds(),
-            }
-            for trial in own
-        ]
-    terminal.results.print(table, highlight=False)
-    terminal.result(
-        "The best of many scores is better than it will turn out to be: small differences are "
-        "chance."
-    )
-    return {"score": score, "trials": trials}
+        terminal.result(f"{file}: {tiles.told(place)}")
+    terminal.document(tiles.to_dict() | {"files": files} | skipped)

@@ -188,13 +188,7 @@ def print_failures(failures: Iterable[str], console: Console) -> None:
 
 
 def plain_data(value: Any) -> Any:
-    """Return data as JSON knows them: what is not a number becomes null, a path its text.
-
-    Examples
-    --------
-    >>> plain_data({"auc": float("nan"), "rows": (1, 2), "file": Path("a.csv")})
-    {'auc': None, 'rows': [1, 2], 'file': 'a.csv'}
-    """
+    """Return data as JSON knows them: what is not a number becomes null, a path its text."""
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Mapping):

@@ -55,10 +55,10 @@ _CODE = rf"^0\d+$|^\d{{{MANY_DIGITS},}}$"
 
 def counted(values: Any) -> Counter[Any]:
     """Return how often each value of an Arrow column occurs."""
-    found: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
     for pair in pc.value_counts(values).to_pylist():
-        found[pair["values"]] += pair["counts"]
-    return found
+        counts[pair["values"]] += pair["counts"]
+    return counts
 
 
 class Moments(NamedTuple):
@@ -405,28 +405,28 @@ class UndecidedColumn:
         elif votes[0] != votes[1]:
             comma = votes[1]
         sign: Literal[".", ","] = "," if comma else "."
-        found = self._numbers.get(sign, self._numbers["."])
+        summary = self._numbers.get(sign, self._numbers["."])
         is_boolean = not (kinds["number"] or self.typed - {"boolean"})
-        found.values = found.stored = "boolean" if is_boolean else "number"
+        summary.values = summary.stored = "boolean" if is_boolean else "number"
         if comma or self.marks["."]:
-            found.written = Written(decimal=sign, marks=tuple(sorted(self.marks[sign])))
-        return found
+            summary.written = Written(decimal=sign, marks=tuple(sorted(self.marks[sign])))
+        return summary
 
     def _as_texts(self, where: str) -> ColumnSummary:
-        found = self._texts or ColumnSummary(self.name, has_more=True)
+        summary = self._texts or ColumnSummary(self.name, has_more=True)
         if not self.categorical and self.typed & {"number", "boolean"}:
             raise InputError(
                 f"Column {self.name!r} of {where} holds numbers in one table and texts in another: "
                 f"write it in one way, or take all for categories (--categorical {self.name}; in "
                 f"Python categorical=[{self.name!r}])."
             )
-        found.values, found.rows, found.gaps = "text", self.rows, self.empty
-        is_open = not self.typed and not found.has_more and not self.code
-        if self.typed == {"number"} or (is_open and _name_by_numbers(found)):
-            found.stored = "number"
+        summary.values, summary.rows, summary.gaps = "text", self.rows, self.empty
+        is_open = not self.typed and not summary.has_more and not self.code
+        if self.typed == {"number"} or (is_open and _name_by_numbers(summary)):
+            summary.stored = "number"
         elif self.typed == {"boolean"}:
-            found.stored = "boolean"
-        return found
+            summary.stored = "boolean"
+        return summary
 
     def numbers_but_for(self, decided: ColumnSummary) -> Counter[str]:
         """Return the few texts but for which a column of texts would be one of numbers."""

@@ -59,13 +59,7 @@ def expanded(names: Sequence[str], dates: Dates) -> tuple[str, ...]:
 
 
 def read_dates(entries: Sequence[str] | Mapping[str, Any]) -> dict[str, DateColumn]:
-    """Read which parts of which columns are wanted, as ``column=part,part`` or with ``@zone``.
-
-    Examples
-    --------
-    >>> read_dates(["visit=month,hour@Europe/Berlin"])["visit"]
-    DateColumn(parts=('month', 'hour'), zone='Europe/Berlin')
-    """
+    """Read which parts of which columns are wanted, as ``column=part,part`` or with ``@zone``."""
     if isinstance(entries, Mapping):
         pairs = [
             (name, of if isinstance(of, str) else ",".join(of)) for name, of in entries.items()

@@ -46,14 +46,14 @@ def some_labels(schema: TableSchema, column: Any, name: str, where: str) -> Labe
     texts = as_categories(
         column, name, where=where, stored=label_stored(schema.classes), known=schema.class_names
     )
-    found = pc.index_in(texts, value_set=pa.array(schema.class_names), skip_nulls=True)
-    unknown = texts.filter(pc.and_(pc.is_valid(texts), pc.is_null(found)))
+    places = pc.index_in(texts, value_set=pa.array(schema.class_names), skip_nulls=True)
+    unknown = texts.filter(pc.and_(pc.is_valid(texts), pc.is_null(places)))
     if len(unknown):
         raise InputError(
             f"The label {unknown[0].as_py()!r} is none of the model's classes: "
             f"{', '.join(schema.class_names)}."
         )
-    positions: Labels = found.fill_null(NO_LABEL).to_numpy(zero_copy_only=False)
+    positions: Labels = places.fill_null(NO_LABEL).to_numpy(zero_copy_only=False)
     return positions.astype(np.int64)
 
 

@@ -15,7 +15,7 @@ from halfseen.arrays import Floats, Integers, Matrix
 from halfseen.data.dates import date_names, date_parts
 from halfseen.data.label_column import NO_LABEL, Labels, counted_rows, some_labels
 from halfseen.data.schema import CategoryColumn, NumberColumn, Shape, TableSchema, signed_log
-from halfseen.data.tables import Table, each_site
+from halfseen.data.tables import Table, parts_of
 from halfseen.data.values import Unread, as_categories, as_numbers, spelling
 from halfseen.errors import InputError
 from halfseen.splitting import rarest_class
@@ -190,9 +190,9 @@ class RowStream:
         names += [schema.label] if is_source or self.some_labelled else []
         names += [schema.weight] if is_source and schema.weight is not None else []
         random = np.random.default_rng([self.seed, 0])
-        for site in each_site(self.table):
-            how = {"where": site.where, "first_row": site.first_row}
-            for batch in site.batches(names):
+        for part in parts_of(self.table):
+            how = {"where": part.where, "first_row": part.first_row}
+            for batch in part.batches(names):
                 chosen = (random.random(batch.num_rows) < self.share) == held_out
                 if is_source:
                     yield labelled_rows(
@@ -203,7 +203,7 @@ class RowStream:
                     labels = np.full(batch.num_rows, NO_LABEL)
                     if self.some_labelled:
                         given = batch.column(schema.label)
-                        labels = some_labels(schema, given, schema.label, site.where)
+                        labels = some_labels(schema, given, schema.label, part.where)
                     yield inputs[chosen], labels[chosen]
                 how["first_row"] += batch.num_rows
 
@@ -259,19 +259,6 @@ def shared_scale(
     A ridge-penalised linear model is fitted with both scalings, each with its best of three
     penalties; the common scale must win by more than the standard error of the difference
     between its five folds. `spreads` are what the standardized columns were divided by.
-
-    Examples
-    --------
-    One wide column carries the label, 99 narrow ones are noise:
-
-    >>> from halfseen.targets import ClassTarget
-    >>> rng = np.random.default_rng(0)
-    >>> rows, spreads = rng.normal(size=(200, 100)), np.r_[10.0, np.ones(99)]
-    >>> two = ClassTarget.of(2)
-    >>> shared_scale(rows, (rows[:, 0] > 0).astype(int), spreads, two) is not None
-    True
-    >>> shared_scale(rows, (rows[:, 7] > 0).astype(int), spreads, two) is None
-    True
     """
     some = np.random.default_rng(0).permutation(len(labels))[:COMPARED_ROWS]
     rows, labels = standardized[some].astype(np.float64), labels[some]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
@@ -188,62 +188,54 @@ def infer_schema(
     return InferredTables(schema, here, there, counts, notes, labelled, unlabelled)
 
 
-def infer_sites(
-    sources: Mapping[str, Table],
-    targets: Mapping[str, Table],
+def infer_tables(
+    sources: Sequence[Table],
+    targets: Sequence[Table],
     spec: ColumnSpec,
-    *,
-    unlabelled: Mapping[str, Table] | None = None,
+    unlabelled: Sequence[Table] = (),
 ) -> list[InferredTables] | list[AmbiguousColumn]:
-    """Look at the tables of several sites; return what was understood for each missing pattern.
+    """Look at several tables; return what was understood for each missing pattern.
 
-    Complete rows of `unlabelled` tables join those of the sources; they have no label.
     A target's missing pattern are the columns that some source has and that it lacks, or has
-    entirely empty. Targets of one pattern are pooled; one that lacks nothing joins every pattern,
-    its columns of that pattern hidden. Sources are pooled.
+    entirely empty. Targets of one pattern are pooled; so are sources, with the complete rows of
+    `unlabelled` tables, which have no label.
     """
-    for site, table in sources.items():
+    if not sources or not targets:
+        raise InputError(f"No {'target' if sources else 'source'} was given: name one at least.")
+    for table in sources:
         if spec.label not in table.names and len(sources) > 1:
             raise InputError(
-                f"The source {site} ({table.where}) has no column {spec.label!r} to take labels "
-                "from: every source needs it."
+                f"The source {table.where} has no column {spec.label!r} to take labels from: "
+                "every source needs it."
             )
-    for site, table in (unlabelled or {}).items():
+    for table in unlabelled:
         own = {spec.label, spec.weight, *spec.id, *spec.drop}
         lacking = [n for n in pooled(sources).names if n not in (*table.names, *own)]
         if lacking:
             raise InputError(
-                f"The unlabelled table {site} ({table.where}) lacks column {lacking[0]!r}: its "
-                "rows teach only if they are complete, as the source's are."
+                f"The unlabelled table {table.where} lacks column {lacking[0]!r}: its rows teach "
+                "only if they are complete, as the source's are."
             )
-    source = pooled({**sources, **(unlabelled or {})})
+    source = pooled([*sources, *unlabelled])
     candidates = [name for name in source.names if name not in spec.apart]
-    patterns: dict[str, tuple[str, ...]] = {}
-    for site, table in targets.items():
+    patterns: dict[tuple[str, ...], list[Table]] = {}
+    for table in targets:
         shared = [n for n in candidates if n in table.names and n not in spec.missing]
-        empty = empty_columns(table, shared)
-        patterns[site] = tuple(n for n in candidates if n not in shared or n in empty)
-    different = list(dict.fromkeys(pattern for pattern in patterns.values() if pattern))
-    whole = [site for site, pattern in patterns.items() if not pattern]
-    if len(targets) == 1 or not different:
-        alone = infer_schema(source, pooled(targets), spec)
-        return [alone] if isinstance(alone, InferredTables) else alone
+        empty = empty_columns(table, shared) if len(targets) > 1 else []
+        pattern = tuple(n for n in candidates if n not in shared or n in empty)
+        patterns.setdefault(pattern, []).append(table)
     inferred: list[InferredTables] = []
-    for pattern in different:
-        members = {site: targets[site] for site, own in patterns.items() if own in (pattern, ())}
-        said = replace(
-            spec,
-            missing=tuple(dict.fromkeys((*spec.missing, *pattern))),
-            keep=tuple(name for name in spec.keep if name not in pattern),
-        )
-        part = infer_schema(source, pooled(members), said)
+    for pattern, own_targets in patterns.items():
+        own_spec = spec
+        if len(patterns) > 1:
+            own_spec = replace(
+                spec,
+                missing=tuple(dict.fromkeys((*spec.missing, *pattern))),
+                keep=tuple(name for name in spec.keep if name not in pattern),
+            )
+        part = infer_schema(source, pooled(own_targets), own_spec)
         if not isinstance(part, InferredTables):
             return part
-        if whole:
-            part.notes.append(
-                f"Rows of {', '.join(whole)}, which lacks nothing, are used as unlabelled target "
-                "rows, the missing columns hidden."
-            )
         inferred.append(part)
     return inferred
 
@@ -315,9 +307,9 @@ def unmeasured(source: Shape, target: Shape) -> Unmeasured | None:
 
 def _asked(source: ColumnSummary, target: ColumnSummary) -> str | None:
     """Say why a column is asked about; not where its only value is one of many of the source's."""
-    found = unmeasured(source.shape(), target.shape())
-    is_familiar = found and found.figures.get("source share", 0.0) >= FAMILIAR
-    return None if found is None or is_familiar else found.says
+    doubt = unmeasured(source.shape(), target.shape())
+    is_familiar = doubt and doubt.figures.get("source share", 0.0) >= FAMILIAR
+    return None if doubt is None or is_familiar else doubt.says
 
 
 def _check_missing(

@@ -22,7 +22,6 @@ import pyarrow.parquet
 
 from halfseen.data.csv_files import NOT_UTF8, CsvFormat, csv_error, csv_format, read_cells, read_csv
 from halfseen.data.tables import BATCH_ROWS
-from halfseen.data.untrusted_files import arrow_batches, check_arrow, open_arrow, read_parquet
 from halfseen.data.values import cells_of, check_alike, composed_name
 from halfseen.errors import InputError, installed_by, one_line
 
@@ -98,21 +97,25 @@ class TableFiles:
         return replace(self, names=tuple(names), renames=own)
 
     def fingerprint(self) -> dict[str, Any]:
-        found = []
+        files = []
         for file in self.files:
             with file.open("rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
-            found.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
-        return {"files": found}
+            files.append({"name": file.name, "bytes": file.stat().st_size, "sha256": digest})
+        return {"files": files}
 
     def _read(self, path: Path, columns: list[str]) -> Iterator[Any]:
         if self.format == "CSV":
             yield from read_csv(path, self.csv[path], columns)
         elif self.format == "Parquet":
+            from halfseen.data.untrusted_files import read_parquet
+
             yield from read_parquet(path, columns, BATCH_ROWS)
         elif self.format == "Excel":
             yield from read_sheet(path).table.select(columns).to_batches()
         else:
+            from halfseen.data.untrusted_files import arrow_batches
+
             for batch in arrow_batches(path):
                 chosen = batch.select(columns)
                 # Arrow takes offsets on trust, and those that point outside read other memory.
@@ -159,6 +162,8 @@ def open_table(path: str | Path) -> TableFiles:
                 "one of them."
             )
         if format == "Arrow":
+            from halfseen.data.untrusted_files import check_arrow
+
             check_arrow(file)
     opened = _respelled(TableFiles(path, files, format, tuple(named[0]), csv, tuple(notes)))
     with _reading(path, format):
@@ -237,6 +242,8 @@ def _written_names(file: Path, format: Format, csv: CsvFormat | None) -> list[st
     if format == "Excel":
         return list(read_sheet(file).table.column_names)
     if csv is None:
+        from halfseen.data.untrusted_files import open_arrow
+
         return list(open_arrow(file).schema.names)
     count = len(csv.names)
     while count > 1 and not csv.names[count - 1]:

@@ -14,14 +14,14 @@ from halfseen.data.arrow_columns import plain_array
 from halfseen.data.column_types import MOST_VALUES, ColumnSummary, UndecidedColumn, counted
 from halfseen.data.dates import AS_DATES, Dates, common_zone, date_parts, zones_of
 from halfseen.data.schema import DateColumn, Written
-from halfseen.data.tables import Table, each_site
+from halfseen.data.tables import Table, parts_of
 from halfseen.data.values import Unread, as_categories, as_numbers, counts, quoted
 from halfseen.errors import InputError
 
 SAMPLED_ROWS = 2_000
 """Rows that are kept as they are; of a longer table evenly spaced ones."""
 Reader = Callable[[Any, Table, int], None]
-"""Takes in the cells of a column, with their site and the number of the first row there."""
+"""Takes in the cells of a column, with their part and the number of the first row there."""
 
 
 @dataclass
@@ -56,16 +56,16 @@ class TableSummary:
         problems: dict[str, str] = {}
         # Without any column a batch would not tell how many rows it has.
         names = list(readers) or [self.table.names[0]]
-        for site in each_site(self.table):
-            first_row = site.first_row
-            for whole in site.batches(names):
+        for part in parts_of(self.table):
+            first_row = part.first_row
+            for whole in part.batches(names):
                 batch = whole if weight is None else whole.filter(counts(whole.column(weight)))
                 if self.undecided:
                     self._keep_some(batch)
                 for name, read in readers.items():
                     if name not in problems:
                         try:
-                            read(batch.column(name), site, first_row)
+                            read(batch.column(name), part, first_row)
                         except InputError as error:
                             problems[name] = str(error)
                 first_row += whole.num_rows
@@ -80,15 +80,15 @@ class TableSummary:
             whole = pa.Table.from_batches(self.sample).combine_chunks()
             self.sample = whole.take(pa.array(range(0, len(whole), 2))).to_batches()
 
-    def read_dates(self, name: str, cells: Any, site: Table, row: int, is_source: bool) -> None:
+    def read_dates(self, name: str, cells: Any, part: Table, row: int, is_source: bool) -> None:
         """Take in the parts of a column of dates; the first times of a source tell its zone."""
         of, zones = self.dates[name], zones_of(cells)
         if is_source and of.zone is None:
             of = self.dates[name] = of.model_copy(update={"zone": common_zone(zones)})
         self.zones.setdefault(name, set()).update(zones)
-        parts = date_parts(cells, name, of, where=site.where, first_row=row, unread=self.unread)
-        for part, numbers in parts.items():
-            made = self.columns.setdefault(f"{name} {part}", ColumnSummary(f"{name} {part}"))
+        parts = date_parts(cells, name, of, where=part.where, first_row=row, unread=self.unread)
+        for each, numbers in parts.items():
+            made = self.columns.setdefault(f"{name} {each}", ColumnSummary(f"{name} {each}"))
             made.values = made.stored = "number"
             made.add_numbers(numbers)
 
@@ -127,10 +127,10 @@ def summarize_source(
     if label is not None:
         undecided[label].most = MOST_VALUES
 
-    def read(name: str, cells: Any, site: Table, row: int) -> None:
+    def read(name: str, cells: Any, part: Table, row: int) -> None:
         # Labels and weights are what they are, coded or not.
         cells = plain_array(cells) if name in apart else cells
-        undecided[name].add(cells, written=name in site.texts, where=site.where, first_row=row)
+        undecided[name].add(cells, written=name in part.texts, where=part.where, first_row=row)
 
     readers: dict[str, Reader] = {name: partial(read, name) for name in undecided}
     dated = [name for name in dates if name in columns]
@@ -149,10 +149,10 @@ def summarize_source(
     summary.columns = own | summary.columns
     summary.written = {name: decided[name].written for name in apart if name in decided}
     if label in decided and label is not None:
-        found = decided[label]
-        summary.labels = undecided[label].labels(found)
-        summary.amounts = found if found.values == "number" else None
-        summary.labelled = found.known
+        label_summary = decided[label]
+        summary.labels = undecided[label].labels(label_summary)
+        summary.amounts = label_summary if label_summary.values == "number" else None
+        summary.labelled = label_summary.known
     summary.note_problems(problems)
     return summary
 
@@ -178,8 +178,8 @@ def summarize_as(
         if name not in made
     }
 
-    def read(name: str, cells: Any, site: Table, row: int) -> None:
-        like, where = columns[name], site.where
+    def read(name: str, cells: Any, part: Table, row: int) -> None:
+        like, where = columns[name], part.where
         if like.values == "text":
             found[name].add_texts(
                 as_categories(cells, name, where=where, stored=like.stored, known=like.counts)
@@ -191,8 +191,8 @@ def summarize_as(
             )  # fmt: skip
             found[name].add_numbers(numbers)
 
-    def read_label(cells: Any, site: Table, row: int) -> None:
-        texts = as_categories(cells, str(label), where=site.where, stored=label_stored)
+    def read_label(cells: Any, part: Table, row: int) -> None:
+        texts = as_categories(cells, str(label), where=part.where, stored=label_stored)
         summary.labels += counted(texts.drop_null())
 
     readers: dict[str, Reader] = {name: partial(read, name) for name in found}

@@ -1,17 +1,15 @@
 """Tables as everything above them sees one: named columns, read as record batches.
 
 :class:`~halfseen.data.table_files.TableFiles` is a table on disk; :class:`ArrowTable` is one in
-memory, made of a data frame, an Arrow table or an array; :class:`PooledTable` is those of several
-sites.
+memory, made of a data frame, an Arrow table or an array; :class:`PooledTable` is several as one.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -91,106 +89,79 @@ class ArrowTable:
         return {"files": [], "sha256": digest.hexdigest()}
 
 
-# --- several sites ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class PooledTable:
-    """Tables of several sites, one behind the other; a column that a site lacks is a gap there."""
+    """Several tables, one behind the other; a column that one of them lacks is a gap there."""
 
-    sites: Mapping[str, Table]
+    parts: tuple[Table, ...]
     names: tuple[str, ...]
 
     @property
     def where(self) -> str:
-        *most, last = (table.where for table in self.sites.values())
+        *most, last = (part.where for part in self.parts)
         return f"{', '.join(most)} and {last}" if most else last
 
     @property
     def first_row(self) -> int:
-        return next(iter(self.sites.values())).first_row
+        return self.parts[0].first_row
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        found = [note for table in self.sites.values() for note in table.notes]
-        for site, table in self.sites.items():
-            absent = [name for name in self.names if name not in table.names]
+        notes = [note for part in self.parts for note in part.notes]
+        for part in self.parts:
+            absent = [name for name in self.names if name not in part.names]
             if absent:
                 more = f" and {len(absent) - 8} more" if len(absent) > 8 else ""
-                found.append(f"Gaps in all rows of {site}: {', '.join(absent[:8])}{more}.")
-        return tuple(found)
+                notes.append(f"Gaps in all rows of {part.where}: {', '.join(absent[:8])}{more}.")
+        return tuple(notes)
 
     @property
     def texts(self) -> frozenset[str]:
-        return frozenset(name for table in self.sites.values() for name in table.texts)
+        return frozenset(name for part in self.parts for name in part.texts)
 
     @property
     def is_european(self) -> bool:
-        return any(table.is_european for table in self.sites.values())
-
-    def only(self, site: str) -> PooledTable:
-        """Return one site with the columns of all."""
-        return PooledTable({site: self.sites[site]}, self.names)
+        return any(part.is_european for part in self.parts)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         names = list(self.names if columns is None else columns)
-        for table in self.sites.values():
-            known = [name for name in names if name in table.names]
+        for part in self.parts:
+            known = [name for name in names if name in part.names]
             # Without any column a batch would not tell how many rows it has.
-            for batch in table.batches(known or [table.names[0]]):
+            for batch in part.batches(known or [part.names[0]]):
                 nothing = pa.nulls(batch.num_rows)
                 filled = [batch.column(name) if name in known else nothing for name in names]
                 yield pa.record_batch(filled, names)
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what tells these tables from others; each file is named with its site."""
-        files = []
-        for site, table in self.sites.items():
-            found = table.fingerprint()
-            own = found["files"] or [{"name": "in memory", "bytes": 0, "sha256": found["sha256"]}]
-            files += [file | {"name": f"{site}: {file['name']}"} for file in own]
+        files: list[dict[str, Any]] = []
+        for part in self.parts:
+            own = part.fingerprint()
+            files += own["files"] or [{"name": part.where, "bytes": 0, "sha256": own["sha256"]}]
         return {"files": files}
 
 
-def each_site(table: Table) -> list[Table]:
-    """Return the sites of a table, each with the columns of all; or the table itself."""
-    return [table.only(s) for s in table.sites] if isinstance(table, PooledTable) else [table]
+def parts_of(table: Table) -> list[Table]:
+    """Return what a table was pooled of, each with the columns of all; or the table itself."""
+    if not isinstance(table, PooledTable):
+        return [table]
+    return [PooledTable((part,), table.names) for part in table.parts]
 
 
-def pooled(sites: Mapping[str, Table]) -> Table:
+def pooled(tables: Sequence[Table]) -> Table:
     """Return several tables as one; a single one is left as it is."""
-    if len(sites) == 1:
-        return next(iter(sites.values()))
-    names = tuple(dict.fromkeys(name for table in sites.values() for name in table.names))
+    if len(tables) == 1:
+        return tables[0]
+    names = tuple(dict.fromkeys(name for table in tables for name in table.names))
     spelled: dict[str, str] = {}
     for name in names:
         other = spelled.setdefault(spelling(name), name)
         if other != name:
             raise InputError(
-                f"One site has a column {other!r} and another {name!r}: if they are the same, "
+                f"One table has a column {other!r} and another {name!r}: if they are the same, "
                 "give them one name; if not, drop one of them."
             )
-    return PooledTable(dict(sites), names)
-
-
-def named_sites(given: Sequence[tuple[str, Table]], role: str) -> dict[str, Table]:
-    """Return tables by name; refuse two of one name."""
-    found: dict[str, Table] = {}
-    for name, table in given:
-        if name in found:
-            raise InputError(
-                f"Two {role}s are called {name!r} ({found[name].where} and {table.where}): give "
-                "each a name of its own."
-            )
-        found[name] = table
-    if not found:
-        raise InputError(f"No {role} was given: name at least one table.")
-    return found
-
-
-def site_name(path: Path) -> str:
-    """Return what a file's site is called: its name without endings."""
-    return path.name.split(".")[0] or path.name
+    return PooledTable(tuple(tables), names)
 
 
 def empty_columns(table: Table, columns: Sequence[str]) -> list[str]:

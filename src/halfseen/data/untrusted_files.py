@@ -165,18 +165,18 @@ def text_pages(path: Path, group: int) -> dict[str, ColumnPages]:
         facts = path.stat()
         chunks = _chunks(path, facts.st_size, facts.st_mtime_ns)[group]
         with path.open("rb") as file, _mapped(file.fileno()) as content:
-            found = {name: _pages(content, chunk) for name, chunk in chunks.items()}
+            pages_of = {name: _pages(content, chunk) for name, chunk in chunks.items()}
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, struct.error):
         raise InputError(
             f"{path} cannot be read as Parquet: the headers of its pages lead nowhere."
         ) from None
-    for name, pages in found.items():
+    for name, pages in pages_of.items():
         if pages.largest_page > LARGEST_PAGE and not chunks[name].is_text:
             raise InputError(
                 f"Column {name!r} of {path} has a page that unpacks to {pages.largest_page:,} "
                 f"bytes; at most {LARGEST_PAGE:,} are read at once: write it with smaller pages."
             )
-    return {name: pages for name, pages in found.items() if chunks[name].is_text}
+    return {name: pages for name, pages in pages_of.items() if chunks[name].is_text}
 
 
 @lru_cache(maxsize=8)
@@ -189,12 +189,12 @@ def _chunks(path: Path, size: int, changed: int) -> list[dict[str, _Chunk]]:
         footer = _Thrift(content, len(content) - 8 - length).struct()
     groups = []
     for group in footer[4]:
-        found = {}
+        chunks = {}
         for about in (chunk[3] for chunk in group[1]):
             begin = min(about[9], about.get(11) or about[9])
             chunk = _Chunk(begin, begin + about[7], about[5], about[1] == 6)  # BYTE_ARRAY
-            found[b".".join(about[3]).decode()] = chunk
-        groups.append(found)
+            chunks[b".".join(about[3]).decode()] = chunk
+        groups.append(chunks)
     return groups
 
 
@@ -267,12 +267,12 @@ class _Thrift:
 
     def struct(self, depth: int = 0) -> dict[int, Any]:
         """Return the fields of a struct by number."""
-        found: dict[int, Any] = {}
+        fields: dict[int, Any] = {}
         number = 0
         while head := self.byte():
             number = number + (head >> 4) if head >> 4 else self.value(4, depth)
-            found[number] = self.value(head & 15, depth)
-        return found
+            fields[number] = self.value(head & 15, depth)
+        return fields
 
 
 # --- Arrow: the length that a compressed buffer begins with is allocated on trust -------------

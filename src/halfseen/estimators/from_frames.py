@@ -133,15 +133,7 @@ def fit_frames(
 
 
 def known_labels(y: Any) -> npt.NDArray[np.bool_]:
-    """Say which labels are there: not None or NaN, nor -1 where other whole numbers are classes.
-
-    Examples
-    --------
-    >>> known_labels([1, None, 0]).tolist(), known_labels([0, -1, 1]).tolist()
-    ([True, False, True], [True, False, True])
-    >>> known_labels([1, -1, 1]).tolist()
-    [True, True, True]
-    """
+    """Say which labels are there: not None or NaN, nor -1 where other whole numbers are classes."""
     labels: npt.NDArray[Any] = np.asarray(y)
     if labels.dtype.kind in "iu":
         others = np.unique(labels[labels != -1])

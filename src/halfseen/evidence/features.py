@@ -1,22 +1,21 @@
-"""Which inputs differ between the domains, how far apart these are, and a slice as far apart."""
+"""Which inputs differ between the domains, how far apart these are, and whether they touch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
-from scipy.optimize import brentq
-from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neighbors import NearestNeighbors
 
-from halfseen.arrays import Floats, vector
-from halfseen.errors import InputError, OptionError
+from halfseen.arrays import Floats, Matrix, vector
+from halfseen.errors import InputError
 from halfseen.evidence.density_ratio import (
     clip_weights,
     default_domain_classifier,
@@ -29,10 +28,6 @@ from halfseen.evidence.density_ratio import (
 BINS = 10
 """Of the population stability index."""
 FOLDS = 5
-FEWEST_ROWS = 30
-"""Of a slice, and of the rest."""
-_SMALLEST = 1e-6
-"""Bounds a weight away from zero, so that its logarithm exists."""
 
 
 @dataclass(frozen=True)
@@ -183,13 +178,6 @@ def domain_separation(
     >>> bool(abs(near.auc - 0.76) < 0.02)
     True
     """
-    return _told_apart(source, target, classifier=classifier, random_state=random_state)[0]
-
-
-def _told_apart(
-    source: npt.ArrayLike, target: npt.ArrayLike, *, classifier: Any, random_state: int
-) -> tuple[DomainSeparation, Floats]:
-    """Return the separation, and each source row's ratio p_T / p_S, by the same classifiers."""
     first, second = two_domains(source, target, least=3 * FOLDS)
     rows, domain = stacked(first, second)
     model = clone(classifier) if classifier is not None else default_domain_classifier()
@@ -198,74 +186,11 @@ def _told_apart(
     # Against the share of target rows, not 1/2: otherwise the larger domain always wins.
     error = 1.0 - balanced_accuracy_score(domain, probability > domain.mean())
     ratio = odds_to_ratio(probability[: len(first)], len(first), len(second))
-    separation = DomainSeparation(
+    return DomainSeparation(
         float(roc_auc_score(domain, probability)),
         float(2.0 * max(0.0, 1.0 - 2.0 * error)),
         overlap(clip_weights(ratio)) if ratio.any() else 0.0,
     )
-    return separation, ratio
-
-
-@dataclass(frozen=True, eq=False)
-class Carving:
-    """Which source rows play the target, and with which probability each was drawn.
-
-    `wanted` is how far the target is from the source in x1, `obtained` the slice from the rest.
-    """
-
-    chosen: npt.NDArray[np.bool_]
-    probability: Floats
-    wanted: DomainSeparation
-    obtained: DomainSeparation
-
-
-def carve_pseudo_target(
-    x1_source: npt.ArrayLike,
-    x1_target: npt.ArrayLike,
-    *,
-    share: float = 1 / 3,
-    chosen: npt.NDArray[np.bool_] | None = None,
-    random_state: int = 0,
-) -> Carving:
-    r"""Draw a slice of the source that differs from the rest as the target differs from it.
-
-    A domain classifier, fitted on the other folds, gives every source row the ratio
-    :math:`w(x) = p_T(x) / p_S(x)`. The row joins the slice with probability
-
-    .. math:: \pi(x) = \frac{1}{1 + e^{-b} / w(x)} , \qquad \overline{\pi} = \text{share} ,
-
-    b being what makes the mean right. By Bayes' rule the slice's density over the rest's is
-    :math:`\pi / (1 - \pi)` up to a constant, that is w(x) itself. The draw looks at x1 alone, so
-    p(x2 | x1) and p(y | x1, x2) are the same in slice and rest: a rehearsal cannot show what a
-    change of these would do. Rows that are `chosen` already, as of one site, are the slice.
-    """
-    if not 0.0 < share < 1.0:
-        raise OptionError(f"share={share} must lie strictly between 0 and 1.")
-    source, target = two_domains(x1_source, x1_target)
-    if chosen is None and min(share, 1 - share) * len(source) < FEWEST_ROWS:
-        raise InputError(
-            f"The source has {len(source)} rows, too few to rehearse on a slice of {share:.0%}."
-        )
-    if chosen is not None and (rows := min(chosen.sum(), (~chosen).sum())) < FEWEST_ROWS:
-        raise InputError(
-            f"A site has {rows} rows, too few to rehearse on; {FEWEST_ROWS} are needed."
-        )
-    compact = default_domain_classifier(source.shape[1], (len(source) + len(target)) // 2)
-    wanted, ratio = _told_apart(source, target, classifier=compact, random_state=random_state)
-    probability = _drawing(ratio, share) if chosen is None else chosen.astype(np.float64)
-    drawn = np.random.default_rng(random_state).random(len(source)) < probability
-    rest, played = source[~drawn], source[drawn]
-    obtained, _ = _told_apart(rest, played, classifier=compact, random_state=random_state)
-    return Carving(drawn, probability, wanted, obtained)
-
-
-def _drawing(ratio: Floats, share: float) -> Floats:
-    """Return probabilities whose odds are proportional to the ratio and whose mean is the share."""
-    log_ratio = np.log(np.maximum(ratio, _SMALLEST))
-    reach = 50.0 + float(np.abs(log_ratio).max())
-    offset = brentq(lambda b: float(expit(log_ratio + b).mean() - share), -reach, reach)
-    drawn: Floats = expit(log_ratio + offset)
-    return drawn
 
 
 def _stability(in_source: npt.NDArray[Any], in_target: npt.NDArray[Any]) -> float:
@@ -285,3 +210,102 @@ def _present(column: Floats, name: str, domain: str) -> Floats:
     if not np.isfinite(present).all():
         raise InputError(f"The {domain} column {name!r} holds an infinite value.")
     return present
+
+
+NEIGHBOURS = 5
+SMALLEST = 1e-9
+ERROR = 0.05
+"""Shares of both domains on the wrong side, summed, up to which a threshold divides them."""
+DENSITY = 0.7
+"""Times the usual density that rows have at least where one population was cut in two. Cut tables
+mostly had one or more; where columns are read otherwise three of four had less than a half."""
+NEAR = 0.05
+"""Share of all rows, on each side of a threshold, that its density is that of."""
+RIDGE = 0.01
+
+
+class Neighbours(NamedTuple):
+    """How far some rows are from their fifth neighbour in the source.
+
+    `isolation` is the logarithm of that distance over the geometric mean of the neighbours'
+    distances to theirs: near zero also where source rows are rare.
+    """
+
+    distance: Floats
+    isolation: Floats
+
+
+def neighbours_of(source: Matrix, others: Matrix) -> tuple[Neighbours, Neighbours]:
+    """Return the neighbours of source rows, and of other rows, in the source.
+
+    References
+    ----------
+    M. Breunig, H.-P. Kriegel, R. Ng, J. Sander, "LOF: identifying density-based local outliers",
+    SIGMOD 2000.
+
+    Examples
+    --------
+    >>> line = np.arange(20, dtype=np.float32)[:, None] ** 2  # rows get rarer
+    >>> within, across = neighbours_of(line, np.float32([[225.5], [1500]]))
+    >>> float(within.distance[0]), across.distance.tolist(), (across.isolation > 1).tolist()
+    (25.0, [63.5, 1275.0], [False, True])
+    """
+    neighbours = min(NEIGHBOURS, len(source) - 1)
+    search = NearestNeighbors(n_neighbors=neighbours + 1).fit(source)
+    # A source row is its own first neighbour.
+    found, near = search.kneighbors(source)
+    within, near = found[:, -1], near[:, 1:]
+    logs = np.log(np.maximum(within, SMALLEST))
+    found, near_others = search.kneighbors(others, n_neighbors=neighbours)
+    across = found[:, -1]
+    other_logs = np.log(np.maximum(across, SMALLEST))
+    return (
+        Neighbours(within, logs - logs[near].mean(axis=1)),
+        Neighbours(across, other_logs - logs[near_others].mean(axis=1)),
+    )
+
+
+def is_cut(source: Floats, target: Floats) -> bool:
+    """Say whether one column, or one sum of columns, was cut in two: no gap lies between.
+
+    Where instruments changed, two whole populations stand beside each other; columns in which they
+    are apart have few rows in between.
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(800, 3))
+    >>> is_cut(rows[rows[:, 0] < 0.3], rows[rows[:, 0] >= 0.3]), is_cut(rows[:400], rows[400:] + 4)
+    (True, False)
+    """
+    inner = (len(source) * np.cov(source.T) + len(target) * np.cov(target.T)) / (
+        len(source) + len(target)
+    )
+    columns = source.shape[1]
+    shift = target.mean(axis=0) - source.mean(axis=0)
+    together = np.linalg.solve(np.atleast_2d(inner) + RIDGE * np.eye(columns), shift)
+    directions = np.column_stack([np.eye(columns), together])
+    thresholds = map(best_threshold, (source @ directions).T, (target @ directions).T)
+    error, density = min(thresholds, key=lambda threshold: threshold[0])
+    return error <= ERROR and density >= DENSITY
+
+
+def best_threshold(source: Floats, target: Floats) -> tuple[float, float]:
+    """Return the least error of a threshold between two domains, and how dense rows are there.
+
+    The error is the share of source rows on the wrong side plus that of target rows; the density
+    how many times as dense as usual both together are around the threshold.
+    """
+    if source.mean() > target.mean():
+        source, target = -source, -target
+    values = np.concatenate([source, target])
+    order = np.argsort(values)
+    values, is_target = values[order], order >= len(source)
+    below = np.cumsum(is_target) / len(target) + 1.0 - np.cumsum(~is_target) / len(source)
+    below[:-1][values[:-1] == values[1:]] = 1.0  # no threshold lies between equal values
+    place = int(below.argmin())
+    near = max(int(NEAR * len(values)), 5)
+    first, last = max(place - near, 0), min(place + near, len(values) - 1)
+    low, high = np.quantile(values, [0.05, 0.95])
+    usual = 0.9 / max(high - low, np.finfo(float).tiny)
+    width = max(values[last] - values[first], np.finfo(float).tiny)
+    return float(below[place]), float((last - first) / len(values) / width / usual)

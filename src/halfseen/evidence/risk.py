@@ -233,7 +233,6 @@ SCORES: dict[str, Score] = {
         ),
         Score("source_loss", "lower", ("source_loss",), source_validation),
         Score("mutual_information", "higher", ("target_probabilities",), mutual_information_score),
-        Score("agreement", "higher", ("probabilities_of_runs",), agreement),
     )
 }
-"""Every score by name."""
+"""Every score that one trained model is enough for, by name."""

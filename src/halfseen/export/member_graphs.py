@@ -15,10 +15,10 @@ import numpy as np
 from onnx import TensorProto
 
 from halfseen.blocks import Blocks
-from halfseen.column_maps import LIMIT, ColumnMap
 from halfseen.errors import InputError
 from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.members import NETWORKS, Aligned, BoostedTrees, Forest, Regression
+from halfseen.members.aligned import LIMIT, ColumnMap
 from halfseen.members.tree_arrays import TreeArrays
 from halfseen.targets import ClassTarget
 from halfseen.targets.classification import DOUBT

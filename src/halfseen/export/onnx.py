@@ -15,7 +15,6 @@ import onnxruntime
 import pyarrow as pa
 from onnx import TensorProto
 
-from halfseen.atomic_files import atomic_write
 from halfseen.data import CategoryColumn, NumberColumn, TableSchema
 from halfseen.data.frames import scaled_bytes
 from halfseen.data.preprocessing import ReadRows, inputs_of
@@ -26,6 +25,7 @@ from halfseen.export.gap_graph import add_gap_filling
 from halfseen.export.member_graphs import add_member
 from halfseen.export.onnx_graph import GraphBuilder
 from halfseen.model.model import Model
+from halfseen.outputs import atomic_write
 from halfseen.targets import IntervalReach, Scalar, class_name
 
 FORMAT = 2
@@ -128,13 +128,7 @@ def sealed(content: bytes) -> bytes:
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether a file is as :func:`sealed` made it, byte for byte.
-
-    Examples
-    --------
-    >>> is_sealed(sealed(b"a graph")), is_sealed(sealed(b"a graph")[1:])
-    (True, False)
-    """
+    """Whether a file is as :func:`sealed` made it, byte for byte."""
     return content == sealed(content[: -len(sealed(b""))])
 
 
@@ -173,15 +167,15 @@ def _add_shown(builder: GraphBuilder, answers: Sequence[str], model: Model) -> s
     has_classes, bias = bool(model.preprocessor.classes), model.weights.bias
     if has_classes:
         answers = [builder.node("Softmax", answer, axis=1) for answer in answers]
-    found = builder.weighted_sum(answers, model.weights.members)
+    shown = builder.weighted_sum(answers, model.weights.members)
     if bias:
         added = builder.constant(np.array([bias], dtype=np.float32))
-        found = builder.node("Add", builder.node("Log", found) if has_classes else found, added)
-        found = builder.node("Softmax", found, axis=1) if has_classes else found
+        shown = builder.node("Add", builder.node("Log", shown) if has_classes else shown, added)
+        shown = builder.node("Softmax", shown, axis=1) if has_classes else shown
     if "interval" not in model.metrics:
-        return found
-    interval = add_interval(builder, found, IntervalReach(**model.metrics["interval"]))
-    return builder.node("Concat", found, interval, axis=1)
+        return shown
+    interval = add_interval(builder, shown, IntervalReach(**model.metrics["interval"]))
+    return builder.node("Concat", shown, interval, axis=1)
 
 
 def add_interval(builder: GraphBuilder, amounts: str, reach: IntervalReach) -> str:

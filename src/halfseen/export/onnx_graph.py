@@ -23,15 +23,6 @@ class GraphBuilder:
     """Collects inputs, constants and nodes; every value in the graph is known by its name.
 
     Inputs may not take names that are `reserved`, because the outputs have them.
-
-    Examples
-    --------
-    >>> builder = GraphBuilder(reserved=["total"])
-    >>> number = builder.input("a number", onnx.TensorProto.FLOAT)
-    >>> one = builder.constant(np.ones(1, dtype=np.float32))
-    >>> builder.output(builder.node("Add", number, one), "total", onnx.TensorProto.FLOAT)
-    >>> [node.op_type for node in builder.model({}).graph.node]
-    ['Add', 'Identity']
     """
 
     def __init__(self, reserved: Sequence[str] = ()) -> None:

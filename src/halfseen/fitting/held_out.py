@@ -55,8 +55,7 @@ class HeldOut:
 
     def weights(self) -> Weights:
         """Return how much each member should count."""
-        kind = self.target_type
-        return Weights(kind.fit_shares(self.answers, self.labels, self.start, self.counted))
+        return Weights.fitted(self.answers, self.labels, self.target_type, self.counted, self.start)
 
     @cached_property
     def raw_prediction(self) -> Floats:

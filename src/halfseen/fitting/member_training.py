@@ -23,7 +23,6 @@ from halfseen.distillation import (
     what_was_taught,
 )
 from halfseen.fitting.few_labels import CONTROL, HALF, Distilled, FewLabels
-from halfseen.fitting.image_teachers import ImageLabels, image_labels, image_student
 from halfseen.fitting.prepared_rows import PreparedRows
 from halfseen.members import (
     NETWORKS,
@@ -35,14 +34,15 @@ from halfseen.members import (
     TrainingJob,
     words_of,
 )
-from halfseen.networks.variants import NetworkVariant
-from halfseen.options import Inputs
 from halfseen.parallel import at_once_workers, run_parallel
 from halfseen.progress import Progress
 from halfseen.settings import FitSettings
 
 if TYPE_CHECKING:
+    from halfseen.fitting.image_teachers import ImageLabels
     from halfseen.members.network_members import NetworksLearner
+    from halfseen.networks.variants import NetworkVariant
+    from halfseen.options import Inputs
 
 PUPIL = "pupil"
 """A student of the complete source that is compared with its control."""
@@ -138,6 +138,8 @@ class MemberTraining:
         rows = self.rows
         if self._inputs != "image" or rows.unlabelled is None:
             return job
+        from halfseen.fitting.image_teachers import image_labels, image_student
+
         part = 0 if rows.folds and fold is None else fold
         if part not in self._image_labels:
             held_out = None if part is None else rows.folds[part].held_out

@@ -24,7 +24,7 @@ from halfseen.data.preprocessors import ImagePreprocessor, Preprocessor, TablePr
 from halfseen.data.schema_inference import FEWEST_TAUGHT, InferredTables
 from halfseen.errors import InputError
 from halfseen.evidence.risk import RiskEstimate
-from halfseen.fitting.drift import Drift, aligned_learners, find_drift, select_maps
+from halfseen.fitting.drift import SELF_TRAINED, Drift, aligned_learners, find_drift, select_maps
 from halfseen.fitting.few_labels import Distilled
 from halfseen.fitting.held_out import (
     HeldOut,
@@ -39,14 +39,9 @@ from halfseen.fitting.prepared_rows import (
     prepared_in_memory,
     prepared_tables,
 )
-from halfseen.fitting.self_training import SELF_TRAINED
-from halfseen.fitting.target_labels import with_target_labels
-from halfseen.fitting.value_of_measuring import check_enough, value_of_measuring
 from halfseen.members import NETWORKS, Aligned, AlignedLearner, Learner, Member, Sample, TrainingJob
 from halfseen.model.model import Model
 from halfseen.model.summaries import member_words
-from halfseen.networks.variants import NetworkVariant
-from halfseen.options import Inputs
 from halfseen.parallel import one_thread_if_small
 from halfseen.settings import FitSettings
 from halfseen.targets import class_name
@@ -54,6 +49,8 @@ from halfseen.weights import Weights
 
 if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner
+    from halfseen.networks.variants import NetworkVariant
+    from halfseen.options import Inputs
 
 FEWEST_TARGET_ROWS = 10
 MOST_LOOKED_AT = 3_000
@@ -78,6 +75,8 @@ def fit_tables(
         )
     rows = prepared_tables(inferred, settings)
     if settings.value_of_missing:
+        from halfseen.fitting.value_of_measuring import check_enough
+
         check_enough(rows.sample.labels, target_type)
     data = {
         "source": inferred.source.table.fingerprint() | {"rows": inferred.source.rows},
@@ -89,6 +88,8 @@ def fit_tables(
     )
     result.model.learn_gaps(rows.beside(rows.sample), rows.target)
     if settings.value_of_missing:
+        from halfseen.fitting.value_of_measuring import value_of_measuring
+
         found = value_of_measuring(rows, inferred.schema, settings.seed)
         result.model.metrics["value_of_measuring"] = found.facts
         result.model.value_by_row = found.by_row
@@ -166,6 +167,8 @@ class FitResult:
         job = training.job(self.candidate.variant, None, self.rows.sample)
         names = [learner.name for learner in self.candidate.learners]
         kinds = list(dict.fromkeys(name.partition(",")[0] for name in names))
+        from halfseen.fitting.target_labels import with_target_labels
+
         return with_target_labels(self.model, self.member_names, labelled, job, kinds)
 
 
@@ -440,8 +443,8 @@ class _Fitting:
             facts["seeds"] = training.seeds
         if settings.time_limit is not None:
             facts["time_limit"] = {"seconds": settings.time_limit, "left_out": sorted(left_out)}
-        options = settings.options_for(chosen.variant, inputs=self.inputs)
-        if self.inputs == "image" and options.training.balanced:
+        is_image = self.inputs == "image"
+        if is_image and settings.options_for(chosen.variant, inputs="image").training.balanced:
             constant = np.full(len(counts), 1.0 / len(counts))
         elif sample.weights is None and counts:
             constant = np.array(counts) / sum(counts)

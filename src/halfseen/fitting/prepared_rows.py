@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from halfseen.arrays import Matrix
 from halfseen.blocks import Blocks
-from halfseen.column_maps import Continuous
 from halfseen.data.label_column import row_weights
 from halfseen.data.preprocessing import Chunk, RowStream
 from halfseen.data.schema import NumberColumn, TableSchema
 from halfseen.data.schema_inference import InferredTables
 from halfseen.errors import InputError
+from halfseen.members.aligned import Continuous
 from halfseen.members.protocol import Sample
 from halfseen.settings import FitSettings
 from halfseen.splitting import folds, held_out_count, rarest_class

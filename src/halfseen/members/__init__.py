@@ -13,6 +13,7 @@ from halfseen.members.linear import Regression, RegressionLearner
 from halfseen.members.protocol import (
     LEARNERS,
     NETWORKS,
+    SIMPLE,
     Learner,
     Member,
     Sample,
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from halfseen.members.network_members import NetworksLearner, NetworksMember
 
 __all__ = [
-    "LEARNERS", "NETWORKS", "Aligned", "AlignedLearner", "BoostedTrees", "BoostedTreesLearner",
-    "Forest", "ForestLearner", "Learner", "Mapped", "Member", "NetworksLearner", "NetworksMember",
-    "Regression", "RegressionLearner", "Sample", "TrainingJob", "member_named", "register",
-    "words_of",
+    "LEARNERS", "NETWORKS", "SIMPLE", "Aligned", "AlignedLearner", "BoostedTrees",
+    "BoostedTreesLearner", "Forest", "ForestLearner", "Learner", "Mapped", "Member",
+    "NetworksLearner", "NetworksMember", "Regression", "RegressionLearner", "Sample",
+    "TrainingJob", "member_named", "register", "words_of",
 ]  # fmt: skip
 
 register(Regression, RegressionLearner, "penalised regression, observed columns")

@@ -20,6 +20,8 @@ from halfseen.targets import TargetType
 Labels = npt.NDArray[Any]
 NETWORKS = "networks"
 """The kind that needs PyTorch, which is imported where such a member is made or loaded."""
+SIMPLE = ("regression", "boosted_trees", "forest")
+"""Members that are a few lines of another library, the simplest first."""
 
 
 @dataclass(frozen=True)
@@ -111,14 +113,7 @@ MEMBER_WORDS: dict[str, str] = {NETWORKS: "networks alone"}
 
 
 def words_of(kind: str, target_type: TargetType | type[TargetType]) -> str:
-    """Return how a sentence calls a member.
-
-    Examples
-    --------
-    >>> from halfseen.targets import RegressionTarget, ClassTarget
-    >>> words_of("regression", ClassTarget), words_of("regression", RegressionTarget())
-    ('logistic regression', 'ridge regression')
-    """
+    """Return how a sentence calls a member."""
     words = MEMBER_WORDS.get(kind, kind).partition(",")[0].removesuffix(" alone")
     return target_type.linear_words if kind == "regression" else words
 

@@ -116,13 +116,13 @@ class TreeArrays:
     @classmethod
     def restored(cls, tensors: Mapping[str, Tensor], outputs: int, features: int) -> TreeArrays:
         """Rebuild trees from tensors that somebody else may have written."""
-        found = {name: tensors[name] for name in _TYPES if name in tensors}
-        if set(found) != set(tensors) or len(found) != len(_TYPES):
+        arrays = {name: tensors[name] for name in _TYPES if name in tensors}
+        if set(arrays) != set(tensors) or len(arrays) != len(_TYPES):
             raise InputError(f"trees have the tensors {list(_TYPES)}, not {sorted(tensors)}.")
-        for name, array in found.items():
+        for name, array in arrays.items():
             if array.ndim != 1 or array.dtype != _TYPES[name]:
                 raise InputError(f"tensor {name!r} of the trees is no vector of {_TYPES[name]}.")
-        trees = cls(**found, outputs=outputs)
+        trees = cls(**arrays, outputs=outputs)
         trees._check(features)
         return trees
 

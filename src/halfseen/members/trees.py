@@ -151,8 +151,8 @@ class BoostedTreesLearner:
             )
 
         pairs = [(split, large) for large in (False, True) for split in splits]
-        found = run_parallel([partial(losses, *pair) for pair in pairs])
-        small, large = map(np.concatenate, (found[: len(splits)], found[len(splits) :]))
+        measured = run_parallel([partial(losses, *pair) for pair in pairs])
+        small, large = map(np.concatenate, (measured[: len(splits)], measured[len(splits) :]))
         gain = small - large
         error = gain.std(ddof=1) / np.sqrt(len(gain))
         return replace(self, large=bool(gain.mean() > CLEAR * error))

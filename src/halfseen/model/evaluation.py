@@ -18,8 +18,6 @@ MANY_ROWS = 5_000
 """Rows from which intervals are narrow, and fewer resamples tell them."""
 LEVEL = 0.95
 FEWEST_ROWS = 10
-SIMPLE = ("regression", "boosted_trees", "forest")
-"""Members that are a few lines of another library, the simplest first."""
 
 
 def evaluation(
@@ -38,17 +36,6 @@ def evaluation(
     `metrics`) and whether the interval has it; ``predicted`` and ``observed``, mean prediction and
     truth; ``baseline``, the source's class shares or mean, and how much lower the model's loss is;
     ``others``, simple models, alike; ``verdicts``, sentences.
-
-    Examples
-    --------
-    >>> from halfseen.targets import ClassTarget
-    >>> probability = np.tile([[0.8, 0.2], [0.3, 0.7]], (30, 1))
-    >>> found = evaluation(
-    ...     probability, np.tile([0, 1], 30), {"class_prior": [0.5, 0.5]}, ClassTarget.of(2))
-    >>> found["metrics"]["accuracy"]
-    {'value': 1.0, 'interval': (1.0, 1.0)}
-    >>> found["verdicts"][0][:37]
-    "Better than the source's class shares"
     """
     same_length(predictions=shown, y=y)
     if len(y) < fewest:
@@ -116,7 +103,7 @@ def _interval(values: list[float]) -> tuple[float, float]:
 
 
 def _verdicts(
-    found: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any], kind: TargetType
+    metrics: Mapping[str, Any], gain: Mapping[str, Any], others: Mapping[str, Any], kind: TargetType
 ) -> list[str]:
     low, high = gain["interval"]
     simplest, loss, unit = kind.baseline_words, kind.row_loss_words, kind.unit
@@ -140,7 +127,7 @@ def _verdicts(
     worse = [
         f"{words} {measured['expected']:{digits}} at fit, {measured['value']:{digits}} here"
         for name, (words, _) in kind.measures.items()
-        if not (measured := found[name]).get("as_expected", True) and name != "auc"
+        if not (measured := metrics[name]).get("as_expected", True) and name != "auc"
     ]
     if worse:
         verdicts.append(f"Other than the fit let expect: {'; '.join(worse)}.")

@@ -22,19 +22,16 @@ from halfseen.data.preprocessors import Preprocessor, TablePreprocessor
 from halfseen.data.schema import TableSchema
 from halfseen.errors import AlarmWarning, InputError, outside_of_halfseen
 from halfseen.evidence import correct_probabilities
-from halfseen.explain import Explanation
-from halfseen.members import NETWORKS, words_of
+from halfseen.members import NETWORKS, SIMPLE, words_of
 from halfseen.members.aligned import Aligned
 from halfseen.members.protocol import Member
-from halfseen.model.evaluation import SIMPLE, evaluation
-from halfseen.model.gap_costs import gap_costs
-from halfseen.model.value_of_measuring import measured_sets, value_of_rows
 from halfseen.parallel import run_parallel
 from halfseen.saving import Description, write_folder
 from halfseen.targets import TargetType
 from halfseen.weights import Weights
 
 if TYPE_CHECKING:
+    from halfseen.explain import Explanation
     from halfseen.members.network_members import NetworksMember
     from halfseen.networks.modules import Networks
     from halfseen.networks.variants import NetworkVariant
@@ -345,6 +342,8 @@ class Model:
 
     def evaluate_rows(self, rows: Matrix, labels: npt.NDArray[Any]) -> dict[str, Any]:
         """Measure the model on prepared rows, beside members that are simple tools themselves."""
+        from halfseen.model.evaluation import evaluation
+
         kind = self.target_type
         alone = {
             words_of(member.kind, kind): kind.to_predictions(member.raw_prediction(rows))
@@ -393,6 +392,8 @@ class Model:
             ``columns``, their ``cost``, and ``gains``: by how much each measure gets better, with
             the ends of its 90 % interval. It takes a fit with ``value_of_missing``.
         """
+        from halfseen.model.value_of_measuring import measured_sets
+
         return measured_sets(self, columns, costs or {})
 
     def value_by_row_of(self, X: Any, columns: Sequence[str] = ()) -> Floats:
@@ -400,6 +401,8 @@ class Model:
 
         In nats the expected fall of its entropy over what they may be; of amounts, of its variance.
         """
+        from halfseen.model.value_of_measuring import value_of_rows
+
         return value_of_rows(self, self.prepare(X), columns)
 
     @property
@@ -414,6 +417,8 @@ class Model:
 
     def learn_gaps(self, source: Matrix, target: Matrix) -> None:
         """Learn from prepared rows of both domains how gaps are filled, and what that costs."""
+        from halfseen.model.gap_costs import gap_costs
+
         if isinstance(self.preprocessor, TablePreprocessor):
             self.preprocessor = self.tables.with_gap_filling(source, target)
             self.metrics["gap_costs"] = gap_costs(self, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -15,9 +15,11 @@ from halfseen.data.dates import expanded
 from halfseen.data.frames import read_frame
 from halfseen.data.tables import ArrowTable, Table, empty_columns
 from halfseen.errors import InputError, capitalized
-from halfseen.explain import Explanation
 from halfseen.model.model import Model
 from halfseen.saving import write_patterns
+
+if TYPE_CHECKING:
+    from halfseen.explain import Explanation
 
 
 @dataclass(frozen=True)

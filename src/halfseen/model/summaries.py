@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from halfseen.members import words_of
-from halfseen.model.evaluation import SIMPLE
+from halfseen.members import SIMPLE, words_of
 from halfseen.targets import ClassTarget, TargetType, target_type_of
 
 AS_WELL = 1.01
 """A single member whose loss is at most this many times the model's does as well."""
 
 
-def time_sentence(metrics: Mapping[str, Any]) -> str:
-    """Say what a time limit left out.
+def held_out_rows(metrics: Mapping[str, Any]) -> list[tuple[str, float | None, dict[str, Any]]]:
+    """Return who was measured on held-out source rows, with which weight: the answer, members."""
+    held_out, weights = metrics.get("held_out_source", {}), metrics.get("weights", {})
+    members, kind = metrics.get("members", {}), target_type_of(metrics)
+    heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
+    entries = [
+        ("the answer, missing block hidden as on the target", None, "without_missing_block"),
+        *[(member_words(n, kind), weights.get(n), n) for n in heaviest if len(members) > 1],
+        ("with the missing block shown", None, "with_missing_block"),
+    ]
+    return [(w, s, m) for w, s, name in entries if (m := {**members, **held_out}.get(name))]
 
-    Examples
-    --------
-    >>> print(time_sentence({"time_limit": {"seconds": 5.0, "left_out": ["forest", "teachers"]}}))
-    Left out, to keep to 5 s: random forest, teachers.
-    """
-    found, kind = metrics["time_limit"], target_type_of(metrics)
-    if not found["left_out"]:
+
+def time_sentence(metrics: Mapping[str, Any]) -> str:
+    """Say what a time limit left out."""
+    limit, kind = metrics["time_limit"], target_type_of(metrics)
+    if not limit["left_out"]:
         return ""
-    words = ", ".join(member_words(name, kind) for name in found["left_out"])
-    return f"Left out, to keep to {found['seconds']:g} s: {words}."
+    words = ", ".join(member_words(name, kind) for name in limit["left_out"])
+    return f"Left out, to keep to {limit['seconds']:g} s: {words}."
 
 
 def seeds_sentence(metrics: Mapping[str, Any]) -> str:
@@ -35,13 +41,7 @@ def seeds_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def weights_sentence(metrics: Mapping[str, Any]) -> str:
-    """Say which members carried the answer, the heaviest first.
-
-    Examples
-    --------
-    >>> print(weights_sentence({"weights": {"regression": 0.25, "networks": 0.75}}))
-    Weights of the members, as held-out rows advise: networks 0.75, logistic regression 0.25.
-    """
+    """Say which members carried the answer, the heaviest first."""
     heaviest = sorted(metrics["weights"].items(), key=lambda entry: -entry[1])
     kind = target_type_of(metrics)
     shown = ", ".join(f"{member_words(name, kind)} {weight:.2f}" for name, weight in heaviest)
@@ -54,15 +54,7 @@ def weights_sentence(metrics: Mapping[str, Any]) -> str:
 
 
 def member_words(name: str, target_type: type[TargetType] = ClassTarget) -> str:
-    """Return how a member is called in a sentence; behind maps, with what it learned from.
-
-    Examples
-    --------
-    >>> member_words("forest"), member_words("regression, logarithms")
-    ('random forest', 'logistic regression of logarithms')
-    >>> member_words("forest, distilled")
-    'random forest with soft labels'
-    """
+    """Return how a member is called in a sentence; behind maps, with what it learned from."""
     kind, _, values = name.partition(", ")
     words = words_of(kind, target_type)
     if values == "target labels":
@@ -74,12 +66,12 @@ def member_words(name: str, target_type: type[TargetType] = ClassTarget) -> str:
 
 def alignment_sentence(metrics: Mapping[str, Any]) -> str:
     """Say which maps of drifted columns were chosen, and why."""
-    found = metrics["alignment"]
-    maps = sorted(found["maps"], key=lambda entry: -entry["weight"])
+    drift = metrics["alignment"]
+    maps = sorted(drift["maps"], key=lambda entry: -entry["weight"])
     counted = "; ".join(f"{m['values']} on {m['scale']} {m['weight']:.0%}" for m in maps)
     return (
-        f"Drift: target rows are {found['drift']:.1f} times as far from source rows as those are "
-        f"from each other, so {found['columns']} columns are mapped, each way counting by how "
+        f"Drift: target rows are {drift['drift']:.1f} times as far from source rows as those are "
+        f"from each other, so {drift['columns']} columns are mapped, each way counting by how "
         f"plausible its answer is: {counted}."
     )
 
@@ -88,8 +80,8 @@ def teaching_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what the columns that only the source has brought; of few labels there is more to say."""
     if "labels_alone" in metrics.get("few_labels", {}):
         return ""
-    kind, found = target_type_of(metrics), metrics["teaching"]
-    gain, error = found["gain"], 2 * found["standard_error"]
+    kind, teaching = target_type_of(metrics), metrics["teaching"]
+    gain, error = teaching["gain"], 2 * teaching["standard_error"]
     verdict = (
         "the missing columns taught the trees something"
         if gain > error
@@ -116,30 +108,30 @@ Teachers that see the missing columns are 4.3 standard errors ahead of teachers 
     if "believed" not in few:
         return f"{few['unlabelled']:,} complete rows without a label teach nothing here."
     lead = few["lead"]
-    found = (
+    sentence = (
         f"{few['labelled']:,} rows have a label and teachers label {few['unlabelled']:,} more; "
         f"students of these have {few['believed']:.0%} of the answer. Teachers that see the "
         f"missing columns are {abs(lead):.1f} standard errors "
         f"{'ahead of' if lead > 0 else 'behind'} teachers that do not."
     )
     if "labels_alone" not in few:
-        return found
+        return sentence
 
     def gain(of: Mapping[str, float]) -> str:
         return f"{of['gain']:+.3f} ± {2 * of['standard_error']:.3f}"
 
-    found += (
+    sentence += (
         f" What taught a student, in {kind.row_loss_words} of held-out rows{kind.unit and ','}"
         f"{kind.unit}: rows without a label {gain(few['labels_alone'])} (against labels alone), of "
         f"it the missing columns {gain(metrics['teaching'])} (against teachers that see the "
         "observed columns alone)"
     )
     if "half_the_labels" in few:
-        found += (
+        sentence += (
             f"; the second half of the labels {gain(few['half_the_labels'])}, and as many again "
             "would hardly bring as much"
         )
-    return f"{found}."
+    return f"{sentence}."
 
 
 def few_images_sentence(metrics: Mapping[str, Any]) -> str:
@@ -181,8 +173,8 @@ USES = {
 
 def labels_sentence(metrics: Mapping[str, Any]) -> str:
     """Say what labelled target rows were used for, and what was measured on them."""
-    found, kind = metrics["target_labels"], target_type_of(metrics)
-    losses = found["losses"]
+    labelled, kind = metrics["target_labels"], target_type_of(metrics)
+    losses = labelled["losses"]
     tried = [f"{losses['nothing']:.3f} without them", f"{losses['weights']:.3f} weighed by them"]
     tried += [f"{losses['training']:.3f} trained on them too"] if "training" in losses else []
     shown = "; ".join(
@@ -190,10 +182,10 @@ def labels_sentence(metrics: Mapping[str, Any]) -> str:
         f"{measured['interval'][1]:.3f})"
         for name, (words, _) in kind.measures.items()
         if name in TOLD
-        and (measured := found["measured"]["metrics"].get(name, {})).get("interval") is not None
+        and (measured := labelled["measured"]["metrics"].get(name, {})).get("interval") is not None
     )
     return (
-        f"{found['rows']:,} labelled target rows were used for {USES[found['used_for']]}. "
+        f"{labelled['rows']:,} labelled target rows were used for {USES[labelled['used_for']]}. "
         f"{_interval_words(metrics)}Measured on them by cross-validation, {kind.row_loss_words} "
         f"{', '.join(tried)}; {shown}."
     )

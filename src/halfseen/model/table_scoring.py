@@ -19,7 +19,6 @@ import pyarrow.parquet
 from halfseen.alarms import Alarm, refuse
 from halfseen.alarms.table_alarms import Watch
 from halfseen.arrays import Floats
-from halfseen.atomic_files import atomic_write
 from halfseen.data.arrow_columns import check_text_bytes
 from halfseen.data.column_spec import similar
 from halfseen.data.label_column import some_labels
@@ -27,12 +26,13 @@ from halfseen.data.preprocessing import ReadRows, absent_columns
 from halfseen.data.preprocessors import ImagePreprocessor
 from halfseen.data.table_files import FORMATS, TableFiles, column_names
 from halfseen.errors import InputError, OptionError, one_line
-from halfseen.explain import Explanation
 from halfseen.model.evaluation import evaluation
 from halfseen.model.model import Model
+from halfseen.outputs import atomic_write
 
 if TYPE_CHECKING:  # which needs Pillow
     from halfseen.data.image_folders import ImageFolder, Refuse
+    from halfseen.explain import Explanation
 
 PREDICTION, FILE, WORTH = "prediction", "file", "surer_by"
 
@@ -65,18 +65,6 @@ def score_table(
     The output holds the model's id columns as they are, the probability of each class c as
     ``p_c``, and the most probable class as ``prediction``; or the ``amount``, with the ends of its
     interval as ``low`` and ``high``.
-
-    Parameters
-    ----------
-    model, table, output
-        What scores what; a file that ends in .parquet, .csv or .arrow.
-    class_shares
-        Known shares of classes in the table that the probabilities are corrected for; the other
-        classes share the rest as on the source.
-    strict
-        Whether an alarm is an error, so that nothing is written.
-    on_rows
-        Told after each batch how many rows it had.
     """
     check_output(output, table)
     shares = None if class_shares is None else _all_shares(model, class_shares)
@@ -221,20 +209,7 @@ def image_batches(
 
 
 class TableScorer:
-    """A model that scores one table, or says what it lacks.
-
-    Parameters
-    ----------
-    model, table
-        What scores what.
-
-    Attributes
-    ----------
-    inputs, ids
-        Columns that are looked at, and those that are carried through.
-    notes
-        Sentences for the user.
-    """
+    """A model that scores one table, or says what it lacks."""
 
     def __init__(self, model: Model, table: TableFiles) -> None:
         self.model, self.table = model, table

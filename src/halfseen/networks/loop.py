@@ -21,10 +21,10 @@ from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError, TrainingDivergedError
 from halfseen.networks.objective import Objective
 from halfseen.networks.terms import Batch, Losses, Part, PhaseName
+from halfseen.outputs import atomic_write
 from halfseen.progress import Progress
 
 ALL_NETWORKS = frozenset({"encoder", "missing_encoder", "generator", "classifier"})

@@ -2,7 +2,7 @@
 
 A page is a list of sections, a section a list of parts. What comes from a user's data (names of
 columns, classes, files) is escaped where it becomes HTML: by the template, or in
-:mod:`halfseen.report.svg`. Under the page's content security policy a browser loads nothing and
+:func:`bars`. Under the page's content security policy a browser loads nothing and
 runs no script but the page's own.
 """
 
@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from halfseen import __version__
-from halfseen.atomic_files import write_text
+from halfseen.outputs import write_text
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,9 @@ def number(value: float | None, form: str = ".3f", *, strong: bool = False) -> C
 
 @dataclass(frozen=True)
 class Figure:
-    """One drawing or picture with its title; `alt` says in words what a picture shows."""
+    """One picture with its title; `alt` says in words what it shows."""
 
     title: str
-    drawing: Markup | None = None
     picture: str = ""
     alt: str = ""
 
@@ -189,3 +188,70 @@ def _words(text: str) -> Markup:
 def _digest(content: str) -> str:
     """Return what a content security policy calls this very text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+# --- drawings as SVG: source and target differ in form before they differ in colour ------------
+
+SMALL = 176.0
+"""How wide a drawing within a table is."""
+MOST_LETTERS = 14
+
+
+def bars(
+    source: Sequence[float],
+    target: Sequence[float] | None,
+    words: str,
+    ends: tuple[str, str],
+    *,
+    apart: bool = False,
+) -> Markup:
+    """Draw shares of rows: the source filled, the target as an outline on top.
+
+    `apart` leaves room between the bars, for values that are not neighbours.
+    """
+    high, step = 38.0, SMALL / max(len(source), 1)
+    most, gap = max([*source, *(target or ()), 1e-9]), min(2.0, step / 4) if apart else 0.0
+
+    def outline(shares: Sequence[float]) -> str:
+        tops = [high - (high - 2) * share / most for share in shares]
+        foot = f"V{high:g}" if apart else ""
+        return (
+            f"M0 {high:g}"
+            + "".join(f"h{gap:.1f}V{top:.1f}h{step - 2 * gap:.1f}{foot}h{gap:.1f}" for top in tops)
+            + f"V{high:g}"
+        )
+
+    shapes = [f'<path class="fill-source" d="{outline(source)}"/>']
+    if target is not None:
+        shapes.append(f'<path class="line-target" d="{outline(target)}"/>')
+    shapes.append(f'<path class="axis" d="M0 {high:g}H{SMALL:g}"/>')
+    for x, end, anchor in ((0.0, ends[0], "start"), (SMALL, ends[1], "end")):
+        short = end if len(end) <= MOST_LETTERS else f"{end[: MOST_LETTERS - 1]}…"
+        shapes.append(_text(x, high + 12, short, anchor))
+    return _svg(SMALL, high + 14, words, shapes, "small")
+
+
+def interval_bar(value: float, low: float, high: float, most: float, words: str) -> Markup:
+    """Draw a number as a dot on its interval, and a line where nothing is gained."""
+    least = -most / 4
+
+    def place(number: float) -> float:
+        return SMALL * (min(max(number, least), most) - least) / (most - least)
+
+    shapes = [
+        f'<path class="axis" d="M{place(0.0):.1f} 0V16"/>',
+        f'<path class="line-plain" d="M{place(low):.1f} 8H{place(high):.1f}"/>',
+        f'<circle class="fill-source" cx="{place(value):.1f}" cy="8" r="4"/>',
+    ]
+    return _svg(SMALL, 16, words, shapes, "small")
+
+
+def _svg(width: float, height: float, words: str, shapes: Sequence[str], kind: str) -> Markup:
+    return Markup(
+        f'<svg class="{kind}" viewBox="0 0 {width:g} {height:g}" role="img" '
+        f'aria-label="{escape(words)}">{"".join(shapes)}</svg>'
+    )
+
+
+def _text(x: float, y: float, words: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'

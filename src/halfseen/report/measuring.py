@@ -7,8 +7,7 @@ from typing import Any
 
 from halfseen.errors import InputError
 from halfseen.model.value_of_measuring import evidence_sentences
-from halfseen.report.html import Cell, Head, Part, grid, number
-from halfseen.report.svg import interval_bar
+from halfseen.report.html import Cell, Head, Part, grid, interval_bar, number
 from halfseen.targets import target_type_of
 
 MEASURING = (

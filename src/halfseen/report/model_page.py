@@ -15,9 +15,8 @@ from halfseen.data.preprocessors import TablePreprocessor, preprocessor_from_dic
 from halfseen.data.schema import TableSchema
 from halfseen.errors import InputError, first_fault
 from halfseen.evidence.density_ratio import ENOUGH_OVERLAP
-from halfseen.members import NETWORKS
-from halfseen.model.summaries import member_words, told
-from halfseen.report.facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
+from halfseen.fitting.report_facts import FORMAT, ColumnFacts, Expectation, Histogram, ReportFacts
+from halfseen.model.summaries import held_out_rows, told
 from halfseen.report.html import (
     Cell,
     Code,
@@ -28,13 +27,13 @@ from halfseen.report.html import (
     Part,
     Section,
     Tile,
+    bars,
     grid,
     number,
 )
 from halfseen.report.measuring import MEASURING, measuring_parts
-from halfseen.report.svg import HOW_TRAINING, bars, loss_figures
 from halfseen.saving import REPORT, Description, read_description, read_report
-from halfseen.targets import LABEL_KINDS, target_type_of
+from halfseen.targets import LABEL_KINDS
 
 MOST_NAMES = 12
 FEW_ROWS = 100
@@ -63,7 +62,6 @@ SECTIONS = {
         "The further the outline (target) is from the filled shape (source), the less the source "
         "says; a stability index below 0.1 is commonly read as stable, above 0.25 as marked.",
     ),
-    "training": ("How the networks were trained", HOW_TRAINING),
     "command": (
         "Command and configuration",
         "What was run, with every setting: enough to run it again.",
@@ -113,25 +111,18 @@ def read_subject(folder: Path) -> Subject:
 def model_page(subject: Subject) -> Page:
     """Return the report of a model."""
     facts, description = subject.facts, subject.description
-    losses = loss_figures(description.networks.get("history", []))
-    networks = [member for member in description.members if member.get("kind") == NETWORKS]
-    if losses and len(networks) > 1:
-        words = f"Drawn: {networks[0].get('method')}, the first of {len(networks)} networks"
-        losses.append(Paragraph(f"{words} that answer together."))
     parts: dict[str, list[Part]] = {
         "expected": expected_parts(facts, subject.alarms),
         "measuring": measuring_parts(description.metrics),
         "answer": answer_parts(description.metrics),
         "shifted": _shifted_parts(facts, subject.alarms),
-        "training": losses,
         "command": _command_parts(subject),
     }
     absent = dict.fromkeys(SECTIONS, NOT_KEPT) | facts.left_out
-    absent["training"] = "the folder holds no record of the epochs."
     sections = [
         Section(name, title, how, parts[name], "" if parts[name] else absent[name])
         for name, (title, how) in SECTIONS.items()
-        if parts[name] or (name != "measuring" and (name != "training" or description.networks))
+        if parts[name] or name != "measuring"
     ]
     counts = [f"{n:,} " if n else "" for n in (facts.source_rows, facts.target_rows)]
     return Page(
@@ -198,22 +189,22 @@ def alarm_tiles(alarms: Sequence[Alarm]) -> list[Tile]:
 
 def expected_tiles(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Tile]:
     """Return the headline: the expected accuracy or error, or that nobody can tell and why."""
-    found = facts.expectation
-    if found is None and "expected" not in facts.left_out:
+    known = facts.expectation
+    if known is None and "expected" not in facts.left_out:
         return []
-    name = next(iter(found.target)) if found is not None else "accuracy"
+    name = next(iter(known.target)) if known is not None else "accuracy"
     title = f"Expected {WORDS.get(name, name)} on the target"
-    if found is None or not found.tells:
-        why = facts.left_out["expected"] if found is None else _overlap_sentence(found)
+    if known is None or not known.tells:
+        why = facts.left_out["expected"] if known is None else _overlap_sentence(known)
         return [Tile(title, "Cannot be told", f"{why} {_label_some(name)}", bad=True)]
-    expected, form = found.target[name], ".1%" if name == "accuracy" else ".4g"
+    expected, form = known.target[name], ".1%" if name == "accuracy" else ".4g"
     words = (
-        f"90% interval around {expected.value:{form}}; {found.source[name].value:{form}} on the "
+        f"90% interval around {expected.value:{form}}; {known.source[name].value:{form}} on the "
         "source."
     )
-    few = found.effective_rows < FEW_ROWS
+    few = known.effective_rows < FEW_ROWS
     if few:
-        words += f" Careful: it rests on {found.effective_rows:.0f} effective rows."
+        words += f" Careful: it rests on {known.effective_rows:.0f} effective rows."
     if alarms:
         words += " Careful: it does not hold if an alarm is right."
     form = ".0%" if name == "accuracy" else ".3g"
@@ -226,12 +217,12 @@ def _label_some(measure: str) -> str:
     return f"To know, label a hundred target rows drawn at random: {tells}."
 
 
-def _overlap_sentence(found: Expectation) -> str:
+def _overlap_sentence(known: Expectation) -> str:
     worth = (
-        f"On the target, the {found.rows:,} source rows are worth {found.overlap:.1%} of their "
+        f"On the target, the {known.rows:,} source rows are worth {known.overlap:.1%} of their "
         "number"
     )
-    if found.tells:
+    if known.tells:
         return f"{worth}, at least {ENOUGH_OVERLAP:.0%} as an estimate needs."
     return f"{worth}, below {ENOUGH_OVERLAP:.0%}: too few of them look like its rows."
 
@@ -245,37 +236,37 @@ def _alarms(alarms: Sequence[Alarm]) -> list[Part]:
 
 def expected_parts(facts: ReportFacts, alarms: Sequence[Alarm] = ()) -> list[Part]:
     """Show what is known of the quality on the target, the warning beside its number."""
-    parts, found = _alarms([alarm for alarm in alarms if not alarm.columns]), facts.expectation
-    if found is None:
+    known = facts.expectation
+    parts = _alarms([alarm for alarm in alarms if not alarm.columns])
+    if known is None:
         return parts
-    verdict = "Source rows cover the target" if found.tells else "Source rows do not cover it"
+    verdict = "Source rows cover the target" if known.tells else "Source rows do not cover it"
     parts += [
-        Paragraph(f"{verdict}. {_overlap_sentence(found)}", warning=not found.tells),
+        Paragraph(f"{verdict}. {_overlap_sentence(known)}", warning=not known.tells),
         Paragraph(
             "Whether labels follow from the observed columns on the target as on the source, no "
-            f"unlabelled row can tell. {_label_some(next(iter(found.target)))} `halfseen rehearse` "
-            "shows what the shift of the observed columns alone would do."
+            f"unlabelled row can tell. {_label_some(next(iter(known.target)))}"
         ),
     ]
     rows: list[tuple[Cell | str | float, ...]] = [
         (f"{WORDS.get(n, n)} on the source", e.value, e.low, e.high)
-        for n, e in found.source.items()
+        for n, e in known.source.items()
     ]
     notes = [f"Source rows: {facts.measured_on}."] if facts.measured_on else []
-    if found.tells:
+    if known.tells:
         rows += [
             (f"{WORDS.get(n, n)} expected on the target", e.value, e.low, e.high)
-            for n, e in found.target.items()
+            for n, e in known.target.items()
         ]
         notes.append(
             "Expected: each source row counts by how much more often its observed columns occur on "
-            f"the target (deep embedded validation; worth {found.effective_rows:,.0f} equally "
+            f"the target (deep embedded validation; worth {known.effective_rows:,.0f} equally "
             "weighted rows). Intervals cover the sampling of rows, and by how much labels followed "
             "in another way on other problems; on yours it may be more."
         )
     else:
         unknown = Cell("cannot be told", strong=True)
-        rows += [(f"{WORDS.get(n, n)} on the target", unknown, "–", "–") for n in found.target]
+        rows += [(f"{WORDS.get(n, n)} on the target", unknown, "–", "–") for n in known.target]
     return [*parts, grid("Quality", ("measure", "value", "90% interval, from", "to"), rows, notes)]
 
 
@@ -289,15 +280,7 @@ def answer_parts(metrics: Mapping[str, Any]) -> list[Part]:
 
 def _measured(metrics: Mapping[str, Any]) -> list[Part]:
     """Show the answer and each of its members on held-out source rows, with their weights."""
-    held_out, weights = metrics.get("held_out_source", {}), metrics.get("weights", {})
-    members, kind = metrics.get("members", {}), target_type_of(metrics)
-    heaviest = sorted(members, key=lambda name: -float(weights.get(name, 0.0)))
-    entries = [
-        ("the answer, missing block hidden as on the target", None, "without_missing_block"),
-        *[(member_words(n, kind), weights.get(n), n) for n in heaviest if len(members) > 1],
-        ("with the missing block shown", None, "with_missing_block"),
-    ]
-    known = [(w, s, m) for w, s, name in entries if (m := {**members, **held_out}.get(name))]
+    known = held_out_rows(metrics)
     if not known:
         return []
     measures = [name for name in known[0][2] if name in WORDS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,9 @@ from halfseen.metrics import (
     weighted_auc,
 )
 from halfseen.splitting import rarest_class
-from halfseen.targets.intervals import Look
+
+if TYPE_CHECKING:
+    from halfseen.targets.regression import Look
 
 Scalar = bool | int | float | str
 """A class label as the source's file holds it."""
@@ -47,13 +49,7 @@ TOLERANCE, SMALLEST = 1e-5, 1e-12
 
 
 def class_name(value: Scalar) -> str:
-    """Return a class as text, the way categories are written.
-
-    Examples
-    --------
-    >>> class_name(True), class_name(2.0), class_name("click")
-    ('true', '2', 'click')
-    """
+    """Return a class as text, the way categories are written."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():

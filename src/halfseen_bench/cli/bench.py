@@ -96,9 +96,6 @@ def run(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one per core.")
     ] = None,
-    backend: Annotated[
-        str | None, typer.Option(help="joblib's backend: loky, or dask or ray for a cluster.")
-    ] = None,
     set_: Annotated[
         Names, typer.Option("--set", metavar="KEY=VALUE", help="An option of the reader: side=top.")
     ] = None,
@@ -146,7 +143,6 @@ def run(
         folder,
         data_dir=data_dir,
         jobs=jobs,
-        backend=backend,
         title=f"{suite}, {budget}",
         quiet=terminal.errors.quiet,
     )

@@ -46,7 +46,7 @@ def demo(
 
     Example: halfseen demo --output out/ --divergence transport
     """
-    from halfseen.atomic_files import write_text
+    from halfseen.outputs import write_text
     from halfseen_bench.budgets import BUDGETS, DEMO_BUDGET
     from halfseen_bench.report.demo import write_demo_report
     from halfseen_bench.suites import SUITES, TREES_COLOURS

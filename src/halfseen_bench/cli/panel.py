@@ -40,10 +40,7 @@ def run(
     """
     from halfseen_bench.panel import run_panel
 
-    log = Output(output, "the log", lambda path: head(path).startswith(b'{"problem"'),
-                 is_continued=True)  # fmt: skip
-    check_outputs([log], data_inputs(None))
-    output.parent.mkdir(parents=True, exist_ok=True)
+    _check_log(output)
     for record in run_panel(
         output, problems=problems or (), ours=ours or (), seeds=seeds, evaluation=evaluation
     ):
@@ -72,10 +69,7 @@ def few_labels(
     from halfseen_bench.panel import few_labels as few
     from halfseen_bench.panel.running import named_in, read_records
 
-    log = Output(output, "the log", lambda path: head(path).startswith(b'{"problem"'),
-                 is_continued=True)  # fmt: skip
-    check_outputs([log], data_inputs(None))
-    output.parent.mkdir(parents=True, exist_ok=True)
+    _check_log(output)
     chosen = named_in(few.CLOSED if evaluation else few.OPEN, problems or (), "--problems")
     counts = labels or few.COUNTS
     for record in few.run_few(output, chosen, methods=methods or (), labels=counts, draws=draws):
@@ -100,3 +94,11 @@ def table(output: Log = Path("bench-output/tables.jsonl")) -> None:
     if not records:
         raise InputError(f"{output} holds no results; run `halfseen bench panel run` first.")
     typer.echo(panel_table(records))
+
+
+def _check_log(output: Path) -> None:
+    def is_log(path: Path) -> bool:
+        return head(path).startswith(b'{"problem"')
+
+    check_outputs([Output(output, "the log", is_log, is_continued=True)], data_inputs(None))
+    output.parent.mkdir(parents=True, exist_ok=True)

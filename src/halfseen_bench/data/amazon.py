@@ -67,22 +67,10 @@ def load_pair(
 ) -> DomainPair:
     """Read two kinds of product as one problem: is a word in a review, then projections.
 
-    Parameters
-    ----------
-    root
-        The data folder; the files lie under it as :data:`FILES` names them.
-    source, target
-        Two of :data:`DOMAINS`.
-    rule
-        What the target lacks.
-    weighting
-        Of a word in a review: whether it is there. Logs name it.
-    vocabulary
-        How many of the most frequent unigrams and bigrams of both domains' training rows are used.
-    dimensions
-        How many inputs result; half of them are missing on the target.
-    evaluation, test_fraction, seed
-        As in :func:`halfseen_bench.data.heart.load_pair`; the seed draws the missing words, too.
+    `vocabulary` is how many of the most frequent unigrams and bigrams of both domains' training
+    rows are used, `dimensions` how many inputs result; half of them are missing on the target.
+    `weighting` is there because logs name it. The other options are those of
+    :func:`halfseen_bench.data.heart.load_pair`; the seed draws the missing words, too.
     """
     check_domains(source, target, DOMAINS)
     check_choice("rule", rule, get_args(Rule))

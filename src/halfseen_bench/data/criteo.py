@@ -48,18 +48,8 @@ def load_pair(
 ) -> DomainPair:
     """Read the paper's pair: as many source rows as target rows, drawn at random.
 
-    Parameters
-    ----------
-    root
-        The data folder, with ``criteo/train.txt``, packed or not.
-    source, target
-        ``retargeting`` and ``prospecting``: the other direction lacks nothing.
-    transform
-        What becomes of a count; see :func:`transformed`.
-    max_rows
-        At most so many rows of each domain, a seeded choice.
-    test_fraction, seed
-        Share of each domain held out as its test part; what fixes every random choice.
+    The other direction lacks nothing. `max_rows` are at most so many of each domain, of which
+    `test_fraction` is held out as its test part; `seed` fixes every random choice.
     """
     check_domains(source, target, DOMAINS)
     if source != "retargeting":

@@ -48,7 +48,7 @@ FILES = (
 )
 
 Framing = Literal["as_is", "cropped"]
-"""Whether MNIST keeps its margin, or is cropped to its middle 20x20 as USPS is framed."""
+"""Whether MNIST (and MNIST-M) keeps its margin, or is cut to its middle 20x20, as USPS is."""
 
 _SIZE = 32
 _COLOURED = ("svhn", "mnistm")
@@ -83,22 +83,10 @@ def load_pair(
 ) -> DomainPair:
     """Read two digit domains as one problem.
 
-    Parameters
-    ----------
-    root
-        The data folder; the files lie under it as :data:`FILES` names them.
-    fraction, side, fill
-        Which share of the rows the target lacks, at which side, and the value put there: 0 is
-        mid-grey, -1 the black of MNIST's background.
-    framing
-        ``cropped`` cuts MNIST (and MNIST-M) to the middle 20x20 before it is resized.
-    max_train, max_test
-        At most so many rows of each domain, a seeded choice: for quick runs.
-    seed
-        Fixes that choice, and MNIST-M's photo patches.
+    The target lacks a `fraction` of the rows at one `side`; `fill` is put there: 0 is mid-grey, -1
+    the black of MNIST's background. `max_train` and `max_test` are at most so many rows of each
+    domain, for quick runs; `seed` fixes that choice, and MNIST-M's photo patches.
 
-    Notes
-    -----
     A pair of grey domains keeps one channel. A grey domain beside a coloured one shows three,
     which share their memory: such an array is read-only.
     """

@@ -30,26 +30,10 @@ def fetch(
     """Fetch `destination` from the first address that gives it.
 
     Bytes are gathered under :func:`partial_path`, which a later call continues; `destination`
-    appears at the end, complete and verified, or not at all.
-
-    Parameters
-    ----------
-    addresses
-        One or several http or https addresses of the same file.
-    destination
-        Where the file goes. A file already there is kept, unless its checksum is another one.
-    checksum
-        ``sha256:...`` or ``md5:...`` of the file. Without one the length that the server states
-        must be met: whoever unpacks the file finds out whether its parts belong together.
-    progress
-        Told about every chunk.
-    timeout
-        Seconds without a byte after which the connection counts as stalled.
-
-    Raises
-    ------
-    DownloadError
-        No address gave the file; the message says why, and what is kept.
+    appears at the end, complete and verified, or not at all. A file already there is kept, unless
+    its checksum is another one. Without a checksum (``sha256:...`` or ``md5:...``) the length that
+    the server states must be met: whoever unpacks the file finds out whether its parts belong
+    together. After `timeout` seconds without a byte the connection counts as stalled.
     """
     if destination.exists() and _has(destination, checksum):
         return destination

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import InputError, OptionError
+from halfseen.outputs import atomic_write
 from halfseen_bench.data.pairs import Card, DomainPair
 from halfseen_bench.data.simulator import DOMAINS, Scenario, stream
 from halfseen_bench.data.simulator_world import MISSING, OBSERVED

@@ -68,19 +68,11 @@ def load_pair(
     """Read two hospitals as one problem: healthy (0) or diseased (1, the file's 1 to 4).
 
     A gap in a column that counts as measured is filled with the median (the mode of a categorical
-    column) of the source's training rows.
+    column) of the source's training rows. Cleveland lacks nothing, so it is never a target.
 
-    Parameters
-    ----------
-    root
-        The data folder; the files lie under it as :data:`FILES` names them.
-    source, target
-        Two of :data:`DOMAINS`. Cleveland lacks nothing, so it is never a target.
-    evaluation
-        ``transductive``: the target is adapted on and predicted in full; ``split``: a seeded half
-        each.
-    test_fraction, seed
-        Share of the source held out as its test part, the same in each class; fixes the splits.
+    With `evaluation` as ``transductive`` the target is adapted on and predicted in full, with
+    ``split`` a seeded half each. `test_fraction` is the share of the source held out as its test
+    part, the same in each class; `seed` fixes the splits.
     """
     check_domains(source, target, DOMAINS)
     source_table, source_labels = read_hospital(root, source)

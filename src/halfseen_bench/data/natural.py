@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from halfseen.blocks import Blocks
-from halfseen.errors import InputError
+from halfseen.errors import InputError, OptionError
 from halfseen.splitting import held_out_share
-from halfseen_bench.data.official import content
+from halfseen_bench.data.official import OfficialFile, content, locate
 from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled
-from halfseen_bench.data.splitting import Evaluation, subset, target_rows
+from halfseen_bench.data.splitting import Evaluation, check_domains, subset, target_rows
 
 Codes = Mapping[str, tuple[str, ...] | None]
 """The categories of each column of a file, in order; None for a column of numbers."""
@@ -52,20 +53,73 @@ def make_pair(
     )
 
 
-def labelled_part(
-    domain: str,
-    table: pd.DataFrame,
-    *,
-    columns: Sequence[str],
-    label: str,
-    max_rows: int | None,
-    seed: int,
-) -> Labelled:
-    """Return some columns of a domain's rows as inputs, and another one as labels."""
-    if table.empty:
-        raise InputError(f"The domain {domain!r} is empty: the file has no row of it.")
-    rows = table.iloc[subset(len(table), max_rows, seed)]
-    return Labelled(rows[list(columns)].to_numpy(), rows[label].to_numpy(np.int64))
+@dataclass(frozen=True)
+class CodedTable:
+    """A file with a header, whose rows are of a source that is complete or of a target."""
+
+    file: OfficialFile
+    delimiter: str
+    domains: tuple[str, str]
+    split: Callable[[pd.DataFrame], Sequence[pd.Series]]
+    """Says which rows are the source's, and which the target's."""
+    codes: Codes
+    left_out: tuple[str, ...]
+    """Columns that are no inputs."""
+    label: str
+    missing: tuple[str, ...]
+    classes: tuple[str, str]
+    refusal: str
+    """Says why the target cannot be the source."""
+    card: Mapping[str, str]
+    is_complete: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The inputs."""
+        return tuple(name for name in self.codes if name not in self.left_out)
+
+    def read(self, root: Path) -> pd.DataFrame:
+        """Return all rows of the file as numbers, in the columns of the codes."""
+        return read_coded(locate(root, self.file.path), self.codes, delimiter=self.delimiter)
+
+    def load_pair(
+        self,
+        root: Path,
+        source: str | None = None,
+        target: str | None = None,
+        *,
+        max_rows: int | None = None,
+        evaluation: Evaluation = "transductive",
+        test_fraction: float = 0.2,
+        seed: int = 0,
+    ) -> DomainPair:
+        """Read both domains as one problem; the other direction lacks nothing.
+
+        `max_rows` takes a seeded choice of each domain, for quick runs; the other options are
+        those of :func:`halfseen_bench.data.heart.load_pair`.
+        """
+        named = source or self.domains[0], target or self.domains[1]
+        check_domains(*named, self.domains)
+        if named != self.domains:
+            raise OptionError(self.refusal)
+        table, parts = self.read(root), []
+        for domain, chosen in zip(named, self.split(table), strict=True):
+            rows = table[chosen]
+            if rows.empty:
+                raise InputError(f"The domain {domain!r} is empty: the file has no row of it.")
+            rows = rows.iloc[subset(len(rows), max_rows, seed)]
+            inputs, labels = rows[[*self.columns]].to_numpy(), rows[self.label].to_numpy(np.int64)
+            parts.append(Labelled(inputs, labels))
+        return make_pair(
+            "->".join(named),
+            (parts[0], parts[1]),
+            blocks=Blocks.columns(self.columns, self.missing),
+            classes=self.classes,
+            card=Card(**self.card, counts=dict(zip(named, map(len, parts), strict=True))),
+            split=(evaluation, test_fraction, seed),
+            is_complete=self.is_complete,
+            codes={name: self.codes[name] for name in self.columns},
+        )
 
 
 def read_text(path: Path, columns: Sequence[str], *, delimiter: str, header: bool) -> pd.DataFrame:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from halfseen.atomic_files import atomic_write
 from halfseen.errors import DownloadError
+from halfseen.outputs import atomic_write
 from halfseen_bench.data.archives import ArchiveError, members
 from halfseen_bench.data.catalog import DataSet, Remote
 from halfseen_bench.data.check import Finding, check

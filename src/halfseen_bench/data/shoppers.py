@@ -6,20 +6,9 @@ visits that are neither new nor returning are left out.
 
 from __future__ import annotations
 
-from pathlib import Path
+from halfseen_bench.data.natural import CodedTable, Codes
+from halfseen_bench.data.official import OfficialFile
 
-import pandas as pd
-
-from halfseen.blocks import Blocks
-from halfseen.errors import OptionError
-from halfseen_bench.data.natural import Codes, labelled_part, make_pair, read_coded
-from halfseen_bench.data.official import OfficialFile, locate
-from halfseen_bench.data.pairs import Card, DomainPair
-from halfseen_bench.data.splitting import Evaluation, check_domains
-
-DOMAINS = ("returning", "new")
-# No hash of the content: copies with other line ends are as good. The catalog has the served one.
-FILES = (OfficialFile("shoppers/online_shoppers_intention.csv"),)
 _TRUE = ("FALSE", "TRUE")
 
 
@@ -51,64 +40,33 @@ CODES: Codes = {
     "Revenue": _TRUE,
 }
 """The file's columns and the categories of each, in their own order."""
-COLUMNS = tuple(name for name in CODES if name not in ("VisitorType", "Revenue"))
 MISSING = ("BounceRates", "ExitRates", "PageValues")
 """What the shop's analytics say of the pages that were visited."""
-
-
-def load_pair(
-    root: Path,
-    source: str = "returning",
-    target: str = "new",
-    *,
-    max_rows: int | None = None,
-    evaluation: Evaluation = "transductive",
-    test_fraction: float = 0.2,
-    seed: int = 0,
-) -> DomainPair:
-    """Read returning and new visitors as one problem: a purchase (1) or none (0).
-
-    New visitors are the ones not measured yet: they cannot be the source. The options are those
-    of :func:`halfseen_bench.data.bank.load_pair`.
-    """
-    check_domains(source, target, DOMAINS)
-    if source != "returning":
-        raise OptionError("New visitors lack inputs: they cannot be the source.")
-    table = read_visits(root)
-    parts = [
-        labelled_part(
-            domain,
-            table[table.VisitorType == code],
-            columns=COLUMNS,
-            label="Revenue",
-            max_rows=max_rows,
-            seed=seed,
-        )
-        for code, domain in enumerate(DOMAINS)
-    ]
-    card = Card(
-        what="Purchase or none, learned on returning visitors, predicted on new ones.",
-        origin="UCI Machine Learning Repository, Online Shoppers Purchasing Intention Dataset "
+VISITS = CodedTable(
+    # No hash of the content: copies with other line ends are as good. The catalog has the served
+    # one.
+    OfficialFile("shoppers/online_shoppers_intention.csv"),
+    ",",
+    ("returning", "new"),
+    lambda table: (table.VisitorType == 0, table.VisitorType == 1),
+    CODES,
+    left_out=("VisitorType", "Revenue"),
+    label="Revenue",
+    missing=MISSING,
+    classes=("none", "purchase"),
+    refusal="New visitors lack inputs: they cannot be the source.",
+    card={
+        "what": "Purchase or none, learned on returning visitors, predicted on new ones.",
+        "origin": "UCI Machine Learning Repository, Online Shoppers Purchasing Intention Dataset "
         "(doi:10.24432/C5F88Q), online_shoppers_intention.csv; Sakar, Polat, Katircioglu and "
         "Kastro (2019), Real-time prediction of online shoppers' purchasing intention using "
         "multilayer perceptron and LSTM recurrent neural networks, Neural Computing and "
         "Applications 31",
-        licence="CC BY 4.0",
-        counts={source: len(parts[0]), target: len(parts[1])},
-        missing=f"Taken as not measured yet, hidden by hand: {', '.join(MISSING)}.",
-    )
-    return make_pair(
-        f"{source}->{target}",
-        (parts[0], parts[1]),
-        blocks=Blocks.columns(COLUMNS, MISSING),
-        classes=("none", "purchase"),
-        card=card,
-        split=(evaluation, test_fraction, seed),
-        is_complete=True,
-        codes={name: CODES[name] for name in COLUMNS},
-    )
-
-
-def read_visits(root: Path) -> pd.DataFrame:
-    """Return all rows of the file as numbers, in the columns of :data:`CODES`."""
-    return read_coded(locate(root, FILES[0].path), CODES, delimiter=",")
+        "licence": "CC BY 4.0",
+        "missing": f"Taken as not measured yet, hidden by hand: {', '.join(MISSING)}.",
+    },
+    is_complete=True,
+)
+"""Returning and new visitors, who are not measured yet: a purchase (1) or none (0)."""
+DOMAINS, FILES, COLUMNS = VISITS.domains, (VISITS.file,), VISITS.columns
+load_pair = VISITS.load_pair

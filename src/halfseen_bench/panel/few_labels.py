@@ -148,72 +148,61 @@ def run_few(
 # --- tables and curves ----------------------------------------------------------------------
 
 
-def means(records: Sequence[Record]) -> dict[tuple[str, int, str], float]:
-    """Return means over draws in percent: of AUC, or of accuracy where there are more classes."""
-    scores: dict[tuple[str, int, str], list[float]] = {}
-    for record in records:
-        score = record["accuracy"] if record["auc"] is None else record["auc"]
-        scores.setdefault((record["problem"], record["labels"], record["method"]), []).append(score)
-    return {key: 100.0 * float(np.mean(values)) for key, values in scores.items()}
+def mean_scores(records: Sequence[Record]) -> dict[str, pd.DataFrame]:
+    """Return, for each problem, means over draws in percent: a row per method, a column per count.
+
+    They are of AUC, or of accuracy where there are more classes.
+    """
+    frame = pd.DataFrame(records)
+    frame["score"] = 100.0 * frame["auc"].astype(float).fillna(frame["accuracy"])
+    return {
+        name: part.pivot_table("score", "method", "labels").reindex(METHODS, columns=COUNTS)
+        for name, part in frame.groupby("problem", sort=False)
+    }
 
 
 def few_table(records: Sequence[Record]) -> str:
     """Return a table of each problem; public tables, whose names have a /, together."""
-    score = means(records)
-    names = list(dict.fromkeys(name for name, _, _ in score))
-    parts = [_curve_table(name, score) for name in names if "/" not in name]
-    public = [name for name in names if "/" in name]
-    return "\n\n".join(parts + ([_public_table(public, score)] if public else []))
+    scores = mean_scores(records)
+    parts = [_curve_table(name, scores[name]) for name in scores if "/" not in name]
+    public = {name: score for name, score in scores.items() if "/" in name}
+    return "\n\n".join(parts + ([_public_table(public)] if public else []))
 
 
-def _curve_table(name: str, score: Mapping[tuple[str, int, str], float]) -> str:
-    counts = [count for count in COUNTS if any(key[:2] == (name, count) for key in score)]
-    found = pd.DataFrame(
-        {str(c or "all"): [score.get((name, c, m), np.nan) for m in METHODS] for c in counts},
-        index=pd.Index(METHODS, name=name),
-    )
-    return str(found.dropna(how="all").round(1).astype(object).fillna("-").to_markdown())
+def _curve_table(name: str, score: pd.DataFrame) -> str:
+    found = score.dropna(how="all").dropna(how="all", axis=1).round(1)
+    found = found.rename(columns={0: "all"}).rename_axis(name)
+    return str(found.astype(object).fillna("-").to_markdown())
 
 
-def _public_table(names: Sequence[str], score: Mapping[tuple[str, int, str], float]) -> str:
+def _public_table(scores: Mapping[str, pd.DataFrame]) -> str:
     """Return means over tables, and how each method stands to both controls."""
-    controls = ("halfseen, labels alone", "halfseen, self-training")
+    controls = ["halfseen, labels alone", "halfseen, self-training"]
     rows = {}
     for count in COUNTS:
+        every = pd.DataFrame({name: score[count] for name, score in scores.items()})
         for method in METHODS:
-            every = np.array(
-                [[score.get((n, count, m), np.nan) for m in (method, *controls)] for n in names]
-            )
-            every = every[~np.isnan(every).any(1)]
-            if len(every):
-                lead = every[:, :1] - every[:, 1:]
-                worst = lead.min(axis=1).min()
-                rows[count or "all", method] = [
-                    len(every),
-                    every[:, 0].mean(),
-                    *lead.mean(0),
-                    worst,
-                ]
+            found = every.loc[[method, *controls]].dropna(axis=1).to_numpy()
+            if found.size:
+                lead = found[0] - found[1:]
+                means = found[0].mean(), *lead.mean(axis=1), lead.min()
+                rows[count or "all", method] = [found.shape[1], *means]
     columns = ["tables", "mean", "against labels alone", "self-training", "worst"]
-    found = pd.DataFrame.from_dict(rows, orient="index", columns=columns).round(2)
-    return str(found.to_markdown())
+    return str(pd.DataFrame.from_dict(rows, "index", columns=columns).round(2).to_markdown())
 
 
 def figure(records: Sequence[Record], output: Path) -> None:
     """Draw learning curves, a problem beside the other."""
     from matplotlib.figure import Figure
 
-    score = means(records)
-    names = list(dict.fromkeys(name for name, _, _ in score if "/" not in name))
-    picture = Figure(figsize=(4.5 * len(names), 3.5), layout="tight")
-    axes = picture.subplots(1, len(names), squeeze=False)[0]
+    scores = {name: s for name, s in mean_scores(records).items() if "/" not in name}
+    picture = Figure(figsize=(4.5 * len(scores), 3.5), layout="tight")
+    axes = picture.subplots(1, len(scores), squeeze=False)[0]
     shown = ("halfseen", "halfseen, self-training", "halfseen, labels alone", "LightGBM")
-    for name, axis in zip(names, axes, strict=True):
+    for (name, score), axis in zip(scores.items(), axes, strict=True):
         for method in shown:
-            counts = [c for c in COUNTS if c and (name, c, method) in score]
-            axis.plot(counts, [score[name, c, method] for c in counts], marker="o", label=method)
-        if (name, 0, "halfseen") in score:
-            whole = score[name, 0, "halfseen"]
+            axis.plot(score.loc[method].drop(0).dropna(), marker="o", label=method)
+        if not np.isnan(whole := score.loc["halfseen", 0]):
             axis.axhline(whole, color="grey", linestyle=":", label="halfseen, all labels")
         axis.set(title=name, xscale="log", xlabel="labelled rows", ylabel="AUC on the target, %")
     axes[0].legend(fontsize=7)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from scipy.stats import rankdata
+import pandas as pd
 
 from halfseen_bench.panel.methods import BASELINES
 from halfseen_bench.panel.problems import metric_of
@@ -17,30 +16,24 @@ def panel_table(records: Sequence[dict[str, Any]]) -> str:
 
     Methods that were not run on every problem stand outside of the means.
     """
-    problems = list(dict.fromkeys(r["problem"] for r in records))
-    methods = list(dict.fromkeys(r["method"] for r in records))
-
-    def mean(problem: str, method: str, key: str) -> float:
-        found = [r[key] for r in records if (r["problem"], r["method"]) == (problem, method)]
-        return float(np.mean(found)) if found else np.nan
-
-    scores = np.array([[100 * mean(p, m, metric_of(p)) for p in problems] for m in methods])
-    losses = np.array([[mean(p, m, "cross_entropy") for p in problems] for m in methods])
-    lines = [["problem", *methods], ["---"] * (len(methods) + 1)]
-    for column, problem in enumerate(problems):
-        pairs = zip(scores[:, column], losses[:, column], strict=True)
-        cells = ["–" if np.isnan(s) else f"{s:.1f} ({loss:.3f})" for s, loss in pairs]
-        lines.append([problem, *cells])
-    behind = scores - scores[[method in BASELINES for method in methods]].max(axis=0)
-    ranks = np.full_like(scores, np.nan)
-    whole = ~np.isnan(scores).any(axis=1)
-    ranks[whole] = rankdata(-scores[whole], axis=0)
+    frame = pd.DataFrame(records)
+    frame["score"] = [100 * record[metric_of(record["problem"])] for record in records]
+    scores, losses = (
+        frame.pivot_table(values, "problem", "method", sort=False)
+        for values in ("score", "cross_entropy")
+    )
+    texts = scores.map("{:.1f}".format) + losses.map(" ({:.3f})".format)
+    lines = [["problem", *scores], ["---"] * (scores.shape[1] + 1)]
+    lines += texts.where(scores.notna(), "–").reset_index().to_numpy().tolist()
+    best = scores[[name for name in scores if name in BASELINES]].max(axis=1, skipna=False)
+    behind = scores.sub(best, axis=0)
+    ranks = scores.dropna(axis=1).rank(axis=1, ascending=False).mean().reindex(scores.columns)
     for title, values, digits in (
-        ("mean rank", ranks.mean(axis=1), 1),
-        ("mean score", scores.mean(axis=1), 1),
-        ("below the best baseline of each problem, mean", behind.mean(axis=1), 1),
-        ("the same, worst", behind.min(axis=1), 1),
-        ("mean cross-entropy", losses.mean(axis=1), 3),
+        ("mean rank", ranks, 1),
+        ("mean score", scores.mean(skipna=False), 1),
+        ("below the best baseline of each problem, mean", behind.mean(skipna=False), 1),
+        ("the same, worst", behind.min(skipna=False), 1),
+        ("mean cross-entropy", losses.mean(skipna=False), 3),
     ):
-        lines.append([title, *("–" if np.isnan(v) else f"{v:.{digits}f}" for v in values)])
+        lines.append([title, *("–" if pd.isna(v) else f"{v:.{digits}f}" for v in values)])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)

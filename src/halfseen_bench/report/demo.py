@@ -24,12 +24,17 @@ from halfseen.report.html import (
     grid,
     write_page,
 )
-from halfseen.report.svg import HOW_TRAINING, loss_figures
 from halfseen_bench.comparison import problem_tables
 from halfseen_bench.data.demo import demo_pair
 from halfseen_bench.metrics import METRICS
 from halfseen_bench.rendering import Best, ResultTable
-from halfseen_bench.report.figures import draw_domains, draw_latents, inline_figure, save_figure
+from halfseen_bench.report.figures import (
+    draw_domains,
+    draw_latents,
+    draw_losses,
+    inline_figure,
+    save_figure,
+)
 from halfseen_bench.runner import Result
 from halfseen_bench.sweep import latents_file, run_of
 from halfseen_bench.tables import paired_difference, summarize
@@ -54,7 +59,9 @@ def write_demo_report(
     kept = {run.model: latents_file(output, run) for run in map(run_of, results) if not run.seed}
     latents = {m: dict(np.load(kept[m])) for m in DRAWN if m in kept and kept[m].exists()}
     trained = next((r for r in results if r["run"]["model"] == IMPUTATION), None)
-    losses = [] if trained is None else loss_figures(trained["history"])
+    losses: tuple[Part, ...] = ()
+    if trained is not None:
+        losses = (_picture(draw_losses(trained["history"]), "Each named loss over the epochs."),)
     settings = [] if trained is None else [json.dumps(trained["run"]["options"], indent=2)]
     alt = "Ten digits each of the source, of the target as it is, and of the target as observed."
     maps = f"t-SNE maps of the latents, by domain and by class: {' and '.join(latents)}."
@@ -70,8 +77,10 @@ def write_demo_report(
         Section(
             "training",
             "How training went",
-            HOW_TRAINING,
-            tuple(losses),
+            "Classification should fall, while the losses of critics (adaptation and imputation) "
+            "may settle or rise: a critic that can no longer tell the two sides apart has a high "
+            "loss.",
+            losses,
             "" if losses else "nothing was trained.",
         ),
         Section(

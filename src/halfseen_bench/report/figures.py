@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from sklearn.manifold import TSNE
 
-from halfseen.atomic_files import atomic_write
 from halfseen.blocks import Blocks
+from halfseen.networks.terms import loss_words
+from halfseen.outputs import atomic_write
 from halfseen_bench.data import DomainPair
 
 SOURCE_COLOUR, TARGET_COLOUR = "#c0392b", "#2166ac"
@@ -75,6 +76,20 @@ def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int 
         by_class.set_title("by true class: circles source, triangles target", fontsize=10)
         for axis in (by_domain, by_class):
             axis.set(xticks=[], yticks=[])
+    return figure
+
+
+def draw_losses(history: Sequence[Mapping[str, Any]]) -> Figure:
+    """Draw every named loss over the epochs, a panel each."""
+    shown = {name: [each.get(name) for each in history] for name in loss_words()}
+    known = {name: values for name, values in shown.items() if any(v is not None for v in values)}
+    figure = Figure(figsize=(8.5, 2.2 * -(-len(known) // 3)), layout="constrained")
+    grid = figure.subplots(-(-len(known) // 3), 3, squeeze=False)
+    for axes, (name, values) in zip(grid.flat, known.items(), strict=False):
+        axes.plot(np.array(values, dtype=np.float64))
+        axes.set_title(loss_words()[name], fontsize=9)
+    for axes in grid.flat[len(known) :]:
+        axes.set_axis_off()
     return figure
 
 

@@ -21,7 +21,7 @@ from halfseen.errors import OptionError
 from halfseen.networks.modules import Latents, Networks
 from halfseen.options import TERM_SETTINGS, Group, Options
 
-FURTHER = ("averaged_teacher", "conditional_alignment")
+FURTHER = ("averaged_teacher",)
 """Files of terms that options can switch on."""
 
 PhaseName = Literal["warm-up", "joint", "refine"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,9 @@ import pytest
 import halfseen
 from halfseen.data.column_spec import ColumnSpec
 from halfseen.data.frames import read_frame
-from halfseen.data.schema_inference import infer_schema, infer_sites
+from halfseen.data.schema_inference import infer_schema, infer_tables
 from halfseen.data.table_summary import summarize_source
-from halfseen.data.tables import PooledTable, empty_columns, pooled, site_name
+from halfseen.data.tables import PooledTable, empty_columns, parts_of, pooled
 from halfseen.errors import AlarmWarning, InputError
 
 QUICK = {"members": ["regression"], "report": False}
@@ -34,18 +33,22 @@ def sources() -> dict[str, pd.DataFrame]:
     return {"one": site(0), "two": site(1).drop(columns="town")}
 
 
+def several(tables: dict[str, pd.DataFrame]) -> list[pd.DataFrame]:
+    return list(tables.values())
+
+
 def target(seed: int, *lacking: str) -> pd.DataFrame:
     return site(seed).drop(columns=[*lacking, "sick"])
 
 
-def read(tables: dict[str, pd.DataFrame]) -> dict[str, object]:
-    return {name: read_frame(table, name) for name, table in tables.items()}
+def read(tables: dict[str, pd.DataFrame]) -> list[object]:
+    return [read_frame(table, name) for name, table in tables.items()]
 
 
 @pytest.fixture(scope="module")
 def model():
     targets = {"x": target(2, "c"), "y": target(3, "b", "c"), "z": target(4, "c")}
-    return halfseen.fit(sources(), targets, "sick", **QUICK)
+    return halfseen.fit(several(sources()), several(targets), "sick", **QUICK)
 
 
 # --- pooled tables ---------------------------------------------------------------------------
@@ -61,13 +64,13 @@ def test_a_pooled_table_is_all_rows_with_gaps_where_a_site_lacks_a_column():
     assert whole["a"].to_pylist() == expected["a"].tolist()
     assert whole["town"].null_count == 90
     assert table.notes == ("Gaps in all rows of two: town.",)
-    alone = table.only("two")
+    _, alone = parts_of(table)
     assert sum(batch.num_rows for batch in alone.batches(["town"])) == 90
 
 
 def test_one_table_is_left_as_it_is():
     table = read_frame(site(0), "the source")
-    assert pooled({"one": table}) is table
+    assert pooled([table]) is table
 
 
 def test_messages_name_the_row_of_the_site(tmp_path):
@@ -95,26 +98,22 @@ def test_columns_without_a_value_are_found():
     assert empty_columns(table, table.names) == ["none", "nan", "blank", "coded"]
 
 
-def test_sites_are_called_by_their_files():
-    assert site_name(Path("a/north.parquet")) == "north"
-    assert site_name(Path("folder")) == "folder"
-
-
 # --- what is understood ----------------------------------------------------------------------
 
 
-def test_targets_of_one_pattern_are_pooled_and_a_complete_one_joins_all():
-    targets = {"x": target(2, "c"), "y": target(3, "b", "c"), "whole": target(5)}
-    first, second = infer_sites(read(sources()), read(targets), ROLES)
+def test_targets_of_one_pattern_are_pooled():
+    targets = {"x": target(2, "c"), "y": target(3, "b", "c"), "z": target(5, "c")}
+    first, second = infer_tables(read(sources()), read(targets), ROLES)
     assert [c.name for c in first.schema.missing] == ["c"]
     assert [c.name for c in second.schema.missing] == ["b", "c"]
-    assert first.target.rows == second.target.rows == 180
-    assert any("Rows of whole, which lacks nothing, are used" in note for note in first.notes)
+    assert (first.target.rows, second.target.rows) == (180, 90)
+    with pytest.raises(InputError, match="whole has a value for every column"):
+        infer_tables(read(sources()), read(targets | {"whole": target(6)}), ROLES)
 
 
 def test_a_column_that_is_entirely_empty_is_lacking_like_one_that_is_absent():
     empty = target(3).assign(c=np.nan)
-    (found,) = infer_sites(read(sources()), read({"x": target(2, "c"), "y": empty}), ROLES)
+    (found,) = infer_tables(read(sources()), read({"x": target(2, "c"), "y": empty}), ROLES)
     assert [c.name for c in found.schema.missing] == ["c"]
     assert found.target.rows == 180
 
@@ -122,7 +121,7 @@ def test_a_column_that_is_entirely_empty_is_lacking_like_one_that_is_absent():
 def test_labels_that_one_target_has_are_counted_among_all():
     known = site(2).drop(columns="c")
     targets = {"x": known, "y": target(3, "c")}
-    (found,) = infer_sites(read(sources()), read(targets), ROLES)
+    (found,) = infer_tables(read(sources()), read(targets), ROLES)
     assert found.labelled == 90
     assert any("90 of the target's 180 rows have a label" in note for note in found.notes)
 
@@ -130,10 +129,10 @@ def test_labels_that_one_target_has_are_counted_among_all():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda s, t: s["two"].pop("sick"), "The source two (two) has no column 'sick'"),
+        (lambda s, t: s["two"].pop("sick"), "The source two has no column 'sick'"),
         (
             lambda s, t: s.update(two=s["two"].rename(columns={"a": "A"})),
-            "One site has a column 'a' and another 'A'",
+            "One table has a column 'a' and another 'A'",
         ),
         (lambda s, t: t.update(x=target(2)), "has a value for every column of one and two"),
         (
@@ -150,14 +149,14 @@ def test_what_does_not_fit_together_is_refused(change, says):
     tables, targets = sources(), {"x": target(2, "c")}
     change(tables, targets)
     with pytest.raises(InputError) as caught:
-        infer_sites(read(tables), read(targets), ROLES)
+        infer_tables(read(tables), read(targets), ROLES)
     assert says in str(caught.value)
 
 
 def test_two_tables_are_understood_as_ever():
     tables = read({"s": site(0)}), read({"t": target(2, "c")})
-    (found,) = infer_sites(*tables, ROLES)
-    same = infer_schema(tables[0]["s"], tables[1]["t"], ROLES)
+    (found,) = infer_tables(*tables, ROLES)
+    same = infer_schema(tables[0][0], tables[1][0], ROLES)
     assert found.schema == same.schema
     assert found.notes == same.notes
 
@@ -229,10 +228,10 @@ def test_a_folder_of_parts_is_read_back_and_watched(model, tmp_path):
 
 def test_one_pattern_is_an_ordinary_model_and_may_replace_parts(model, tmp_path):
     model.save(tmp_path / "model")
-    single = halfseen.fit(sources(), target(2, "c"), "sick", **QUICK)
+    single = halfseen.fit(several(sources()), target(2, "c"), "sick", **QUICK)
     assert isinstance(single, type(model.parts[0]))
     names = [file["name"] for file in single.training_data["source"]["files"]]
-    assert names == ["one: in memory", "two: in memory"]
+    assert names == ["the source 1", "the source 2"]
     single.save(tmp_path / "model")
     assert not (tmp_path / "model" / "patterns.json").exists()
     rows = target(7, "c")
@@ -240,20 +239,12 @@ def test_one_pattern_is_an_ordinary_model_and_may_replace_parts(model, tmp_path)
     np.testing.assert_array_equal(same, single.predict_proba(rows))
 
 
-def test_alarms_name_the_site():
-    drifted = target(3, "c").assign(a=lambda t: 1000 * (t.a + 20))
-    with pytest.warns(UserWarning, match=r"^far: "):
-        halfseen.fit(sources(), {"near": target(2, "c"), "far": drifted}, "sick", **QUICK)
-
-
-def test_sites_of_files_have_names(tmp_path):
+def test_several_files_are_named_as_they_are(tmp_path):
     for name, table in sources().items():
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     paths = [tmp_path / "one.csv", tmp_path / "two.csv"]
-    found = halfseen.fit(paths, target(2, "c"), "sick", **QUICK)
-    names = [file["name"] for file in found.training_data["source"]["files"]]
-    assert names == ["one: one.csv", "two: two.csv"]
-    with pytest.raises(InputError, match="Two sources are called 'one'"):
-        halfseen.fit([paths[0], paths[0]], target(2, "c"), "sick", **QUICK)
+    fitted = halfseen.fit(paths, target(2, "c"), "sick", **QUICK)
+    names = [file["name"] for file in fitted.training_data["source"]["files"]]
+    assert names == ["one.csv", "two.csv"]
     with pytest.raises(InputError, match="No source was given"):
         halfseen.fit([], target(2, "c"), "sick", **QUICK)
