@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from PIL import Image
+from scipy.special import logit
 from tables_cli import halfseen
 
 from halfseen import InputError, load
@@ -343,7 +344,7 @@ def test_the_hidden_part_of_a_target_teaches_nothing(blind):
         assert np.array_equal(tensor, second.tensors()[name]), name
 
 
-@pytest.mark.parametrize("command", ["predict", "evaluate"])
+@pytest.mark.parametrize("command", ["predict", "evaluate", "explain"])
 def test_the_hidden_part_changes_no_answer(blind, sides, tmp_path, command):
     said, folders = [], [tmp_path / "black", tmp_path / "white"]
     for folder, trained in zip(folders, sides, strict=True):
@@ -409,6 +410,27 @@ def test_class_folders_are_evaluated(place, tmp_path):
     assert "label 'a grey one' is none of the model's classes: a dark one, ein helles" in run.err
 
 
+def test_the_regions_that_move_an_answer_are_shown(place):
+    run = halfseen("explain", place / "model", place / "target", "--rows", "4", "--json")
+    assert run.code == 0, run.err
+    found = json.loads(run.out)
+    assert found["files"] == ["0 é.png", "1 é.png", "2 é.png", "3 é.png"]
+    model = load(place / "model")
+    seen = ~model.blocks.mask.reshape(8, 2, 8, 2).all(axis=(1, 3))
+    assert [[value is not None for value in row] for row in found["importance"]] == seen.tolist()
+    _, pixels = open_folder(place / "target" / "0 é.png").read(
+        model.blocks.shape, hidden=model.preprocessor.hidden
+    )
+    covered = pixels.copy()
+    covered[:, :, :2, 4:6] = pixels[:, :, ~model.blocks.mask].mean(axis=2)[:, :, None, None]
+    best = int(model.predict_proba(pixels).argmax())
+    before, after = (logit(model.predict_proba(rows)[0, best]) for rows in (pixels, covered))
+    assert found["images"][0]["log_odds"][0][2] == pytest.approx(before - after, abs=1e-4)
+    shown = halfseen("explain", place / "model", place / "target", "--rows", "4").out
+    assert "Covering a region moves the log-odds by, on average" in shown
+    assert "0 é.png: Class " in shown
+
+
 def test_too_few_images_are_refused(place, tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     shutil.copytree(place / "source", source)
@@ -425,5 +447,3 @@ def test_commands_for_tables_say_what_they_take(place, tmp_path):
     words = ["predict", place / "model", place / "target", "-o", tmp_path / "s.csv"]
     for option in (["--class-share", "a=1"], ["--rename", "a=b"]):
         assert f"{option[0]} is for models of tables" in halfseen(*words, *option).err
-    run = halfseen("explain", place / "model", place / "target")
-    assert "Reasons speak of columns, and this model takes images." in run.err

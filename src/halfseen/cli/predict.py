@@ -17,6 +17,7 @@ from halfseen.cli.inputs import ModelFolder, Rename, open_rows
 from halfseen.cli.printing import (
     print_evaluation,
     print_explanation,
+    print_image_explanation,
     show_alarms,
 )
 from halfseen.cli.terminal import Force, Json, Terminal
@@ -171,16 +172,20 @@ def explain(
 
     Contributions are Shapley values of the whole model in log-odds of a class, or in the unit of
     an amount: beginning with typical rows, they add up to the row's own. Nothing here says what
-    causes what.
+    causes what. Of images it says by how much covering each region moves the answer.
 
     Example: halfseen explain model/ new.csv
     """
+    from halfseen.model.image_explanations import explain_images
     from halfseen.model.table_scoring import explain_table
 
     terminal = Terminal(as_json=as_json)
     asked = open_rows(model, data, rename, terminal, of_tables={})
     if asked.table is None:
-        raise OptionError("Reasons speak of columns, and this model takes images.")
+        with terminal.status("Explaining"):
+            tiles, files = explain_images(asked.model, asked.folder, rows, asked.skipped)
+        print_image_explanation(tiles, files, asked.skipped.tell(terminal), terminal)
+        return
     with terminal.status("Explaining"):
         explanation = explain_table(asked.model, asked.table, rows=rows, seed=seed)
     print_explanation(explanation, terminal)

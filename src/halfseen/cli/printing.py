@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from halfseen.data.schema import TableSchema
     from halfseen.data.schema_inference import InferredTables
     from halfseen.explain import Explanation
+    from halfseen.model.image_explanations import CoveredTiles
     from halfseen.model.model import Model
 
 MOST_COLUMNS = 60
@@ -232,3 +234,19 @@ def print_explanation(explanation: Explanation, terminal: Terminal) -> None:
     for place in range(min(len(explanation), MOST_TOLD)):
         terminal.result(f"Row {place + 1}: {' '.join(explanation.told(place))}")
     terminal.document(explanation.to_dict())
+
+
+def print_image_explanation(
+    tiles: CoveredTiles, files: list[str], skipped: dict[str, Any], terminal: Terminal
+) -> None:
+    """Print which regions move the answers about images, and about the first ones."""
+    down, across = ([f"{a}-{b - 1}" for a, b in pairwise(edges)] for edges in tiles.edges)
+    title = "Covering a region moves the log-odds by, on average (– is missing)"
+    table = new_table("pixel rows", *across, title=title, numbers=True)
+    for name, values in zip(down, tiles.importance, strict=True):
+        table.add_row(name, *("–" if value != value else f"{value:.2f}" for value in values))
+    terminal.results.print(table, highlight=False)
+    terminal.say(f"{len(files):,} images, regions covered with the mean of what is observed.")
+    for place, file in enumerate(files[:MOST_TOLD]):
+        terminal.result(f"{file}: {tiles.told(place)}")
+    terminal.document(tiles.to_dict() | {"files": files} | skipped)

@@ -26,7 +26,10 @@ def explain(model: Model, X: Any, *, seed: int, where: str) -> Explanation:
     """Explain a model's answers about rows (:meth:`halfseen.model.model.Model.explain`)."""
     preprocessor = model.preprocessor
     if not isinstance(preprocessor, TablePreprocessor):
-        raise InputError("Reasons speak of columns, and this model takes images.")
+        raise InputError(
+            "Reasons speak of columns, and this model takes images: `halfseen explain` says which "
+            "regions move its answers."
+        )
     schema = preprocessor.schema
     read = preprocessor.read(X, complete=model.needs_complete_target, where=where)
     rows = preprocessor.inputs(read)
