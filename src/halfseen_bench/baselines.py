@@ -319,8 +319,7 @@ BASELINES: dict[str, Baseline] = {
         Baseline("Distillation, logistic regression", _distilled_logistic),
         Baseline("Distillation, network", networks.distilled),
         Baseline(
-            "Distillation, adapting network",
-            partial(networks.distilled, student=networks.ADAPTING),
+            "Distillation, adapting network", partial(networks.distilled, student=networks.ADAPTING)
         ),
         Baseline("Source-only network on x1, augmented", networks.augmented_source_only),
         *(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from halfseen_bench.problems import BenchProblem, Kind
+
+T = TypeVar("T")
 
 
 class Budget(BaseModel):
@@ -49,9 +51,13 @@ def _epochs(warmup: int, joint: int | str, refine: int, steps: int | None = None
     }
 
 
+def _kinds(image: T, curve: T, table: T, demo: T) -> dict[Kind, T]:
+    return {"image": image, "curve": curve, "table": table, "demo": demo}
+
+
 _DEMO = _epochs(0, 30, 0)
 """300 steps instead of the default's 2,000; the averaged teacher stands in for refinement."""
-_WHOLE: dict[str, Any] = {"images.channels": (64, 64, 128)}
+_PAPER = {**_epochs(10, 90, 10), "images.channels": (64, 64, 128)}
 _NARROW: dict[str, Any] = {"images.channels": (32, 32, 128)}
 """Half of the paper's filters before the last layer, which makes the latent."""
 
@@ -61,25 +67,20 @@ BUDGETS: dict[str, Budget] = {
         Budget(
             name="paper",
             what="the paper's epochs and five runs on all rows",
-            training={
-                "image": {**_epochs(10, 90, 10), **_WHOLE},
-                "curve": {**_epochs(10, 90, 10), **_WHOLE},
-                "table": _epochs(5, 45, 10),
-                "demo": _DEMO,
-            },
-            seeds={"image": 5, "curve": 5, "table": 5, "demo": 5},
+            training=_kinds(_PAPER, _PAPER, _epochs(5, 45, 10), _DEMO),
+            seeds=_kinds(5, 5, 5, 5),
             score_rows=2000,
         ),
         Budget(
             name="cpu",
             what="hours on two cores: subsets of the digits, narrower encoders, fewer epochs",
-            training={
-                "image": {**_epochs(4, 16, 4), **_NARROW, "training.batch_size": 64},
-                "curve": {**_epochs(10, "auto", 4), **_NARROW},
-                "table": _epochs(5, "auto", 10),
-                "demo": _DEMO,
-            },
-            seeds={"image": 3, "curve": 3, "table": 5, "demo": 3},
+            training=_kinds(
+                {**_epochs(4, 16, 4), **_NARROW, "training.batch_size": 64},
+                {**_epochs(10, "auto", 4), **_NARROW},
+                _epochs(5, "auto", 10),
+                _DEMO,
+            ),
+            seeds=_kinds(3, 3, 5, 3),
             reader={
                 "digits": {"max_train": 3_000, "max_test": 3_000},
                 "criteo": {"max_rows": 100_000},
@@ -91,13 +92,13 @@ BUDGETS: dict[str, Budget] = {
             name="steps",
             what="all rows, 16 epochs of 100 steps on images: five to ten minutes of one thread "
             "for each run; tables as cpu",
-            training={
-                "image": {**_epochs(0, 16, 0, 100), "training.batch_size": 64},
-                "curve": _epochs(0, 16, 0, 100),
-                "table": _epochs(5, "auto", 10),
-                "demo": _DEMO,
-            },
-            seeds={"image": 1, "curve": 1, "table": 5, "demo": 3},
+            training=_kinds(
+                {**_epochs(0, 16, 0, 100), "training.batch_size": 64},
+                _epochs(0, 16, 0, 100),
+                _epochs(5, "auto", 10),
+                _DEMO,
+            ),
+            seeds=_kinds(1, 1, 5, 3),
             reader={"criteo": {"max_rows": 100_000}},
             score_rows=0,
             evaluations=3,
@@ -105,13 +106,8 @@ BUDGETS: dict[str, Budget] = {
         Budget(
             name="quick",
             what="a minute or so: to try the command, not the method",
-            training={
-                "image": _epochs(1, 2, 1),
-                "curve": _epochs(1, 2, 1),
-                "table": _epochs(1, 2, 1),
-                "demo": _epochs(1, 1, 1),
-            },
-            seeds={"image": 1, "curve": 1, "table": 2, "demo": 1},
+            training=_kinds(*3 * (_epochs(1, 2, 1),), _epochs(1, 1, 1)),
+            seeds=_kinds(1, 1, 2, 1),
             reader={
                 "digits": {"max_train": 300, "max_test": 200},
                 "criteo": {"max_rows": 300},

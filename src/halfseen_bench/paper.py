@@ -126,6 +126,7 @@ SAME_VARIANT = {"λ_MSE=0": "ADV only", "λ_MSE=0.005": "ADV + 0.005 MSE", "λ_M
 
 PAPER: tuple[PaperCell, ...] = tuple(_cells())
 """Every cell of Tables 1 to 4 that holds a number."""
+_PLACES = {(c.pair, c.model, c.divergence, c.metric, c.refined, c.variant): c for c in PAPER}
 
 
 def paper_cell(
@@ -139,9 +140,4 @@ def paper_cell(
 ) -> PaperCell | None:
     """Return the paper's number for a cell, or None where it gives none."""
     variant = SAME_VARIANT.get(variant, variant)
-    wanted = (pair, model, divergence, metric, refined, variant)
-    for cell in PAPER:
-        place = (cell.pair, cell.model, cell.divergence, cell.metric, cell.refined, cell.variant)
-        if place == wanted:
-            return cell
-    return None
+    return _PLACES.get((pair, model, divergence, metric, refined, variant))

@@ -10,6 +10,7 @@ import pandas as pd
 from pandas.io.formats.style import Styler
 
 from halfseen.errors import OptionError
+from halfseen_bench.metrics import named
 
 
 class Best(str):
@@ -103,9 +104,7 @@ FORMATS: dict[str, Callable[[Sequence[ResultTable]], str]] = {
 
 def rendered(tables: Sequence[ResultTable], form: str) -> str:
     """Return tables in one of :data:`FORMATS`."""
-    if form not in FORMATS:
-        raise OptionError(f"There is no format {form!r}; there are {', '.join(FORMATS)}.")
-    return FORMATS[form](tables)
+    return named("format", form, FORMATS)(tables)
 
 
 _STYLE = (

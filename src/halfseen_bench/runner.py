@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
 import os
@@ -11,7 +12,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any, NamedTuple
 
 import torch
@@ -19,12 +19,6 @@ from joblib import Parallel, delayed
 from rich.console import Console
 
 from halfseen.errors import InputError
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ImportError:  # Windows has no such lock
-    fcntl = None
 
 Result = dict[str, Any]
 Outcome = tuple[str, Result | None, str]
@@ -98,13 +92,12 @@ def _owned(log: Path) -> Iterator[IO[str]]:
     except OSError as error:
         raise InputError(f"{log} cannot be written: {error.strerror}.") from None
     with file:
-        if fcntl is not None:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise InputError(
-                    f"Another sweep is writing to {log}; wait for it, or give another folder."
-                ) from None
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"Another sweep is writing to {log}; wait for it, or give another folder."
+            ) from None
         yield file
 
 

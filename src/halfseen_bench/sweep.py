@@ -18,7 +18,7 @@ from halfseen.options import Options
 from halfseen.presets import Preset
 from halfseen_bench.baselines import BASELINES
 from halfseen_bench.budgets import Budget
-from halfseen_bench.metrics import measured
+from halfseen_bench.metrics import measured, named
 from halfseen_bench.models import EPOCH_SCORES, Record, fit_and_measure
 from halfseen_bench.problems import BenchProblem, LoadedProblem, load_problem
 from halfseen_bench.provenance import circumstances, watched
@@ -329,7 +329,4 @@ def _variants(suite: Suite, selection: Selection) -> list[Variant]:
 def _chosen(
     what: str, given: Sequence[str], known: Sequence[str], default: Sequence[str]
 ) -> tuple[str, ...]:
-    for name in given:
-        if name not in known:
-            raise OptionError(f"There is no {what} {name!r}; there are {', '.join(known)}.")
-    return tuple(given or default)
+    return tuple(named(what, name, {n: n for n in known}) for name in given) or tuple(default)

@@ -19,19 +19,21 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
+Named = Annotated[list[str] | None, typer.Option(help="By name; all by default.")]
+Evaluation = Annotated[
+    bool, typer.Option("--evaluation", help="Problems looked at once a version is finished.")
+]
 Log = Annotated[Path, typer.Option("--output", "-o", help="The log, one JSON line per result.")]
 
 
 @app.command()
 def run(
-    problems: Annotated[list[str] | None, typer.Option(help="By name; all by default.")] = None,
+    problems: Named = None,
     ours: Annotated[
         list[str] | None, typer.Option(help="Ways to fit our model: default, quick, ...")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 1,
-    evaluation: Annotated[
-        bool, typer.Option("--evaluation", help="Problems looked at once a version is finished.")
-    ] = False,
+    evaluation: Evaluation = False,
     output: Log = Path("bench-output/tables.jsonl"),
 ) -> None:
     """Run what the log does not hold yet; data are those of $HALFSEEN_DATA.
@@ -48,15 +50,13 @@ def run(
 
 
 def few_labels(
-    problems: Annotated[list[str] | None, typer.Option(help="By name; all by default.")] = None,
-    methods: Annotated[list[str] | None, typer.Option(help="By name; all by default.")] = None,
+    problems: Named = None,
+    methods: Named = None,
     labels: Annotated[
         list[int] | None, typer.Option(help="Labelled rows, 0 for all; 20 to 1,000 by default.")
     ] = None,
     draws: Annotated[int, typer.Option(min=0, help="Draws of labelled rows; 0 runs none.")] = 5,
-    evaluation: Annotated[
-        bool, typer.Option("--evaluation", help="Problems looked at once a version is finished.")
-    ] = False,
+    evaluation: Evaluation = False,
     figure: Annotated[Path | None, typer.Option(help="Draw learning curves.")] = None,
     output: Log = Path("bench-output/few-labels.jsonl"),
 ) -> None:

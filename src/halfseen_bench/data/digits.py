@@ -20,23 +20,14 @@ from halfseen_bench.data.pairs import Card, DomainPair, Inputs, Labelled, Sealed
 from halfseen_bench.data.splitting import check_choice, check_domains, subset
 
 DOMAINS = ("mnist", "usps", "svhn", "mnistm")
+_MNIST = {
+    "train-images-idx3": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
 FILES = (
-    OfficialFile(
-        "mnist/train-images-idx3-ubyte.gz",
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-    ),
-    OfficialFile(
-        "mnist/train-labels-idx1-ubyte.gz",
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-    ),
-    OfficialFile(
-        "mnist/t10k-images-idx3-ubyte.gz",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-    ),
-    OfficialFile(
-        "mnist/t10k-labels-idx1-ubyte.gz",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-    ),
+    *(OfficialFile(f"mnist/{stem}-ubyte.gz", sha256) for stem, sha256 in _MNIST.items()),
     OfficialFile(
         "usps/usps.h5",
         "734f88c541104a956d88be2c95d03b4a463ffd74ccc2ba9c80841fb98e3fcb36",

@@ -61,16 +61,9 @@ def draw_latents(named: Mapping[str, Mapping[str, npt.NDArray[Any]]], seed: int 
             (is_source, SOURCE_COLOUR, "o", "source"),
             (~is_source, TARGET_COLOUR, "^", "target"),
         ):
-            by_domain.scatter(*places[chosen].T, s=9, c=colour, marker=marker, label=domain)
-            by_class.scatter(
-                *places[chosen].T,
-                s=9,
-                c=labels[chosen],
-                cmap="tab10",
-                marker=marker,
-                vmin=0,
-                vmax=9,
-            )
+            x, y = places[chosen].T
+            by_domain.scatter(x, y, 9, colour, marker=marker, label=domain)
+            by_class.scatter(x, y, 9, labels[chosen], marker=marker, cmap="tab10", vmin=0, vmax=9)
         by_domain.legend(loc="best", fontsize=8, framealpha=0.8)
         by_domain.set_title(f"{name}: by domain", fontsize=10)
         by_class.set_title("by true class: circles source, triangles target", fontsize=10)
