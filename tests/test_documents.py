@@ -45,6 +45,7 @@ NOT_RUN = {
     "bench run": "a benchmark; tests/cli/test_cli_bench.py runs it",
     "bench table": "needs a sweep; tests/cli/test_cli_bench.py runs it",
     "bench figures": "needs a sweep; tests/cli/test_cli_bench.py runs it",
+    "bench few-labels": "a benchmark; tests/bench/test_bench_panel.py runs it",
     "bench panel run": "a benchmark; tests/bench/test_bench_panel.py runs it",
     "bench panel table": "needs its log; tests/bench/test_bench_panel.py runs it",
 }

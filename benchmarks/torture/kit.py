@@ -59,11 +59,14 @@ class Kit:
             self.answers.append(model.predict_proba(self.frame))
         # And one of two missing patterns, in two parts.
         self.several = [self.frame, self.frame.drop(columns="visits")]
-        both = dict(zip(("one", "two"), self.several, strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # alarms: all rows are of one class
             parts = halfseen.fit(
-                source.assign(label=label), both, "label", members=["regression"], report=False
+                source.assign(label=label),
+                self.several,
+                "label",
+                members=["regression"],
+                report=False,
             )
         parts.save(self.root / "several")
         self.answers += [parts.predict_proba(frame) for frame in self.several]

@@ -49,7 +49,7 @@ def test_messy_files_are_fitted_and_scored(tmp_path):
     assert "target.csv is not UTF-8; it was read as UTF-16" in run.out
     assert "without thousands separators, percent and currency signs: basket" in run.out
     scored = ["predict", tmp_path / "model", files[1], "-o", tmp_path / "scores.parquet"]
-    assert "did you mean 'Shop'? --rename 'Shop=shop'" in halfseen(*scored).err
+    assert "did you mean 'Shop'?); --rename 'Shop=shop'" in halfseen(*scored).err
     run = halfseen(*scored, *renamed)
     assert run.code == 0, run.err
     assert pyarrow.parquet.read_table(tmp_path / "scores.parquet").num_rows == 70

@@ -50,6 +50,11 @@ def test_csv_that_is_none(name, side, tmp_path, out, fit, predict):
     path = tmp_path / "bad.csv"
     path.write_bytes(content)
     run = predict(path) if side == "data" else fit(**{side: path})
+    if (name, side) == ("an endless line", "data"):  # a table of one cell, which says nothing
+        assert run.code == 0
+        assert "cannot be read as the column is written" in run.out
+        assert "basket, shop, member are not there or empty throughout" in run.out
+        return
     check_refused(run, out, says)
 
 
@@ -310,7 +315,7 @@ def test_a_column_that_the_model_observes_is_absent(column, ending, tmp_path, ou
     check_refused(predict(path, "--strict"), out, f"{column} is not there or empty throughout")
     run = predict(path)
     assert run.code == 0, run.err
-    assert f"{column} is not there or empty throughout: it is filled" in run.err
+    assert f"{column} is not there or empty throughout: it is filled" in run.out
     spelled = GOOD_TARGET.rename_columns({column: column.upper()})
     path = write(spelled, tmp_path / f"spelled{ending}")
     check_refused(predict(path, "--force"), out, f"lacks column '{column}'")

@@ -90,7 +90,7 @@ MODELS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no schema": (forged(lambda data: data["preprocessor"].pop("schema")), "schema"),
     "another schema": (
         forged(lambda data: data["preprocessor"]["schema"]["columns"].pop(0)),
-        "the networks described need",
+        "what fills gaps has the shapes",
     ),
     "linked tensors": (linked("model.safetensors"), "link out"),
     "linked JSON": (linked("model.json"), "link out"),

@@ -25,7 +25,8 @@ from halfseen.errors import HalfseenError, OptionError, reason
 
 _HELP = {
     "fit": "Learn from a complete, labelled table for one that lacks columns and labels.",
-    "fit_images": "Learn from complete, labelled images for others that lack a part and labels.",
+    "fit_images": "Learn from complete images, labelled ones among them, for others that lack a "
+    "part and labels.",
     "predict": "Score the rows of a table or the images of a folder: a probability per class, and "
     "the class.",
     "evaluate": "Measure a model on labelled rows: a few dozen of the target's are worth every "
