@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 
@@ -316,6 +317,8 @@ def test_a_column_that_the_model_observes_is_absent(column, ending, tmp_path, ou
     run = predict(path)
     assert run.code == 0, run.err
     assert f"{column} is not there or empty throughout: it is filled" in run.out
+    shutil.rmtree(out)
+    out.mkdir()
     spelled = GOOD_TARGET.rename_columns({column: column.upper()})
     path = write(spelled, tmp_path / f"spelled{ending}")
     check_refused(predict(path, "--force"), out, f"lacks column '{column}'")
